@@ -1,0 +1,183 @@
+"""The ``@case`` registry and the deterministic weights and inputs of the zoo.
+
+A case is a model with its example inputs. Everything numeric in it comes from numpy's PCG64, keyed by the
+case's name and the tensor's name, so that no torch release, platform or import order can change it. Values
+are small dyadic rationals (a small integer over a power of two): float32 sums and products of them are exact
+in any order, so that no vectorised kernel can round differently from another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+#: Case names become directory names and parts of pytest ids: no separators, no dots, no upper case.
+NAME_PATTERN = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Data:
+    """Deterministic tensors for one case.
+
+    Attributes
+    ----------
+    case
+        Name of the case; part of the key of every tensor.
+    """
+
+    case: str
+
+    def generator(self, name: str) -> np.random.Generator:
+        """Return the PCG64 generator keyed by ``<case>/<name>`` (SHA-256 of the key, first 16 bytes)."""
+        key = hashlib.sha256(f"{self.case}/{name}".encode()).digest()
+        return np.random.Generator(np.random.PCG64(int.from_bytes(key[:16], "little")))
+
+    def tensor(self, name: str, *shape: int, bits: int = 4, limit: int = 16) -> torch.Tensor:
+        """Return float32 values k / 2**bits with k uniform over the integers -limit..limit.
+
+        Parameters
+        ----------
+        name
+            Name of the input or parameter within the case.
+        shape
+            Shape of the tensor; empty for a scalar.
+        bits
+            Binary digits after the point.
+        limit
+            Largest absolute numerator; the largest absolute value is ``limit / 2**bits``.
+        """
+        numerators = self.generator(name).integers(-limit, limit, size=shape, endpoint=True)
+        return torch.from_numpy(np.asarray(numerators / 2.0**bits, dtype=np.float32))
+
+    def fill(self, module: torch.nn.Module) -> torch.nn.Module:
+        """Overwrite every floating parameter and batch-norm statistic of `module`; return it in eval mode.
+
+        Buffers other than batch-norm statistics are left as the case made them. Scales (batch-norm and
+        layer-norm weights, running variances) stay positive and near one.
+        """
+        for name, parameter in module.named_parameters():
+            owner = module.get_submodule(name.rpartition(".")[0])
+            parameter.data = self._value(name, owner, parameter.data)
+        for name, buffer in module.named_buffers():
+            if name.rpartition(".")[2] in ("running_mean", "running_var"):
+                owner = module.get_submodule(name.rpartition(".")[0])
+                buffer.data = self._value(name, owner, buffer.data)
+        return module.eval()
+
+    def _value(self, name: str, owner: torch.nn.Module, like: torch.Tensor) -> torch.Tensor:
+        leaf = name.rpartition(".")[2]
+        is_scale = leaf == "running_var" or (leaf == "weight" and like.dim() == 1)
+        if is_scale and not isinstance(owner, torch.nn.PReLU):
+            return 1.0 + self.tensor(name, *like.shape, bits=3, limit=4)
+        return self.tensor(name, *like.shape, bits=5, limit=16)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A model in eval mode and the positional inputs it is exported with."""
+
+    module: torch.nn.Module
+    inputs: tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One model of the zoo.
+
+    Attributes
+    ----------
+    name
+        Unique name, `NAME_PATTERN`.
+    family
+        The module of ``models/`` it stands in.
+    guards
+        One line: what this case would show if it broke.
+    build
+        Makes the example; called in the exporting process only.
+    report
+        Number of the upstream report this case shows, or None.
+    quantization
+        Name of the quantizer settings (see ``harness/targets.py``) that the quantized targets use.
+    constant_outputs
+        True where every output is a constant of the model, so that lowering must fold it: the harness then
+        looks for the eager (quantized) output among the decoded constants.
+    """
+
+    name: str
+    family: str
+    guards: str
+    build: Callable[[Data], Example] = field(repr=False)
+    report: int | None = None
+    quantization: str = "symmetric"
+    constant_outputs: bool = False
+
+    def example(self) -> Example:
+        """Build the model and its inputs, with deterministic weights, in eval mode."""
+        data = Data(self.name)
+        built = self.build(data)
+        return Example(data.fill(built.module), built.inputs)
+
+
+class Registry:
+    """The cases known to this process, by name, in order of registration."""
+
+    def __init__(self) -> None:
+        self._cases: dict[str, Case] = {}
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self._cases.values())
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    def __getitem__(self, name: str) -> Case:
+        return self._cases[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._cases
+
+    def add(self, case: Case) -> None:
+        """Register `case`; raise ValueError for an unusable or a taken name."""
+        if not NAME_PATTERN.fullmatch(case.name):
+            raise ValueError(f"case name {case.name!r} is not of the form 'lower-case-words'")
+        if case.name in self._cases:
+            other = self._cases[case.name].family
+            raise ValueError(f"case {case.name!r} is registered twice: in {other} and in {case.family}")
+        if not case.guards.strip() or "\n" in case.guards:
+            raise ValueError(f"case {case.name!r} must say in one line what it guards")
+        self._cases[case.name] = case
+
+
+CASES = Registry()
+
+
+def case(
+    *,
+    guards: str,
+    report: int | None = None,
+    quantization: str = "symmetric",
+    constant_outputs: bool = False,
+    name: str | None = None,
+) -> Callable[[Callable[[Data], Example]], Callable[[Data], Example]]:
+    """Register the decorated builder; its function name, with dashes, is the case's name unless `name` is given."""
+
+    def register(build: Callable[[Data], Example]) -> Callable[[Data], Example]:
+        CASES.add(
+            Case(
+                name=name or build.__name__.replace("_", "-"),
+                family=build.__module__.rpartition(".")[2],
+                guards=guards,
+                build=build,
+                report=report,
+                quantization=quantization,
+                constant_outputs=constant_outputs,
+            )
+        )
+        return build
+
+    return register
