@@ -1,0 +1,1 @@
+"""A golden-artifact regression harness for ExecuTorch exports."""

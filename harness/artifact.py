@@ -1,0 +1,216 @@
+"""The dataclasses that travel between the rooms; plain values only, so that any interpreter can unpickle them.
+
+An artifact is what one export made of one cell under one variation. It crosses from the exporting child to the
+pytest process, which may run another Python, another numpy and no torch: fields are str, bytes, int, float,
+None and tuples of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """Case x target, within one release."""
+
+    target: str
+    case: str
+
+    def __str__(self) -> str:
+        return f"{self.target}/{self.case}"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A dense tensor as exact bytes, C order, little endian.
+
+    Attributes
+    ----------
+    dtype
+        numpy name: ``float32``, ``int8``, ``bool``...
+    shape
+        Lengths of the dimensions.
+    data
+        ``prod(shape) * itemsize`` bytes.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+    def __post_init__(self) -> None:
+        expected = math.prod(self.shape) * np.dtype(self.dtype).itemsize
+        if len(self.data) != expected:
+            raise ValueError(f"{self.dtype}{list(self.shape)} takes {expected} bytes, not {len(self.data)}")
+
+    @classmethod
+    def of(cls, array: NDArray[np.generic]) -> Tensor:
+        return cls(str(array.dtype), tuple(array.shape), np.ascontiguousarray(array).tobytes())
+
+    def array(self) -> NDArray[np.generic]:
+        """Return a read-only array of `dtype` and `shape`."""
+        return np.frombuffer(self.data, dtype=self.dtype).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Delegate:
+    """One lowered partition.
+
+    Attributes
+    ----------
+    name
+        Attribute of the lowered graph module, e.g. ``lowered_module_0``.
+    backend_id
+        E.g. ``TOSABackend``, ``XnnpackBackend``.
+    payload
+        What the backend's ``preprocess`` returned: a TOSA flatbuffer, or an XNNPACK header and flatbuffer.
+    named_data
+        (key, bytes) that the backend put into the program's named data instead of into the payload.
+    """
+
+    name: str
+    backend_id: str
+    payload: bytes
+    named_data: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception that ended an export, without what varies from run to run.
+
+    Attributes
+    ----------
+    stage
+        ``model``, ``export``, ``quantize``, ``lower``, ``emit`` or ``run``.
+    type
+        Qualified name of the exception's class.
+    message
+        Message without addresses, absolute paths and line numbers.
+    pass_name
+        Class of the innermost pass, partitioner or node visitor on the stack, or None.
+    function
+        ``module.function`` of the innermost ExecuTorch frame, or None.
+    traceback
+        The whole traceback, for the terminal; never compared, never recorded.
+    """
+
+    stage: str
+    type: str
+    message: str
+    pass_name: str | None
+    function: str | None
+    traceback: str
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """Return what a golden records, as (field, value)."""
+        return (
+            ("stage", self.stage),
+            ("type", self.type),
+            ("pass", self.pass_name or "-"),
+            ("function", self.function or "-"),
+            ("message", self.message),
+        )
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """What an export made when nothing raised.
+
+    Attributes
+    ----------
+    graph
+        ``str(graph)`` of the lowered program, then of each nested graph module.
+    delegates
+        In the order in which the graph refers to them.
+    pte
+        The whole ``.pte`` program.
+    expected
+        Outputs of the eager model (float targets) or of the quantized eager graph (quantized targets).
+    outputs
+        Outputs of the ``.pte`` in ExecuTorch's runtime; None where the target has no runtime here.
+    bound
+        Largest absolute difference of `outputs` from `expected`, as a part of the largest absolute value expected.
+    codes
+        For cases whose outputs are constants: what the delegates must hold, in the dtype they hold it in.
+    """
+
+    graph: str
+    delegates: tuple[Delegate, ...]
+    pte: bytes
+    expected: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...] | None
+    bound: float = 0.0
+    codes: tuple[Tensor, ...] = ()
+
+    @property
+    def pte_sha256(self) -> str:
+        return hashlib.sha256(self.pte).hexdigest()
+
+    def tolerance(self, expected: Tensor) -> float:
+        """Return the absolute tolerance for an output that should be `expected`."""
+        return self.bound * float(np.abs(expected.array().astype(np.float64)).max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """The result of one export that came to an end.
+
+    Attributes
+    ----------
+    result
+        What was made, or why nothing was.
+    patches
+        Names of the patches that were installed.
+    seconds
+        Time inside the export: model, quantization, lowering, emission, running.
+    """
+
+    result: Lowered | Failure
+    patches: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Casualty:
+    """An export that came to no end: the child died or was killed at its time limit.
+
+    Attributes
+    ----------
+    verdict
+        ``crashed`` or ``timed-out``.
+    reason
+        Signal, exit status or time limit, and the last lines the child printed.
+    """
+
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one export, with what it cost.
+
+    Attributes
+    ----------
+    variation
+        Name of the variation.
+    seconds
+        Wall time of the child from fork to exit.
+    peak_mb
+        Peak resident memory of the child in 2**20 bytes, pages shared with its template included.
+    """
+
+    cell: Cell
+    variation: str
+    result: Artifact | Casualty
+    seconds: float
+    peak_mb: float

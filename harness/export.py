@@ -1,0 +1,169 @@
+"""(case, target) -> artifact, in the process it is called in."""
+
+from __future__ import annotations
+
+import re
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+import torch
+from executorch.exir import to_edge_transform_and_lower
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+from harness import compat, numerics
+from harness.artifact import Artifact, Delegate, Failure, Lowered, Tensor
+from harness.targets import TARGETS, Target
+from models.registry import Case
+
+
+class Export:
+    """One export of one case for one target; `stage` says how far it came."""
+
+    def __init__(self, case: Case, target: Target) -> None:
+        self.case = case
+        self.target = target
+        self.stage = "model"
+
+    def run(self) -> Lowered:
+        """Export, lower and emit; whatever the release raises passes through."""
+        example = self.case.example()
+        with torch.no_grad():
+            expected = numerics.flatten(example.module(*example.inputs))
+
+        self.stage = "export"
+        program = torch.export.export(example.module, example.inputs, strict=True)
+        codes: tuple[Tensor, ...] = ()
+        if self.target.quantizer is not None:
+            self.stage = "quantize"
+            prepared = prepare_pt2e(
+                compat.graph_module(program), self.target.quantizer(self.case.quantization)
+            )
+            with torch.no_grad():
+                prepared(*example.inputs)
+                converted = convert_pt2e(prepared)
+                expected = numerics.flatten(converted(*example.inputs))
+            # What runs is checked by running it; a delegate that cannot run, by what it holds.
+            if self.case.constant_outputs and not self.target.runs:
+                codes = numerics.output_codes(converted)
+            program = torch.export.export(converted, example.inputs, strict=True)
+
+        self.stage = "lower"
+        edge = to_edge_transform_and_lower(
+            program, partitioner=[self.target.partitioner()], compile_config=self.target.compile_config()
+        )
+        lowered = edge.exported_program().graph_module
+        graph = "\n".join(
+            (f"submodule {name}:\n" if name else "") + str(module.graph) for name, module in graphs(lowered)
+        )
+
+        self.stage = "emit"
+        pte = bytes(edge.to_executorch().buffer)
+        outputs = None
+        if self.target.runs:
+            self.stage = "run"
+            outputs = numerics.run_pte(pte, example.inputs)
+        return Lowered(
+            graph + "\n", tuple(delegates(lowered)), pte, expected, outputs, self.target.bound, codes
+        )
+
+
+def export(case: Case, target: str, patches: Sequence[str] = ()) -> Artifact:
+    """Export `case` for `target`; an exception of the release is an artifact, too.
+
+    Parameters
+    ----------
+    patches
+        Names of the patches that the caller has installed in this process; noted in the artifact.
+    """
+    started = time.perf_counter()
+    attempt = Export(case, TARGETS[target])
+    result: Lowered | Failure
+    try:
+        result = attempt.run()
+    except Exception as error:
+        result = failure(attempt.stage, error)
+    return Artifact(result, tuple(patches), time.perf_counter() - started)
+
+
+def graphs(module: torch.fx.GraphModule, name: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:
+    """Yield (path, graph module): `module` itself, then those its graph refers to (branches of control flow)."""
+    yield name, module
+    for node in module.graph.nodes:
+        if node.op == "get_attr" and isinstance(getattr(module, node.target, None), torch.fx.GraphModule):
+            yield from graphs(getattr(module, node.target), f"{name}.{node.target}".lstrip("."))
+
+
+def delegates(module: torch.fx.GraphModule) -> Iterator[Delegate]:
+    """Yield the delegates of the lowered program in the order in which the graph refers to them."""
+    for path, owner in graphs(module):
+        for node in owner.graph.nodes:
+            lowered = getattr(owner, node.target, None) if node.op == "get_attr" else None
+            if isinstance(lowered, LoweredBackendModule):
+                yield Delegate(
+                    name=f"{path}.{node.target}".lstrip("."),
+                    backend_id=lowered.backend_id,
+                    payload=bytes(lowered.processed_bytes),
+                    named_data=compat.named_data(lowered),
+                )
+
+
+#: What may stand in a message and differ from run to run or from machine to machine, and what stands for it.
+VARYING = (
+    (re.compile(r"0x[0-9a-fA-F]{6,}"), "0x…"),
+    (re.compile(r"(?:/[\w.+@-]+)+/(?=[\w.+-]+)"), "…/"),
+    (re.compile(r"\bline \d+"), "line …"),
+    (re.compile(r"\.py:\d+"), ".py:…"),
+    (re.compile(r"\bid=\d{9,}"), "id=…"),
+)
+
+
+def normalise(message: str) -> str:
+    """Take addresses, directories and line numbers out of `message`.
+
+    >>> normalise("cannot open /opt/env/lib/x.py:12 for <Pass object at 0x7f0123456789>")
+    'cannot open …/x.py:… for <Pass object at 0x…>'
+    """
+    for pattern, replacement in VARYING:
+        message = pattern.sub(replacement, message)
+    return "\n".join(line.rstrip() for line in message.strip().splitlines())
+
+
+def failure(stage: str, error: BaseException) -> Failure:
+    """Describe `error` by what does not vary: class, normalised message, pass and function it came from.
+
+    Pass managers raise "An error occurred when running the ... pass" from the error itself: the cause is described.
+    """
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    frames = [frame for link in (error, cause) for frame, _ in traceback.walk_tb(link.__traceback__)]
+    backend_frames = [frame for frame in frames if _module(frame).startswith("executorch.")]
+    passes = [name for frame in backend_frames if (name := _pass_name(frame)) is not None]
+    return Failure(
+        stage=stage,
+        type=f"{type(cause).__module__}.{type(cause).__qualname__}".removeprefix("builtins."),
+        message=normalise(str(cause)),
+        pass_name=passes[-1] if passes else None,
+        function=(
+            f"{_module(backend_frames[-1])}.{backend_frames[-1].f_code.co_name}" if backend_frames else None
+        ),
+        traceback="".join(traceback.format_exception(error)),
+    )
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+#: Base classes, by name, of what a maintainer calls a pass: graph passes, partitioners, node visitors.
+PASS_BASES = frozenset({"PassBase", "Partitioner", "NodeVisitor", "_ExportPassBase"})
+
+
+def _pass_name(frame: FrameType) -> str | None:
+    owner: Any = frame.f_locals.get("self")
+    bases = {base.__name__ for base in type(owner).__mro__}
+    return type(owner).__name__ if bases & PASS_BASES else None

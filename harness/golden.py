@@ -1,0 +1,214 @@
+"""The text of a golden: how an artifact becomes files for review, and how they are read and written.
+
+A golden is a directory ``<root>/<target>/<case>/`` of text files. ``manifest.txt`` names the format, the release's
+stack and the digest of everything that is compared, so that a damaged or hand-edited golden is told from a changed
+artifact. Directories are replaced whole: written aside, then renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.artifact import Artifact, Cell, Failure, Lowered
+from harness.decode import decode
+
+#: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
+FORMAT = 1
+
+MANIFEST = "manifest.txt"
+
+#: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
+#: without a patch that did not matter here, makes the same artifact.
+INFORMATIVE = ("patches", "variations")
+
+#: Suffixes of directories that stand beside a golden only while it is being replaced.
+ASIDE = ".new~"
+REPLACED = ".old~"
+
+Texts = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How an artifact came to be: what a manifest says beside the artifact itself.
+
+    Attributes
+    ----------
+    stack
+        Distribution name to version: executorch, torch, torchao, tosa-tools.
+    variations
+        Names of the variations that agreed.
+    numerics
+        One line: what was checked, and to which bound.
+    """
+
+    stack: Mapping[str, str]
+    variations: Sequence[str]
+    numerics: str
+
+
+class GoldenError(Exception):
+    """A golden that cannot be used as it is.
+
+    Attributes
+    ----------
+    path
+        The golden's directory, or the file in it.
+    what
+        What is wrong.
+    way_out
+        What the reader can do.
+    """
+
+    def __init__(self, path: Path, what: str, way_out: str) -> None:
+        super().__init__(path, what, way_out)
+        self.path = path
+        self.what = what
+        self.way_out = way_out
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.what}. {self.way_out}"
+
+
+def render(artifact: Artifact, origin: Origin) -> dict[str, str]:
+    """Return the golden of an artifact: file name to text."""
+    result = artifact.result
+    texts = _render_failure(result) if isinstance(result, Failure) else _render_lowered(result)
+    fields = [("format", str(FORMAT)), *origin.stack.items()]
+    fields += [("patches", " ".join(artifact.patches) or "none"), ("variations", " ".join(origin.variations))]
+    if isinstance(result, Lowered):
+        for index, delegate in enumerate(result.delegates):
+            digest = hashlib.sha256(delegate.payload).hexdigest()
+            size = len(delegate.payload)
+            identity = f"{delegate.name} {delegate.backend_id}"
+            fields.append((f"delegate {index}", f"{identity} {size} bytes sha256 {digest}"))
+        fields.append(("pte", f"{len(result.pte)} bytes sha256 {result.pte_sha256}"))
+    fields.append(("numerics", origin.numerics))
+    texts[MANIFEST] = "".join(f"{name}: {value}\n" for name, value in fields)
+    texts[MANIFEST] += f"contents: sha256 {contents_digest(texts)}\n"
+    return texts
+
+
+def _render_failure(failure: Failure) -> dict[str, str]:
+    lines = []
+    for name, value in failure.facts():
+        first, *rest = value.splitlines() or [""]
+        lines += [f"{name}: {first}", *(f"  {line}" for line in rest)]
+    return {"failure.txt": "\n".join(lines) + "\n"}
+
+
+def _render_lowered(lowered: Lowered) -> dict[str, str]:
+    texts = {"graph.txt": lowered.graph}
+    for index, delegate in enumerate(lowered.delegates):
+        decoded = decode(delegate.payload, named_data=dict(delegate.named_data))
+        texts[f"delegate_{index}.{decoded.kind}.txt"] = decoded.text()
+    return texts
+
+
+def compared(texts: Texts) -> dict[str, str]:
+    """Return `texts` without what is not compared: informative fields and the digest over the rest."""
+    skipped = tuple(f"{name}:" for name in (*INFORMATIVE, "contents"))
+    lines = texts[MANIFEST].splitlines(keepends=True)
+    return {**texts, MANIFEST: "".join(line for line in lines if not line.startswith(skipped))}
+
+
+def contents_digest(texts: Texts) -> str:
+    """Return the SHA-256, in hexadecimal, of what is compared: each file's name, length and text, sorted."""
+    digest = hashlib.sha256()
+    for name, text in sorted(compared(texts).items()):
+        data = text.encode()
+        digest.update(f"{name} {len(data)}\n".encode() + data)
+    return digest.hexdigest()
+
+
+def directory(root: Path, cell: Cell) -> Path:
+    return root / cell.target / cell.case
+
+
+def read(path: Path) -> dict[str, str] | None:
+    """Read the golden in directory `path`; None if there is none.
+
+    Raises
+    ------
+    GoldenError
+        Another format, damage, or a hand edit.
+    """
+    if not path.is_dir():
+        if path.exists():
+            raise GoldenError(path, "is a file where a golden's directory should be", "Move it away.")
+        return None
+    again = f"Bring it back with 'git checkout -- {path}', or delete the directory and record it anew."
+    try:
+        texts = {file.name: file.read_bytes().decode() for file in sorted(path.iterdir())}
+    except (OSError, UnicodeDecodeError) as error:
+        raise GoldenError(path, f"cannot be read ({error})", again) from error
+    if MANIFEST not in texts:
+        raise GoldenError(path, f"has no {MANIFEST}", again)
+    fields = dict(line.partition(": ")[::2] for line in texts[MANIFEST].splitlines())
+    version = fields.get("format", "")
+    if not version.isdigit():
+        raise GoldenError(path / MANIFEST, f"format {version!r} is not a number", again)
+    if int(version) > FORMAT:
+        way_out = "Use the harness that wrote it, or a later one; this one leaves it alone."
+        raise GoldenError(
+            path / MANIFEST, f"format {version} is newer than this harness knows ({FORMAT})", way_out
+        )
+    if int(version) < FORMAT:
+        way_out = "Delete the directory and record it anew with --snapshot-update."
+        raise GoldenError(path / MANIFEST, f"format {version} is older than {FORMAT}", way_out)
+    if fields.get("contents") != f"sha256 {contents_digest(texts)}":
+        raise GoldenError(path, "is damaged or was edited by hand: its digest does not fit", again)
+    return texts
+
+
+def write(path: Path, texts: Texts) -> None:
+    """Replace the golden in directory `path` whole: written aside, then renamed."""
+    aside = path.with_name(path.name + ASIDE)
+    replaced = path.with_name(path.name + REPLACED)
+    for left_over in (aside, replaced):
+        shutil.rmtree(left_over, ignore_errors=True)
+    aside.mkdir(parents=True)
+    for name, text in texts.items():
+        with (aside / name).open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    if path.exists():
+        path.rename(replaced)
+    aside.rename(path)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def recover(root: Path) -> None:
+    """Finish what an interrupted `write` left under `root`: a replaced golden without its successor comes back."""
+    for replaced in root.glob(f"*/*{REPLACED}"):
+        path = replaced.with_name(replaced.name.removesuffix(REPLACED))
+        if path.exists():
+            shutil.rmtree(replaced)
+        else:
+            replaced.rename(path)
+    for aside in root.glob(f"*/*{ASIDE}"):
+        shutil.rmtree(aside)
+
+
+def recorded(root: Path) -> Iterator[Cell]:
+    """Yield the cells that have a golden under `root`, sorted."""
+    for path in sorted(root.glob("*/*")):
+        if not path.name.endswith((ASIDE, REPLACED)):
+            yield Cell(path.parent.name, path.name)
+
+
+def prune(root: Path, cell: Cell) -> None:
+    """Delete the golden of `cell`, and its target's directory when it was the last."""
+    path = directory(root, cell)
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    if not any(path.parent.iterdir()):
+        path.parent.rmdir()

@@ -1,0 +1,147 @@
+"""Reads ``releases.toml``, the version matrix. Imports neither torch nor executorch: noxfile.py imports it."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+MATRIX = Path(__file__).with_name("releases.toml")
+
+#: What `nox -s stock` may find of an upstream report on a release; see releases.toml.
+REPORT_STATES = ("bug", "fails", "fixed")
+
+
+class UnknownReleaseError(ValueError):
+    """A release that the matrix does not know.
+
+    Attributes
+    ----------
+    release
+        The version asked for.
+    known
+        The versions of the matrix.
+    """
+
+    def __init__(self, release: str, known: tuple[str, ...]) -> None:
+        super().__init__(release, known)
+        self.release = release
+        self.known = known
+
+    def __str__(self) -> str:
+        return (
+            f"release {self.release!r} is not in {MATRIX.name}: it knows {', '.join(self.known)}. "
+            f'Choose one of these, or add a [releases."{self.release}"] table.'
+        )
+
+
+class MatrixError(ValueError):
+    """A table of releases.toml that does not hold together; the message names the table and the field."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """One ExecuTorch version with the packages it is paired with.
+
+    Attributes
+    ----------
+    version
+        Version of executorch, without a local label.
+    pins
+        Distribution name to version: all that an environment is made of, executorch included.
+    targets
+        Names of the targets that the release supports.
+    patches
+        Names of the patches that ``--patches auto`` applies, in order.
+    reports
+        Number of an upstream report to its state with patches off, one of `REPORT_STATES`.
+    """
+
+    version: str
+    pins: dict[str, str]
+    targets: tuple[str, ...]
+    patches: tuple[str, ...]
+    reports: dict[int, str]
+
+    def requirements(self) -> list[str]:
+        """Return the pins as pip requirements."""
+        return [f"{name}=={version}" for name, version in self.pins.items()]
+
+    def stack(self) -> dict[str, str]:
+        """Return the pins that an artifact depends on: the ones a golden names."""
+        return {name: self.pins[name] for name in ("executorch", "torch", "torchao", "tosa-tools")}
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All of releases.toml.
+
+    Attributes
+    ----------
+    python
+        Version of Python that environments are made with.
+    default
+        The release that the harness's own tests run in.
+    targets
+        Name of every target to one line of description.
+    releases
+        By version, in the order of the file.
+    """
+
+    python: str
+    default: str
+    targets: dict[str, str]
+    releases: dict[str, Release]
+
+    def release(self, version: str) -> Release:
+        """Return the release, local version label ignored; raise `UnknownReleaseError`."""
+        public = version.partition("+")[0]
+        if public not in self.releases:
+            raise UnknownReleaseError(public, tuple(self.releases))
+        return self.releases[public]
+
+
+@functools.cache
+def load(path: Path = MATRIX) -> Matrix:
+    """Read and check the matrix; raise `MatrixError` for a table that does not hold together."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise MatrixError(f"{path}: {error}") from error
+    try:
+        releases = {
+            version: _release(version, table, tables["common"], tables["targets"])
+            for version, table in tables["releases"].items()
+        }
+        matrix = Matrix(tables["python"], tables["default"], dict(tables["targets"]), releases)
+    except KeyError as error:
+        raise MatrixError(f"{path}: the field {error} is missing") from error
+    if matrix.default not in releases:
+        raise MatrixError(f"{path}: default = {matrix.default!r} has no [releases] table")
+    return matrix
+
+
+def _release(
+    version: str, table: dict[str, object], common: dict[str, str], targets: dict[str, str]
+) -> Release:
+    def strings(field: str) -> tuple[str, ...]:
+        value = table[field]
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise MatrixError(f'[releases."{version}"] {field}: expected a list of strings')
+        return tuple(value)
+
+    pinned = ("torch", "torchao", "tosa-tools", "pytest")
+    reports = table["reports"]
+    if not isinstance(reports, dict) or not set(reports.values()) <= set(REPORT_STATES):
+        raise MatrixError(f'[releases."{version}"] reports: each is one of {", ".join(REPORT_STATES)}')
+    unknown = [name for name in strings("targets") if name not in targets]
+    if unknown:
+        raise MatrixError(f'[releases."{version}"] targets: {", ".join(unknown)} not in [targets]')
+    return Release(
+        version=version,
+        pins={"executorch": version, **{name: str(table[name]) for name in pinned}, **common},
+        targets=strings("targets"),
+        patches=strings("patches"),
+        reports={int(number): state for number, state in reports.items()},
+    )

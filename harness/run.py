@@ -1,0 +1,386 @@
+"""One run over the cells of one release: what is installed, what is selected, what is said of each cell."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import fnmatch
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+from syrupy.assertion import SnapshotAssertion
+
+from harness import golden, patches, releases, variations, verdict
+from harness.artifact import Artifact, Casualty, Cell, Lowered, Outcome
+from harness.decode.schemas import ENVIRONMENT_VARIABLE
+from harness.snapshot import GoldenExtension
+from harness.sweep import Settings, Sweep, default_interpreter, worker_environment
+from harness.verdict import Verdict
+
+#: Seconds that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
+EXPORT_TIMEOUT = 180.0
+
+
+class UsageError(ValueError):
+    """A run that cannot start as asked; the message names what is wrong and the way out."""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What stands in the exporting environment: public versions by distribution name, and where."""
+
+    versions: dict[str, str]
+    site_packages: Path
+
+    @classmethod
+    def probe(cls, interpreter: Path) -> Installed:
+        """Ask `interpreter` for its versions, without importing torch; raise UsageError."""
+        code = (
+            "import json, sysconfig; from importlib import metadata as m\n"
+            "def v(n):\n"
+            "    try: return m.version(n)\n"
+            "    except m.PackageNotFoundError: return ''\n"
+            f"print(json.dumps([{{n: v(n) for n in {STACK!r}}}, sysconfig.get_path('purelib')]))"
+        )
+        try:
+            printed = subprocess.run(
+                [interpreter, "-c", code], capture_output=True, text=True, check=True, timeout=60
+            ).stdout
+        except (OSError, subprocess.SubprocessError) as error:
+            raise UsageError(f"--interpreter {interpreter} cannot be run: {error}") from error
+        found, site_packages = json.loads(printed)
+        versions = {name: version.partition("+")[0] for name, version in found.items() if version}
+        return cls(versions, Path(site_packages))
+
+
+STACK = ("executorch", "torch", "torchao", "tosa-tools")
+
+
+def find_release(installed: Installed, wanted: str | None) -> releases.Release:
+    """Return the matrix's release that is installed; raise UsageError where there is none, or another."""
+    matrix = releases.load()
+    try:
+        if wanted is not None:
+            wanted = matrix.release(wanted).version
+        version = installed.versions.get("executorch")
+        if version is None:
+            example = wanted or matrix.default
+            raise UsageError(
+                f'no ExecuTorch is installed in the exporting environment; run: nox -s "goldens({example})"'
+            )
+        if wanted is not None and version != wanted:
+            raise UsageError(
+                f"release {wanted} is not installed in the exporting environment, {version} is; "
+                f'run: nox -s "goldens({wanted})"'
+            )
+        release = matrix.release(version)
+    except releases.UnknownReleaseError as error:
+        raise UsageError(str(error)) from error
+    wrong = {
+        n: installed.versions.get(n) for n, v in release.stack().items() if installed.versions.get(n) != v
+    }
+    if wrong:
+        found = ", ".join(f"{name} {version or 'missing'}" for name, version in wrong.items())
+        raise UsageError(
+            f"the environment is not the one that releases.toml pairs with {release.version}: {found}; "
+            f'run: nox -s "goldens({release.version})", or install {" ".join(release.requirements())}'
+        )
+    return release
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run was asked for: the plugin's command line, read.
+
+    Attributes
+    ----------
+    release
+        The release that must be installed; None takes whichever is.
+    cells
+        Patterns ``TARGET/CASE``; empty selects every cell.
+    interpreter
+        Python of the exporting environment; None is this one.
+    goldens, sweeps
+        Directories that hold one directory per release.
+    updating
+        Whether goldens may be written.
+    """
+
+    release: str | None
+    cells: tuple[str, ...]
+    hash_seeds: str
+    jobs: int | None
+    export_timeout: float
+    patches: str
+    models: tuple[str, ...]
+    goldens: Path
+    sweeps: Path
+    interpreter: Path | None
+    isolation: str
+    updating: bool
+
+
+class Run:
+    """A run over some cells of one release: what the fixtures, the report and the results are made of.
+
+    Attributes
+    ----------
+    release
+        What is installed in the exporting environment.
+    root
+        Directory of this release's goldens.
+    known
+        Every cell that the zoo and the release make, selected or not.
+    verdicts
+        Of the cells that were checked.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.updating = options.updating
+        if self.updating and os.environ.get("CI"):
+            raise UsageError(
+                "--snapshot-update is refused because CI is set: goldens are accepted by a person, in a checkout. "
+                "Run it there and commit what it wrote."
+            )
+        interpreter = options.interpreter or default_interpreter()
+        installed = Installed.probe(interpreter)
+        self.release = find_release(installed, options.release)
+        # Payloads are decoded by the schemas of the release that made them, whichever this interpreter has.
+        os.environ.setdefault(ENVIRONMENT_VARIABLE, str(installed.site_packages))
+        try:
+            seeds = variations.parse_hash_seeds(options.hash_seeds)
+            self.patches = patches.select(options.patches, self.release.patches)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        self.known = load_cells(options.models, self.release)
+        self.selected = select(self.known, options.cells)
+        self.variations = variations.variations(seeds)
+        self.settings = Settings(
+            interpreter=interpreter,
+            models=options.models,
+            patches=self.patches,
+            jobs=options.jobs or len(os.sched_getaffinity(0)),
+            limit=options.export_timeout,
+            isolation=options.isolation,
+        )
+        require_flatc(interpreter)
+        self.root = options.goldens.resolve() / self.release.version
+        self.sweeps = options.sweeps.resolve() / self.release.version
+        self.verdicts: dict[Cell, Verdict] = {}
+        self.sweep: Sweep | None = None
+        self.lock = filelock.FileLock(self.sweeps / "lock")
+
+    # Life of a run
+
+    def start(self, cells: Sequence[Cell]) -> None:
+        """Take the lock, make the folders ready and start exporting `cells`."""
+        try:
+            self.sweeps.mkdir(parents=True, exist_ok=True)
+            self.lock.acquire(timeout=0)
+        except filelock.Timeout as error:
+            raise UsageError(
+                f"another run works on {self.release.version} in this checkout (it holds {self.lock.lock_file}); "
+                "wait for it, or give this one a checkout or a --sweeps of its own"
+            ) from error
+        except OSError as error:
+            raise UsageError(f"--sweeps {self.sweeps} cannot be written: {error}") from error
+        (self.sweeps / "results.jsonl").write_text("")
+        if self.updating:
+            try:
+                golden.recover(self.root)
+                probe = self.root / f"probe{golden.ASIDE}"
+                probe.mkdir(parents=True)
+                probe.rmdir()
+            except OSError as error:
+                raise UsageError(f"the goldens' folder {self.root} cannot be written: {error}") from error
+        self.sweep = Sweep(cells, self.variations, self.settings)
+        self.sweep.start()
+
+    def finish(self) -> None:
+        if self.sweep is not None:
+            self.sweep.stop()
+        self.lock.release()
+
+    def check(self, cell: Cell, snapshot: SnapshotAssertion) -> Verdict:
+        """Judge `cell`, compare with its golden or record it, note the result.
+
+        Raises
+        ------
+        SweepError
+            When the harness itself could not export; no further cell will do better.
+        GoldenError, DecodeError
+            When the golden is damaged, or a payload is not what its format's schema says.
+        """
+        assert self.sweep is not None
+        outcomes = self.sweep.outcomes(cell)
+        judged = self._judge(cell, outcomes, snapshot)
+        self.verdicts[cell] = judged
+        self._note(judged, outcomes)
+        return judged
+
+    def _judge(self, cell: Cell, outcomes: Sequence[Outcome], snapshot: SnapshotAssertion) -> Verdict:
+        artifact = verdict.judge(cell, outcomes)
+        if isinstance(artifact, Verdict):
+            self._keep(cell, outcomes)
+            return artifact
+        texts = golden.render(artifact, self._origin(artifact))
+        reviewed = golden.read(golden.directory(self.root, cell))
+        # syrupy compares and, under --snapshot-update, records.
+        recorded = snapshot.use_extension(GoldenExtension.for_root(self.root)) == texts
+        if reviewed is not None and golden.compared(reviewed) == golden.compared(texts):
+            return Verdict(cell, "stable", "")
+        judged = verdict.new(cell) if reviewed is None else verdict.changed(cell, reviewed, texts)
+        if not recorded:
+            self._keep(cell, outcomes)
+        return dataclasses.replace(judged, recorded=recorded)
+
+    def _origin(self, artifact: Artifact) -> golden.Origin:
+        return golden.Origin(
+            stack=self.release.stack(),
+            variations=[variation.name for variation in self.variations],
+            numerics=numerics_line(artifact),
+        )
+
+    def is_whole(self) -> bool:
+        """Whether every cell of the zoo and the release was checked."""
+        return set(self.verdicts) == set(self.known)
+
+    # What a person and a machine read
+
+    def message(self, judged: Verdict) -> str:
+        """Return what a failing test prints: verdict, cell, reason, detail, way on."""
+        lines = [f"{judged.name}: {judged.cell} on ExecuTorch {self.release.version}: {judged.reason}"]
+        lines += [f"  {line}" for line in judged.detail]
+        if judged.name in ("changed", "new"):
+            lines.append(f"  accept: {self.command(judged.cell)} --snapshot-update")
+        elif self.updating:
+            lines.append(
+                "  not recorded: only an artifact that all variations agree on, and that is right, can be."
+            )
+        lines.append(f"  again:  {self.command(judged.cell)}")
+        if judged.name != "crashed":
+            lines.append(f"  files:  {self.sweeps / judged.cell.target / judged.cell.case}")
+        return "\n".join(lines)
+
+    def command(self, cell: Cell) -> str:
+        """Return the command that runs just `cell`, as this run does."""
+        extra = []
+        if self.patches != patches.select("auto", self.release.patches):
+            extra.append(f" --patches {','.join(self.patches) or 'none'}")
+        if self.variations != variations.variations():
+            extra.append(f" --hash-seeds {','.join(str(v.hash_seed) for v in self.variations)}")
+        extra += [
+            f" --models {module}" for module in self.settings.models if self.settings.models != ("models",)
+        ]
+        return f'nox -s "goldens({self.release.version})" -- --cell {cell}{"".join(extra)}'
+
+    def _note(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:
+        """Append the cell's line to results.jsonl."""
+        digests = {
+            outcome.result.result.pte_sha256
+            for outcome in outcomes
+            if isinstance(outcome.result, Artifact) and isinstance(outcome.result.result, Lowered)
+        }
+        line = {
+            "release": self.release.version,
+            "target": judged.cell.target,
+            "case": judged.cell.case,
+            "verdict": judged.name,
+            "variations": [outcome.variation for outcome in outcomes],
+            "seconds": [round(outcome.seconds, 3) for outcome in outcomes],
+            "peak_mb": round(max(outcome.peak_mb for outcome in outcomes), 1),
+            "pte_sha256": digests.pop() if len(digests) == 1 else None,
+            "reason": judged.reason,
+        }
+        with (self.sweeps / "results.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def _keep(self, cell: Cell, outcomes: Sequence[Outcome]) -> None:
+        """Leave the texts and payloads of every variation beside the results, for diff and decode."""
+        folder = self.sweeps / cell.target / cell.case
+        for outcome in outcomes:
+            if isinstance(outcome.result, Casualty):
+                continue
+            place = folder / outcome.variation
+            golden.write(place, golden.render(outcome.result, self._origin(outcome.result)))
+            if isinstance(outcome.result.result, Lowered):
+                (place / "program.pte").write_bytes(outcome.result.result.pte)
+                for index, delegate in enumerate(outcome.result.result.delegates):
+                    (place / f"delegate_{index}.bin").write_bytes(delegate.payload)
+
+    def stale(self) -> list[Cell]:
+        """Return the goldens that no cell of the zoo and the release stands for."""
+        return [cell for cell in golden.recorded(self.root) if cell not in self.known]
+
+
+def numerics_line(artifact: Artifact) -> str:
+    """Say in one line what was checked of an artifact beyond its being the same every time."""
+    lowered = artifact.result
+    if not isinstance(lowered, Lowered):
+        return "none: lowering fails"
+    if lowered.outputs is not None:
+        return f"outputs in ExecuTorch's runtime within {lowered.bound:.2g} of the largest eager value"
+    if lowered.codes:
+        return "folded constants equal the eager outputs"
+    return "none: no runtime for this backend here"
+
+
+def load_cells(models: Sequence[str], release: releases.Release) -> tuple[Cell, ...]:
+    """Import the modules that register cases and return every cell of `release`, target by target."""
+    sys.path[:0] = [path for path in (str(Path.cwd()),) if path not in sys.path]
+    for module in models:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise UsageError(f"--models {module} cannot be imported: {error}") from error
+        except ValueError as error:
+            raise UsageError(f"--models {module}: {error}") from error
+    from models.registry import CASES
+
+    if not len(CASES):
+        raise UsageError(f"--models {' '.join(models)}: no case is registered there (see models.case)")
+    return tuple(Cell(target, case.name) for target in release.targets for case in CASES)
+
+
+def select(known: Sequence[Cell], patterns: Sequence[str] | None) -> frozenset[Cell]:
+    """Return the cells that match some pattern ``TARGET/CASE``; raise UsageError for one that matches none."""
+    if not patterns:
+        return frozenset(known)
+    found: set[Cell] = set()
+    for pattern in patterns:
+        matching = {cell for cell in known if fnmatch.fnmatchcase(str(cell), pattern)}
+        if not matching:
+            raise UsageError(_unknown_cell(pattern, known))
+        found |= matching
+    return frozenset(found)
+
+
+def _unknown_cell(pattern: str, known: Sequence[Cell]) -> str:
+    target, slash, case = pattern.partition("/")
+    targets = list(dict.fromkeys(cell.target for cell in known))
+    if not slash:
+        return f"--cell {pattern!r} is not TARGET/CASE; e.g. {known[0]}"
+    if not any(fnmatch.fnmatchcase(name, target) for name in targets):
+        return f"--cell {pattern!r}: unknown target {target!r}; this release has {', '.join(targets)}"
+    cases = list(dict.fromkeys(cell.case for cell in known))
+    near = difflib.get_close_matches(case, cases, n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"cases: {', '.join(cases)}"
+    return f"--cell {pattern!r}: unknown case {case!r}; {hint}"
+
+
+def require_flatc(interpreter: Path) -> None:
+    """Raise UsageError unless the exporting environment has its own ``flatc``."""
+    path = worker_environment(interpreter, 0)["PATH"].split(os.pathsep)[0]
+    if shutil.which("flatc", path=path) is None:
+        raise UsageError(
+            f"no flatc in {path}: ExecuTorch's wheel installs one there, and lowering fails without it; "
+            "make the environment anew (nox -r off: nox -s goldens), or reinstall executorch in it"
+        )

@@ -1,0 +1,362 @@
+"""Schedules templates and exports over the cores, enforces limits, streams outcomes.
+
+A sweep runs beside the tests that consume it: it owns one thread, and `Sweep.outcomes` blocks until a cell's
+exports have come to an end. It imports neither torch nor executorch; the interpreter that exports may be another
+environment's.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import pickle
+import selectors
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.artifact import Artifact, Casualty, Cell, Outcome
+from harness.variations import Variation
+from harness.worker import HARNESS_ERROR
+
+#: Seconds a template may take to import torch and ExecuTorch and to warm up. Measured 8 to 25 s on two cores with
+#: byte-code in place; without it several times that.
+TEMPLATE_LIMIT = 600.0
+
+#: Lines of a dead child's output that are shown.
+LOG_LINES = 15
+
+#: What is fixed for every export so that the same kernels compute the same bits on every machine (design, trap
+#: "CPU capability"), and what keeps logs of exports readable.
+PINNED_ENVIRONMENT = {
+    "ATEN_CPU_CAPABILITY": "default",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONWARNINGS": "ignore",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+#: Variables that would change what a child does or how fast it starts.
+DROPPED_ENVIRONMENT = ("PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "FLATC_EXECUTABLE", "PYTHONSTARTUP")
+
+
+class SweepError(RuntimeError):
+    """The harness itself could not export; never a verdict of a cell. The message says what to do."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How exports are run.
+
+    Attributes
+    ----------
+    interpreter
+        Python of the environment that exports.
+    models
+        Modules that register the cases.
+    patches
+        Names of the patches to install in exporting children.
+    jobs
+        Exports at a time.
+    limit
+        Seconds that one export may take.
+    isolation
+        ``fork`` from a warm template, or ``fresh`` interpreter per export.
+    """
+
+    interpreter: Path
+    models: tuple[str, ...]
+    patches: tuple[str, ...]
+    jobs: int
+    limit: float
+    isolation: str = "fork"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One export to be made."""
+
+    number: int
+    cell: Cell
+    variation: Variation
+
+
+@dataclass
+class TemplateProcess:
+    """A template as the sweep sees it: a process, a pipe with its answers, and the jobs it is busy with."""
+
+    hash_seed: int
+    process: subprocess.Popen[bytes]
+    answers: int
+    log: Path
+    started: float = field(default_factory=time.monotonic)
+    ready: bool = False
+    buffer: bytes = b""
+    running: dict[int, Job] = field(default_factory=dict)
+
+    def send(self, request: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(request).encode() + b"\n")
+        self.process.stdin.flush()
+
+
+class Sweep:
+    """All exports of some cells under some variations.
+
+    Parameters
+    ----------
+    cells
+        In the order in which their outcomes are wanted.
+    variations
+        Each cell is exported once under each.
+    settings
+        How exports are run.
+    """
+
+    def __init__(self, cells: Sequence[Cell], variations: Sequence[Variation], settings: Settings) -> None:
+        self.settings = settings
+        self.variations = tuple(variations)
+        self.targets = sorted({cell.target for cell in cells})
+        numbered = enumerate((cell, variation) for cell in cells for variation in variations)
+        self.pending = collections.deque(
+            Job(number, cell, variation) for number, (cell, variation) in numbered
+        )
+        self.templates: dict[int, TemplateProcess] = {}
+        self.results: dict[Cell, list[Outcome]] = {cell: [] for cell in cells}
+        self.error: BaseException | None = None
+        self.stopping = False
+        self.changed = threading.Condition()
+        self.directory = Path(tempfile.mkdtemp(prefix="goldens-"))
+        self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
+
+    def start(self) -> None:
+        self.thread.start()
+
+    def stop(self) -> None:
+        """End the sweep, finished or not; no child survives it."""
+        with self.changed:
+            self.stopping = True
+        if self.thread.ident is not None:
+            self.thread.join()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def outcomes(self, cell: Cell) -> tuple[Outcome, ...]:
+        """Wait for every export of `cell` and return them in the order of the variations.
+
+        Raises
+        ------
+        SweepError
+            When the harness itself failed: a template did not start, a request could not be carried out.
+        """
+        with self.changed:
+            self.changed.wait_for(
+                lambda: self.error is not None or len(self.results[cell]) == len(self.variations)
+            )
+            if self.error is not None:
+                raise self.error
+            by_name = {outcome.variation: outcome for outcome in self.results[cell]}
+        return tuple(by_name[variation.name] for variation in self.variations)
+
+    # What follows runs in the sweep's thread.
+
+    def _run(self) -> None:
+        try:
+            with selectors.DefaultSelector() as selector:
+                while not self.stopping and (self.pending or self._running()):
+                    self._dispatch(selector)
+                    for key, _ in selector.select(0.1):
+                        self._receive(selector, key.data)
+                    self._check_starting()
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            for template in self.templates.values():
+                self._end(template)
+
+    def _running(self) -> int:
+        return sum(len(template.running) + (not template.ready) for template in self.templates.values())
+
+    def _fail(self, error: BaseException) -> None:
+        with self.changed:
+            self.error = error if isinstance(error, SweepError) else SweepError(f"sweep: {error!r}")
+            self.changed.notify_all()
+
+    def _dispatch(self, selector: selectors.BaseSelector) -> None:
+        """Hand out jobs and start templates until every slot is taken; a starting template takes one, too."""
+        skipped: list[Job] = []
+        while self.pending and self._running() < self.settings.jobs:
+            job = self.pending.popleft()
+            template = self.templates.get(job.variation.hash_seed)
+            if template is None:
+                template = self._start_template(job.variation.hash_seed)
+                selector.register(template.answers, selectors.EVENT_READ, template)
+            if template.ready:
+                self._request(template, job)
+            else:
+                skipped.append(job)
+        self.pending.extendleft(reversed(skipped))
+
+    def _start_template(self, hash_seed: int) -> TemplateProcess:
+        reader, writer = os.pipe()
+        log = self.directory / f"template-{hash_seed}.log"
+        command = [
+            *(str(self.settings.interpreter), "-m", "harness.worker", "--answers", str(writer)),
+            *("--isolation", self.settings.isolation),
+            *("--models", *self.settings.models),
+            *("--targets", *self.targets),
+        ]
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=(writer,),
+                env=worker_environment(self.settings.interpreter, hash_seed),
+                start_new_session=True,
+            )
+        os.close(writer)
+        template = TemplateProcess(hash_seed, process, reader, log)
+        self.templates[hash_seed] = template
+        return template
+
+    def _request(self, template: TemplateProcess, job: Job) -> None:
+        scratch = self.directory / f"export-{job.number}"
+        (scratch / "cwd").mkdir(parents=True)
+        template.running[job.number] = job
+        template.send(
+            {
+                "id": job.number,
+                "target": job.cell.target,
+                "case": job.cell.case,
+                "heap_seed": job.variation.heap_seed,
+                "patches": list(self.settings.patches),
+                "result": str(scratch / "artifact"),
+                "log": str(scratch / "log"),
+                "cwd": str(scratch / "cwd"),
+                "limit": self.settings.limit,
+            }
+        )
+
+    def _receive(self, selector: selectors.BaseSelector, template: TemplateProcess) -> None:
+        chunk = os.read(template.answers, 1 << 16)
+        if not chunk:
+            selector.unregister(template.answers)
+            self._template_died(template)
+            return
+        *lines, template.buffer = (template.buffer + chunk).split(b"\n")
+        for line in lines:
+            answer = json.loads(line)
+            if answer.get("ready"):
+                template.ready = True
+            else:
+                self._deliver(template.running.pop(answer["id"]), answer)
+
+    def _deliver(self, job: Job, answer: dict[str, Any]) -> None:
+        scratch = self.directory / f"export-{job.number}"
+        outcome = Outcome(
+            cell=job.cell,
+            variation=job.variation.name,
+            result=self._result(job, answer, scratch),
+            seconds=answer["seconds"],
+            peak_mb=answer["peak_mb"],
+        )
+        shutil.rmtree(scratch, ignore_errors=True)
+        with self.changed:
+            self.results[job.cell].append(outcome)
+            self.changed.notify_all()
+
+    def _result(self, job: Job, answer: dict[str, Any], scratch: Path) -> Artifact | Casualty:
+        tail = last_lines(scratch / "log")
+        if answer["timed_out"]:
+            limit = f"no end within {self.settings.limit:g} s (--export-timeout)"
+            return Casualty("timed-out", f"{limit}\n{tail}".rstrip())
+        if answer["status"] == 0:
+            artifact = pickle.loads((scratch / "artifact").read_bytes())
+            assert isinstance(artifact, Artifact)
+            return artifact
+        if answer["status"] == HARNESS_ERROR:
+            raise SweepError(f"{job.cell} [{job.variation.name}]: {tail.splitlines()[-1] if tail else '?'}")
+        return Casualty("crashed", f"{exit_reason(answer['status'])}\n{tail}".rstrip())
+
+    def _template_died(self, template: TemplateProcess) -> None:
+        status = template.process.wait()
+        os.close(template.answers)
+        if not template.ready:
+            raise SweepError(
+                f"{self.settings.interpreter} could not start exporting ({exit_reason(status)}):\n"
+                f"{last_lines(template.log)}"
+            )
+        # Its exports died with it; a fresh template takes over the rest.
+        del self.templates[template.hash_seed]
+        for job in list(template.running.values()):
+            answer = {"id": job.number, "status": status, "timed_out": False, "seconds": 0.0, "peak_mb": 0.0}
+            self._deliver(job, answer)
+
+    def _check_starting(self) -> None:
+        for template in self.templates.values():
+            if not template.ready and time.monotonic() - template.started > TEMPLATE_LIMIT:
+                raise SweepError(
+                    f"{self.settings.interpreter} did not get ready within {TEMPLATE_LIMIT:g} s:\n"
+                    f"{last_lines(template.log)}"
+                )
+
+    def _end(self, template: TemplateProcess) -> None:
+        assert template.process.stdin is not None
+        try:
+            template.process.stdin.close()
+            template.process.wait(timeout=10)
+        except (OSError, subprocess.TimeoutExpired):
+            template.process.kill()
+            template.process.wait()
+
+
+def worker_environment(interpreter: Path, hash_seed: int) -> dict[str, str]:
+    """Return the environment of a template: kernels pinned, the environment's own ``flatc`` first on the PATH."""
+    environment = {name: value for name, value in os.environ.items() if name not in DROPPED_ENVIRONMENT}
+    environment.update(PINNED_ENVIRONMENT)
+    environment["PYTHONHASHSEED"] = str(hash_seed)
+    # Not resolved: an environment's python is a link to the base interpreter, whose bin has no flatc.
+    environment["PATH"] = os.pathsep.join([str(interpreter.parent), environment.get("PATH", os.defpath)])
+    root = str(Path(__file__).resolve().parent.parent)
+    paths = [root, str(Path.cwd()), *environment.get("PYTHONPATH", "").split(os.pathsep)]
+    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+    return environment
+
+
+def default_interpreter() -> Path:
+    """Return the Python that pytest runs in, as its environment names it."""
+    scripts = Path(sysconfig.get_path("scripts"))
+    name = Path(sys.executable).name
+    return scripts / name if (scripts / name).exists() else Path(sys.executable)
+
+
+def exit_reason(status: int) -> str:
+    """Say how a process ended.
+
+    >>> exit_reason(-11)
+    'killed by SIGSEGV'
+    >>> exit_reason(3)
+    'exit status 3'
+    """
+    import signal
+
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+
+
+def last_lines(log: Path) -> str:
+    """Return the end of a log, empty if there is none."""
+    try:
+        return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+    except FileNotFoundError:
+        return ""

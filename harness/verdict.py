@@ -1,0 +1,308 @@
+"""What the harness says of a cell: agreement of its variations, rightness, difference from the golden."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome, Tensor
+from harness.decode import Constant, Graph, decode
+from harness.golden import compared
+
+#: Lines of a difference that are shown; the whole texts lie beside results.jsonl.
+SHOWN_LINES = 12
+#: Differing elements of a tensor that are shown.
+SHOWN_ELEMENTS = 4
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the harness says of a cell.
+
+    Attributes
+    ----------
+    name
+        ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``changed``, ``new``, ``failed``, ``crashed`` or
+        ``timed-out`` (design, "Verdicts").
+    reason
+        One line.
+    detail
+        What a person needs to see, line by line.
+    recorded
+        Whether ``--snapshot-update`` accepted the artifact as the cell's golden.
+    """
+
+    cell: Cell
+    name: str
+    reason: str
+    detail: tuple[str, ...] = ()
+    recorded: bool = False
+
+    @property
+    def accepted(self) -> bool:
+        """Whether nothing is left for a person to do."""
+        return self.name == "stable" or self.recorded
+
+
+@dataclass(frozen=True)
+class TensorDifference:
+    """How one tensor differs from what it should be.
+
+    Attributes
+    ----------
+    what
+        Name of the tensor.
+    expected, actual
+        Of one shape; dtypes may differ.
+    tolerance
+        Largest absolute difference that is no difference; 0 demands equality.
+    """
+
+    what: str
+    expected: Tensor
+    actual: Tensor
+    tolerance: float = 0.0
+
+    def _differences(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        difference = np.abs(self.actual.array().astype(np.float64) - self.expected.array().astype(np.float64))
+        # A NaN where a number should be differs by infinity; NaN against NaN does not differ.
+        both_nan = np.isnan(self.actual.array().astype(np.float64)) & np.isnan(
+            self.expected.array().astype(np.float64)
+        )
+        return np.where(both_nan, 0.0, np.nan_to_num(difference, nan=np.inf))
+
+    def __bool__(self) -> bool:
+        if (self.expected.dtype, self.expected.shape) != (self.actual.dtype, self.actual.shape):
+            return True
+        return bool((self._differences() > self.tolerance).any())
+
+    def lines(self) -> Iterator[str]:
+        """Yield the tensor, how many elements differ, by how much, and the first of them."""
+        expected = f"{self.expected.dtype}{list(self.expected.shape)}"
+        actual = f"{self.actual.dtype}{list(self.actual.shape)}"
+        if expected != actual:
+            yield f"{self.what}: is {actual}, expected {expected}"
+            return
+        difference = self._differences()
+        differing = np.argwhere(difference > self.tolerance)
+        yield (
+            f"{self.what} {actual}: {len(differing)} of {difference.size} values differ, "
+            f"max {difference.max():g}, mean {difference.mean():g}"
+            + (f" (tolerance {self.tolerance:g})" if self.tolerance else "")
+        )
+        for index in differing[:SHOWN_ELEMENTS]:
+            position = tuple(int(i) for i in index)
+            got, want = self.actual.array()[position], self.expected.array()[position]
+            yield f"  {list(position)}: {got} where {want} was expected"
+
+
+def judge(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | Artifact:
+    """Return the artifact that all variations agree on and that is right, or the verdict that forbids it."""
+    for outcome in outcomes:
+        if isinstance(outcome.result, Casualty):
+            first, *rest = outcome.result.reason.splitlines()
+            return Verdict(cell, outcome.result.verdict, f"{outcome.variation}: {first}", tuple(rest))
+    groups = group_by_content(outcomes)
+    if len(groups) > 1:
+        return disagreement(cell, groups)
+    artifact = outcomes[0].result
+    assert isinstance(artifact, Artifact)
+    if isinstance(artifact.result, Failure):
+        return _judge_failure(cell, artifact, artifact.result)
+    wrong = list(wrongs(artifact.result))
+    if wrong:
+        return Verdict(cell, "corrupt", wrong[0], tuple(wrong[1:]))
+    return artifact
+
+
+def _judge_failure(cell: Cell, artifact: Artifact, failure: Failure) -> Verdict | Artifact:
+    """A failure of lowering is an artifact; one of the model is the zoo's, one of the runtime is a wrong program."""
+    message = f"{failure.type}: {(failure.message.splitlines() or [''])[0]}"
+    if failure.stage == "model":
+        return Verdict(cell, "failed", f"the case itself does not run: {message}", _tail(failure.traceback))
+    if failure.stage == "run":
+        return Verdict(cell, "corrupt", f"the program does not run: {message}", _tail(failure.traceback))
+    return artifact
+
+
+def _tail(text: str) -> tuple[str, ...]:
+    return tuple(text.rstrip().splitlines()[-SHOWN_LINES:])
+
+
+# Agreement of the variations
+
+
+Group = list[Outcome]
+
+
+def group_by_content(outcomes: Sequence[Outcome]) -> list[Group]:
+    """Group outcomes whose artifacts are the same, in the order in which they come."""
+    groups: dict[object, Group] = {}
+    for outcome in outcomes:
+        assert isinstance(outcome.result, Artifact)
+        result = outcome.result.result
+        content: object
+        if isinstance(result, Failure):
+            content = result.facts()
+        else:
+            content = (result.graph, result.delegates, result.pte_sha256)
+        groups.setdefault(content, []).append(outcome)
+    return list(groups.values())
+
+
+def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
+    """Say which variations part, whether in order only or in content, and show the first lines that differ."""
+    shape = " | ".join(" ".join(outcome.variation for outcome in group) for group in groups)
+    results = [_result(group) for group in groups]
+    texts = [dict(comparable_texts(result)) for result in results]
+    same_but_order = len({_without_order(text) for text in texts}) == 1
+    name = "order-only" if same_but_order else "unstable"
+    what = "in order or numbering only" if same_but_order else "in content"
+    labels = [group[0].variation for group in groups[:2]]
+    detail = [f"variations: {shape}", *text_difference(texts[0], texts[1], *labels)]
+    return Verdict(cell, name, f"{len(groups)} different artifacts, differing {what}", tuple(detail))
+
+
+def _result(group: Group) -> Lowered | Failure:
+    artifact = group[0].result
+    assert isinstance(artifact, Artifact)
+    return artifact.result
+
+
+def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
+    """Yield (name, text) of all that is compared between variations, in the order of a reader's interest."""
+    if isinstance(result, Failure):
+        yield "failure", "".join(f"{name}: {value}\n" for name, value in result.facts())
+        return
+    yield "graph", result.graph
+    for index, delegate in enumerate(result.delegates):
+        decoded = decode(delegate.payload, named_data=dict(delegate.named_data))
+        yield f"delegate {index}", f"{delegate.name} {delegate.backend_id}\n{decoded.text()}"
+    yield "pte", f"sha256 {result.pte_sha256}\n"
+
+
+def _without_order(texts: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
+    """Return the multiset of lines with the numbers in names taken out; the ``.pte`` digest says nothing here."""
+    lines = itertools.chain.from_iterable(text.splitlines() for name, text in texts.items() if name != "pte")
+    return tuple(sorted(Counter(NUMBERED.sub(r"\1#", line) for line in lines).items()))
+
+
+#: A number at the end of a part of a name: ``lowered_module_1``, ``aten_add_tensor_2``, ``%getitem_1``, ``tag0``.
+NUMBERED = re.compile(r"(\b%?[A-Za-z]\w*?)_?\d+(?=\b|_)")
+
+
+def text_difference(
+    old: Mapping[str, str], new: Mapping[str, str], old_label: str, new_label: str
+) -> Iterator[str]:
+    """Yield the first lines in which two sets of texts differ, named by text."""
+    shown = 0
+    for name in dict.fromkeys([*old, *new]):
+        before, after = old.get(name), new.get(name)
+        if before == after:
+            continue
+        if before is None or after is None:
+            yield f"{name}: only in {old_label if after is None else new_label}"
+            continue
+        yield f"{name}: - {old_label}, + {new_label}"
+        difference = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
+        changed = [line for line in difference if not line.startswith(("---", "+++", "@@"))]
+        room = max(0, SHOWN_LINES - shown)
+        yield from (f"  {line}" for line in changed[:room])
+        if len(changed) > room:
+            yield f"  … {len(changed) - room} more lines"
+        shown += len(changed)
+
+
+# Rightness
+
+
+def wrongs(lowered: Lowered) -> Iterator[str]:
+    """Yield the lines that say what is wrong with an artifact that all variations agree on; none if it is right."""
+    if lowered.outputs is not None:
+        if len(lowered.outputs) != len(lowered.expected):
+            yield f"the program has {len(lowered.outputs)} outputs, eager has {len(lowered.expected)}"
+        for index, (expected, actual) in enumerate(zip(lowered.expected, lowered.outputs, strict=False)):
+            difference = TensorDifference(f"output {index}", expected, actual, lowered.tolerance(expected))
+            if difference:
+                yield from difference.lines()
+    for index, codes in enumerate(lowered.codes):
+        yield from missing_constant(f"output {index}", codes, lowered)
+    for index, delegate in enumerate(lowered.delegates):
+        for graph in decode(delegate.payload, named_data=dict(delegate.named_data)).graphs:
+            yield from (f"delegate {index}: {line}" for line in miswired_outputs(graph))
+
+
+def miswired_outputs(graph: Graph) -> Iterator[str]:
+    """Yield a line for each declared output that is declared twice or that nothing writes.
+
+    Outputs are told apart by name only: an output slot whose name another slot has is lost (report #18866), one that
+    nothing writes is read as whatever the memory holds (#22436).
+    """
+    written = {name for operator in graph.operators for name in operator.outputs}
+    read = {name for operator in graph.operators for name in operator.inputs}
+    listed = f"[{', '.join(graph.outputs)}]"
+    for name, count in Counter(graph.outputs).items():
+        if count > 1:
+            dead = sorted(str(dead) for dead in written - read - set(graph.outputs))
+            unused = f"; {', '.join(dead)} is written and never read" if dead else ""
+            yield f"outputs read {listed}: {name} stands in {count} slots{unused}"
+        if name not in written and name not in graph.inputs and graph.values[name].constant is None:
+            yield f"outputs read {listed}: nothing writes {name}"
+
+
+def missing_constant(what: str, expected: Tensor, lowered: Lowered) -> Iterator[str]:
+    """Yield nothing if some delegate holds `expected` as a constant, in any order of dimensions, else the nearest.
+
+    The constant is found by what it is: lowering may store it as NCHW or NHWC, and names differ by release.
+    """
+    candidates = [
+        TensorDifference(f"constant {name!r} (delegate {index}), which should be {what},", expected, permuted)
+        for index, delegate in enumerate(lowered.delegates)
+        for name, constant in decode(delegate.payload, named_data=dict(delegate.named_data))
+        .constants()
+        .items()
+        for permuted in _arrangements(constant, expected)
+    ]
+    if not candidates:
+        if lowered.delegates:
+            yield f"no delegate holds {what}, {expected.dtype}{list(expected.shape)}, as a constant"
+        return
+    nearest = min(candidates, key=lambda candidate: float(np.mean(candidate._differences())))
+    if nearest:
+        yield from nearest.lines()
+
+
+def _arrangements(constant: Constant, expected: Tensor) -> Iterator[Tensor]:
+    """Yield `constant` with its dimensions in each order that gives the expected dtype and shape."""
+    if constant.dtype.lower() != expected.dtype or sorted(constant.shape) != sorted(expected.shape):
+        return
+    array = constant.array()
+    for axes in itertools.permutations(range(array.ndim)):
+        if tuple(array.shape[axis] for axis in axes) == expected.shape:
+            yield Tensor.of(array.transpose(axes).astype(expected.dtype))
+
+
+# Difference from the golden
+
+
+def changed(cell: Cell, golden: Mapping[str, str], received: Mapping[str, str]) -> Verdict:
+    """Say how the texts of an artifact differ from its golden."""
+    old, new = compared(golden), compared(received)
+    names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+    if "failure.txt" in old and "failure.txt" not in new:
+        reason = "lowers now, the golden is a failure"
+    elif "failure.txt" in new and "failure.txt" not in old:
+        reason = "lowering fails now"
+    else:
+        reason = f"differs from its golden in {', '.join(names)}"
+    return Verdict(cell, "changed", reason, tuple(text_difference(old, new, "golden", "now")))
+
+
+def new(cell: Cell) -> Verdict:
+    return Verdict(cell, "new", "has no golden yet")

@@ -1,0 +1,260 @@
+"""The template interpreter: imports once, warms up, forks a child per export.
+
+Run as ``python -m harness.worker`` by `harness.sweep`, never by hand. Requests arrive on standard input, one JSON
+object a line; answers leave on a pipe of their own (``--answers FD``), so that whatever a release prints cannot
+disturb them. A request::
+
+    {"id": 7, "target": "tosa-int", "case": "cat-h-v", "heap_seed": 1, "patches": ["partition-order"],
+     "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
+
+An answer is ``{"ready": true}`` once, then for each request
+``{"id": 7, "status": <wait status>, "timed_out": false, "seconds": 0.8, "peak_mb": 700.0}``. The artifact itself
+goes through the file, written aside and renamed, so that there is a whole one or none.
+
+Where forking is unsafe (macOS with its frameworks loaded), ``--isolation fresh`` runs each request in a fresh
+interpreter instead: the same `run_request`, slower, same results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+#: How often a template looks for children that ended or ran out of time, in seconds.
+POLL_SECONDS = 0.02
+
+#: Exit status of a child whose request could not be carried out for a reason of the harness's own: the last line of
+#: its log says which.
+HARNESS_ERROR = 70
+
+
+def load_models(modules: Sequence[str]) -> None:
+    """Import the modules that register the cases."""
+    import importlib
+
+    for module in modules:
+        importlib.import_module(module)
+
+
+def pin_numerics() -> None:
+    """One thread and no oneDNN: which kernel computes must not depend on the machine.
+
+    The CPU capability and OpenMP's threads are fixed by the environment that `harness.sweep` starts templates with.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    torch.set_num_interop_threads(1)
+    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+
+
+def warm_up(targets: Sequence[str]) -> None:
+    """Export one small model for each target, so that children find every lazy import done and every cache filled.
+
+    The runtime is not run: it would start threads, and threads do not survive a fork.
+    """
+    import dataclasses
+    import gc
+
+    import torch
+
+    from harness.export import Export
+    from harness.targets import TARGETS
+    from models.registry import Case, Data, Example
+
+    def build(data: Data) -> Example:
+        model = torch.nn.Sequential(torch.nn.Conv2d(2, 2, 3), torch.nn.ReLU())
+        return Example(model, (data.tensor("x", 1, 2, 6, 6),))
+
+    case = Case(name="warm-up", family="worker", guards="warms the template", build=build)
+    for target in targets:
+        Export(case, dataclasses.replace(TARGETS[target], runs=False)).run()
+    # Children share these pages with the template as long as the collector does not touch them.
+    gc.collect()
+    gc.freeze()
+
+
+def run_request(request: dict[str, Any]) -> None:
+    """Carry out one request in this process; leaves the pickled artifact, or raises."""
+    from harness import compat, patches
+    from harness.export import export
+    from harness.variations import perturb_heap
+    from models.registry import CASES
+
+    os.chdir(request["cwd"])
+    held = perturb_heap(request["heap_seed"])
+    patches.apply(request["patches"], compat.installed_release())
+    artifact = export(CASES[request["case"]], request["target"], request["patches"])
+    del held
+    result = Path(request["result"])
+    aside = result.with_suffix(".partial")
+    aside.write_bytes(pickle.dumps(artifact))
+    aside.replace(result)
+
+
+@dataclass
+class Child:
+    """A running export."""
+
+    request: dict[str, Any]
+    process: int
+    started: float
+    timed_out: bool = False
+
+
+class Template:
+    """Takes requests from `requests`, runs each in a child of its own, answers on `answers`.
+
+    Parameters
+    ----------
+    start
+        Starts a child for a request and returns its process id; the child is a process group leader.
+    """
+
+    def __init__(self, requests: int, answers: int, start: Callable[[dict[str, Any]], int]) -> None:
+        self.requests = requests
+        self.answers = answers
+        self.start = start
+        self.children: dict[int, Child] = {}
+        self.buffer = b""
+        self.open = True
+
+    def answer(self, message: dict[str, Any]) -> None:
+        os.write(self.answers, json.dumps(message).encode() + b"\n")
+
+    def serve(self) -> None:
+        """Serve until the requests end and every child has been answered for."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.requests, selectors.EVENT_READ)
+            while self.open or self.children:
+                ready = selector.select(POLL_SECONDS if self.children else None) if self.open else []
+                if ready:
+                    self.receive()
+                elif not self.open:
+                    time.sleep(POLL_SECONDS)
+                self.enforce_limits()
+                self.reap()
+
+    def receive(self) -> None:
+        chunk = os.read(self.requests, 1 << 16)
+        if not chunk:
+            # The sweep has gone, in good order or not: nobody waits for the children any more.
+            self.open = False
+            for child in self.children.values():
+                self.kill(child)
+            return
+        *lines, self.buffer = (self.buffer + chunk).split(b"\n")
+        for line in lines:
+            request = json.loads(line)
+            process = self.start(request)
+            self.children[process] = Child(request, process, time.monotonic())
+
+    def enforce_limits(self) -> None:
+        for child in self.children.values():
+            if not child.timed_out and time.monotonic() - child.started > child.request["limit"]:
+                child.timed_out = True
+                self.kill(child)
+
+    def kill(self, child: Child) -> None:
+        try:
+            os.killpg(child.process, signal.SIGKILL)
+        except ProcessLookupError:
+            os.kill(child.process, signal.SIGKILL)
+
+    def reap(self) -> None:
+        for process in list(self.children):
+            done, status, usage = os.wait4(process, os.WNOHANG)
+            if not done:
+                continue
+            child = self.children.pop(process)
+            self.answer(
+                {
+                    "id": child.request["id"],
+                    "status": os.waitstatus_to_exitcode(status),
+                    "timed_out": child.timed_out,
+                    "seconds": time.monotonic() - child.started,
+                    "peak_mb": usage.ru_maxrss / 1024,
+                }
+            )
+
+
+def fork_child(request: dict[str, Any]) -> int:
+    """Fork; the child carries out the request with its output in the request's log, and exits."""
+    process = os.fork()
+    if process == 0:
+        finish_in_child(request)
+    return process
+
+
+def finish_in_child(request: dict[str, Any]) -> NoReturn:
+    """Carry out `request` and leave this process without running the template's clean-up."""
+    status = HARNESS_ERROR
+    try:
+        os.setpgid(0, 0)
+        redirect(request["log"])
+        run_request(request)
+        status = 0
+    except BaseException as error:
+        import traceback
+
+        traceback.print_exc()
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def redirect(log: str) -> None:
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+
+
+def fresh_child(models: Sequence[str]) -> Callable[[dict[str, Any]], int]:
+    """Return a starter that runs each request in a fresh interpreter with this one's environment."""
+
+    def start(request: dict[str, Any]) -> int:
+        command = [sys.executable, "-m", "harness.worker", "--once", json.dumps(request), "--models", *models]
+        return os.posix_spawn(sys.executable, command, os.environ)
+
+    return start
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of templates and of fresh children."""
+    parser = argparse.ArgumentParser(prog="python -m harness.worker", description=__doc__)
+    parser.add_argument("--answers", type=int, help="file descriptor to answer on")
+    parser.add_argument("--once", help="one request as JSON: carry it out in this interpreter and exit")
+    parser.add_argument("--models", nargs="+", default=["models"], help="modules that register the cases")
+    parser.add_argument("--targets", nargs="*", default=[], help="targets to warm up for")
+    parser.add_argument("--isolation", choices=("fork", "fresh"), default="fork")
+    options = parser.parse_args(arguments)
+    if options.once is not None:
+        pin_numerics()
+        load_models(options.models)
+        finish_in_child(json.loads(options.once))
+    if options.isolation == "fresh":
+        template = Template(0, options.answers, fresh_child(options.models))
+    else:
+        pin_numerics()
+        load_models(options.models)
+        warm_up(options.targets)
+        template = Template(0, options.answers, fork_child)
+    template.answer({"ready": True})
+    template.serve()
+
+
+if __name__ == "__main__":
+    main()

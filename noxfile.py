@@ -1,0 +1,108 @@
+"""The sessions; ``goldens`` is the main job. All versions come from harness/releases.toml."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))
+
+from harness import releases  # noqa: E402
+
+MATRIX = releases.load()
+
+nox.needs_version = ">=2025.2.9"
+nox.options.sessions = ["goldens"]
+nox.options.default_venv_backend = "uv|virtualenv"
+# An environment is 1 to 6 GB: keep it, and let the installer find that nothing is missing.
+nox.options.reuse_venv = "yes"
+
+#: Where CPU builds of torch come from (https://docs.astral.sh/uv/guides/integration/pytorch/): 200 MB, not 5 GB.
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+#: Seconds to wait for it. uv itself finds out only after ten seconds of retries.
+CPU_INDEX_TIMEOUT = 3.0
+
+#: The harness's own tests need these beside the default release.
+TEST_TOOLS = ("hypothesis==6.155.2",)
+LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9")
+
+PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
+
+
+@nox.session(python=MATRIX.python)
+@nox.parametrize("release", PER_RELEASE)
+def goldens(session: nox.Session, release: str) -> None:
+    """Export the zoo on one release and compare with its goldens; arguments after -- reach pytest."""
+    install(session, release)
+    session.run(
+        *("python", "-m", "pytest", "--pyargs", "harness.cells"),
+        *("--release", release, "-p", "no:cacheprovider", "-q", *session.posargs),
+    )
+
+
+@nox.session(venv_backend="none")
+def stock(session: nox.Session) -> None:
+    """Run the upstream reports' cases with patches off and on in every release's environment; print the table."""
+    environments = {
+        version: ROOT / ".nox" / f"goldens-{version.replace('.', '-')}" for version in MATRIX.releases
+    }
+    sessions = [f"goldens({version})" for version in environments]
+    session.run(sys.executable, "-m", "nox", "-f", __file__, "--install-only", "-s", *sessions, external=True)
+    pairs = [f"{version}={path / 'bin' / 'python'}" for version, path in environments.items()]
+    driver = environments[MATRIX.default] / "bin" / "python"
+    session.run(str(driver), "-m", "harness.stock", *pairs, *session.posargs, external=True)
+
+
+@nox.session(python=MATRIX.python)
+def tests(session: nox.Session) -> None:
+    """The harness's own tests: parts without ExecuTorch, and real exports in the default release."""
+    install(session, MATRIX.default, *TEST_TOOLS)
+    session.run("python", "-m", "pytest", "-q", *(session.posargs or ["tests"]))
+
+
+@nox.session(python=MATRIX.python)
+def lint(session: nox.Session) -> None:
+    """Format, lint and type-check."""
+    install(session, MATRIX.default, *LINT_TOOLS)
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+    session.run("mypy")
+
+
+def install(session: nox.Session, version: str, *tools: str) -> None:
+    """Make the environment of one release: its pins, this project, and `tools`."""
+    release = MATRIX.release(version)
+    backend, why = torch_backend(session.venv_backend == "uv")
+    session.log(f"torch {release.pins['torch']}: {why}")
+    session.install(*release.requirements(), *tools, *backend)
+    session.install("--no-deps", "--editable", str(ROOT))
+    # The environment's own flatc is the one that lowering finds.
+    session.env["PATH"] = os.pathsep.join([session.bin, os.environ.get("PATH", os.defpath)])
+
+
+@functools.cache
+def torch_backend(uv: bool) -> tuple[tuple[str, ...], str]:
+    """Return installer arguments that choose a build of torch, and one line that says which and why."""
+    if uv and "UV_TORCH_BACKEND" in os.environ:
+        return (), f"backend {os.environ['UV_TORCH_BACKEND']!r}, from UV_TORCH_BACKEND"
+    try:
+        urllib.request.urlopen(f"{CPU_INDEX}/torch/", timeout=CPU_INDEX_TIMEOUT).close()
+    except (urllib.error.URLError, OSError) as error:
+        return (), f"PyPI's build, because {CPU_INDEX} does not answer ({getattr(error, 'reason', error)})"
+    arguments = ("--torch-backend", "cpu") if uv else ("--extra-index-url", CPU_INDEX)
+    return arguments, f"CPU build from {CPU_INDEX}"
+
+
+@nox.session(venv_backend="none")
+def clean(session: nox.Session) -> None:
+    """Delete the environments and the results; goldens stay."""
+    for name in (".nox", "build"):
+        shutil.rmtree(ROOT / name, ignore_errors=True)
