@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from executorch.exir.delegate import executorch_call_delegate
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from harness.artifact import Tensor
@@ -21,16 +25,103 @@ def flatten(outputs: Any) -> tuple[Tensor, ...]:
     return tuple(Tensor.of(leaf.detach().contiguous().numpy()) for leaf in leaves)
 
 
-def run_pte(pte: bytes, inputs: Sequence[torch.Tensor]) -> tuple[Tensor, ...]:
+def in_runtime(
+    program: torch.export.ExportedProgram, pte: bytes, inputs: Sequence[torch.Tensor]
+) -> tuple[Tensor, ...]:
     """Run method ``forward`` of a ``.pte`` in ExecuTorch's own runtime.
 
     The runtime starts a thread pool of its own: call this in a process that will not fork afterwards.
     """
+    del program
     from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
 
     module = _load_for_executorch_from_buffer(pte)
     # Outputs may be views of the program's memory plan: copy them before the module goes.
     return flatten([output.clone() for output in module.run_method("forward", tuple(inputs))])
+
+
+def in_reference_model(
+    program: torch.export.ExportedProgram, pte: bytes, inputs: Sequence[torch.Tensor]
+) -> tuple[Tensor, ...]:
+    """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model.
+
+    What stands between the delegates runs eagerly, operator by operator.
+    """
+    del pte
+    with torch.no_grad():
+        outputs = _DelegateInterpreter(program.graph_module).run(*_arguments(program, inputs))
+    specs = program.graph_signature.output_specs
+    user = [value for value, spec in zip(outputs, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]
+    return flatten(user)
+
+
+def _arguments(program: torch.export.ExportedProgram, inputs: Sequence[torch.Tensor]) -> list[Any]:
+    """Return what the placeholders of `program` stand for: parameters, buffers, constants, then user inputs."""
+    held = {**program.state_dict, **program.constants}
+    remaining = iter(inputs)
+    return [
+        next(remaining) if spec.kind is InputKind.USER_INPUT else held[str(spec.target)]
+        for spec in program.graph_signature.input_specs
+    ]
+
+
+class _DelegateInterpreter(torch.fx.Interpreter):
+    """Runs delegates in the reference model and every other node eagerly."""
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if target is executorch_call_delegate:
+            lowered, *tensors = args
+            return run_tosa(lowered, tensors)
+        if "quantize_per_channel" in str(target):
+            # Quantizers leave int32 zero points; the eager kernel, unlike the runtime's, takes int64 only.
+            args = tuple(
+                arg.long() if _is_int32(arg) and index == 2 else arg for index, arg in enumerate(args)
+            )
+        return super().call_function(target, args, kwargs)
+
+
+def _is_int32(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype == torch.int32
+
+
+def run_tosa(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Run one TOSA delegate in tosa-tools' reference model, in this process.
+
+    A delegate takes and gives tensors as they lie in memory: a channels-last tensor of shape (N, C, H, W) is an array
+    of shape (N, H, W, C). Which are, the graph that was lowered says.
+
+    Raises
+    ------
+    RuntimeError
+        If the reference model finds the payload, or its inputs, not to be valid TOSA.
+    """
+    import tosa_reference_model
+
+    nodes = lowered.original_module.graph.nodes
+    placeholders = {node.name: node for node in nodes if node.op == "placeholder"}
+    taken = [placeholders[name] for name in lowered.original_module.graph_signature.user_inputs]
+    given = next(node for node in nodes if node.op == "output").args[0]
+    arrays = [
+        tensor.detach().permute(_dim_order(node)).contiguous().numpy()
+        for node, tensor in zip(taken, inputs, strict=True)
+    ]
+    outputs, status = tosa_reference_model.run(
+        lowered.processed_bytes,
+        arrays,
+        verbosity="LOW",
+        initialize_variable_tensor_from_numpy=True,
+        debug_mode=None,
+    )
+    if status != tosa_reference_model.GraphStatus.TOSA_VALID:
+        raise RuntimeError(f"the TOSA reference model says {status}")
+    return [
+        torch.from_numpy(np.array(output)).permute(tuple(np.argsort(_dim_order(node))))
+        for node, output in zip(given, outputs, strict=True)
+    ]
+
+
+def _dim_order(node: torch.fx.Node) -> tuple[int, ...]:
+    return tuple(node.meta["val"].dim_order())
 
 
 class _OutputCodes(torch.fx.Interpreter):

@@ -162,6 +162,11 @@ def _summary(run: Run, pruned: Sequence[Cell]) -> list[str]:
         f"{len(run.variations)} variations: {', '.join(variation.name for variation in run.variations)}",
         f"patches: {', '.join(run.patches) or 'none'}; results: {run.sweeps / 'results.jsonl'}",
     ]
+    lines += [
+        f"known: {judged.cell} is {judged.name}: {run.release.known[str(judged.cell)].reason}"
+        for judged in run.verdicts.values()
+        if judged.known
+    ]
     lines += [f"pruned: {golden.directory(run.root, cell)}" for cell in pruned]
     stale = run.stale()
     lines += [f"stale: {golden.directory(run.root, cell)} stands for no cell" for cell in stale]

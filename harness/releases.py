@@ -41,6 +41,22 @@ class MatrixError(ValueError):
 
 
 @dataclass(frozen=True)
+class KnownDefect:
+    """What is known to be wrong with a cell of a release, and has no patch.
+
+    Attributes
+    ----------
+    verdict
+        What the harness says of the cell, see `harness.verdict.Verdict`.
+    reason
+        One line, with the upstream issue where there is one.
+    """
+
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Release:
     """One ExecuTorch version with the packages it is paired with.
 
@@ -56,6 +72,8 @@ class Release:
         Names of the patches that ``--patches auto`` applies, in order.
     reports
         Number of an upstream report to its state with patches off, one of `REPORT_STATES`.
+    known
+        ``target/case`` to the verdict and the reason of a cell that is known to be wrong on this release.
     """
 
     version: str
@@ -63,6 +81,7 @@ class Release:
     targets: tuple[str, ...]
     patches: tuple[str, ...]
     reports: dict[int, str]
+    known: dict[str, KnownDefect]
 
     def requirements(self) -> list[str]:
         """Return the pins as pip requirements."""
@@ -132,9 +151,17 @@ def _release(
         return tuple(value)
 
     pinned = ("torch", "torchao", "tosa-tools", "pytest")
+    missing = [field for field in (*pinned, "targets", "patches", "reports") if field not in table]
+    if missing:
+        raise MatrixError(f'[releases."{version}"] {", ".join(missing)}: missing')
     reports = table["reports"]
     if not isinstance(reports, dict) or not set(reports.values()) <= set(REPORT_STATES):
         raise MatrixError(f'[releases."{version}"] reports: each is one of {", ".join(REPORT_STATES)}')
+    known = table.get("known", {})
+    if not isinstance(known, dict):
+        raise MatrixError(
+            f'[releases."{version}"] known: expected a table of "target/case" = "verdict: reason"'
+        )
     unknown = [name for name in strings("targets") if name not in targets]
     if unknown:
         raise MatrixError(f'[releases."{version}"] targets: {", ".join(unknown)} not in [targets]')
@@ -144,4 +171,12 @@ def _release(
         targets=strings("targets"),
         patches=strings("patches"),
         reports={int(number): state for number, state in reports.items()},
+        known={cell: KnownDefect(*_halves(cell, text)) for cell, text in known.items()},
     )
+
+
+def _halves(cell: str, text: str) -> tuple[str, str]:
+    verdict, separator, reason = text.partition(": ")
+    if not separator or not reason.strip():
+        raise MatrixError(f'known defect "{cell}" = "{text}": expected "verdict: reason"')
+    return verdict, reason
