@@ -1,6 +1,19 @@
-"""The model zoo: importing this package registers every case."""
+"""The model zoo: importing this package registers every case, family by family."""
 
-from models import partitions
+from models import cat, layers, neighbours, networks, outputs, partitions, permute
 from models.registry import CASES, Case, Data, Example, case
 
-__all__ = ["CASES", "Case", "Data", "Example", "case", "partitions"]
+__all__ = [
+    "CASES",
+    "Case",
+    "Data",
+    "Example",
+    "case",
+    "cat",
+    "layers",
+    "neighbours",
+    "networks",
+    "outputs",
+    "partitions",
+    "permute",
+]

@@ -16,8 +16,25 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-#: Case names become directory names and parts of pytest ids: no separators, no dots, no upper case.
-NAME_PATTERN = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+#: Case names become directory names and parts of pytest ids: no separators, no dots, no upper case, no length at which
+#: a file system or a snapshot library would cut them.
+NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
+
+#: Weights are k / 2**n with k in -8..8: few enough significant bits that the sums of a convolution over small
+#: dyadic inputs need less than float32's 24, enough distinct values that a misplaced one shows.
+WEIGHT_BITS = 3
+
+
+def fan_in_bits(fan_in: int) -> int:
+    """Return n such that weights uniform in -2**-n..2**-n keep activations near the size of the inputs.
+
+    The standard deviation of such a weight is ``2**-n / sqrt(3)``; a sum over `fan_in` of them gains between
+    0.6 and 1.6 (about 1 with a ReLU behind it), so that stacks neither saturate nor fade.
+
+    >>> [fan_in_bits(n) for n in (1, 4, 9, 27, 64, 144)]
+    [0, 0, 1, 1, 2, 3]
+    """
+    return max(0, (fan_in.bit_length() - 2) // 2)
 
 
 @dataclass(frozen=True)
@@ -58,7 +75,8 @@ class Data:
         """Overwrite every floating parameter and batch-norm statistic of `module`; return it in eval mode.
 
         Buffers other than batch-norm statistics are left as the case made them. Scales (batch-norm and
-        layer-norm weights, running variances) stay positive and near one.
+        layer-norm weights, running variances) stay positive and near one. Other one-dimensional parameters
+        lie in -0.5..0.5; weights are scaled to their fan-in (`fan_in_bits`).
         """
         for name, parameter in module.named_parameters():
             owner = module.get_submodule(name.rpartition(".")[0])
@@ -74,15 +92,30 @@ class Data:
         is_scale = leaf == "running_var" or (leaf == "weight" and like.dim() == 1)
         if is_scale and not isinstance(owner, torch.nn.PReLU):
             return 1.0 + self.tensor(name, *like.shape, bits=3, limit=4)
-        return self.tensor(name, *like.shape, bits=5, limit=16)
+        if like.dim() < 2:
+            return self.tensor(name, *like.shape, bits=5, limit=16)
+        fan_in = like[0].numel()
+        return self.tensor(name, *like.shape, bits=WEIGHT_BITS + fan_in_bits(fan_in), limit=2**WEIGHT_BITS)
 
 
 @dataclass(frozen=True)
 class Example:
-    """A model in eval mode and the positional inputs it is exported with."""
+    """A model and the positional inputs it is exported with.
+
+    Attributes
+    ----------
+    module
+        Put into eval mode by `Case.example`.
+    inputs
+        Also the samples that quantized targets calibrate with.
+    fill
+        Whether `Data.fill` replaces the parameters. False keeps the module's own, a checkpoint's for instance; two
+        processes must then build the same bits.
+    """
 
     module: torch.nn.Module
     inputs: tuple[torch.Tensor, ...]
+    fill: bool = True
 
 
 @dataclass(frozen=True)
@@ -120,7 +153,8 @@ class Case:
         """Build the model and its inputs, with deterministic weights, in eval mode."""
         data = Data(self.name)
         built = self.build(data)
-        return Example(data.fill(built.module), built.inputs)
+        module = data.fill(built.module) if built.fill else built.module.eval()
+        return Example(module, built.inputs, built.fill)
 
 
 class Registry:
@@ -144,7 +178,9 @@ class Registry:
     def add(self, case: Case) -> None:
         """Register `case`; raise ValueError for an unusable or a taken name."""
         if not NAME_PATTERN.fullmatch(case.name):
-            raise ValueError(f"case name {case.name!r} is not of the form 'lower-case-words'")
+            raise ValueError(
+                f"case name {case.name!r} is not of the form 'lower-case-words', 64 characters at most"
+            )
         if case.name in self._cases:
             other = self._cases[case.name].family
             raise ValueError(f"case {case.name!r} is registered twice: in {other} and in {case.family}")
@@ -164,7 +200,7 @@ def case(
     constant_outputs: bool = False,
     name: str | None = None,
 ) -> Callable[[Callable[[Data], Example]], Callable[[Data], Example]]:
-    """Register the decorated builder; its function name, with dashes, is the case's name unless `name` is given."""
+    """Register the decorated builder; the case's name is `name`, or the function's with dashes."""
 
     def register(build: Callable[[Data], Example]) -> Callable[[Data], Example]:
         CASES.add(

@@ -1,0 +1,48 @@
+"""Single layers and short stacks as they stand in ordinary models."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from models.registry import Data, Example, case
+
+
+@case(guards="a linear layer: per-channel weight scales, int32 bias")
+def linear(data: Data) -> Example:
+    return Example(nn.Linear(12, 8), (data.tensor("x", 3, 12),))
+
+
+class ConvBnRelu(nn.Module):
+    """The stem of most image networks."""
+
+    def __init__(self, channels: int, features: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(channels, features, kernel_size=3, stride=2, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(features)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.norm(self.conv(x)))
+
+
+@case(guards="batch norm and ReLU fold into their convolution, stride and padding kept")
+def conv_bn_relu(data: Data) -> Example:
+    return Example(ConvBnRelu(channels=3, features=8), (data.tensor("x", 1, 3, 12, 12),))
+
+
+class SequenceTagger(nn.Module):
+    """An LSTM over a sequence and a linear layer on its last step."""
+
+    def __init__(self, features: int, hidden: int, classes: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(features, hidden, batch_first=True)
+        self.head = nn.Linear(hidden, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        steps, _ = self.lstm(x)
+        return self.head(steps[:, -1])  # type: ignore[no-any-return]
+
+
+@case(guards="an LSTM unrolls to gates in a stable order, with one copy of its weights")
+def lstm(data: Data) -> Example:
+    return Example(SequenceTagger(features=6, hidden=8, classes=4), (data.tensor("x", 1, 4, 6),))

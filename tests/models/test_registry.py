@@ -1,0 +1,95 @@
+"""The registry refuses what would make a wrong path or hide a case; its data depends on names alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from models.registry import Case, Data, Example, Registry, fan_in_bits
+
+DATA = Data("registry-test")
+
+
+def build(data: Data) -> Example:
+    return Example(torch.nn.Identity(), ())
+
+
+def make(name: str = "some-case", family: str = "layers", guards: str = "something") -> Case:
+    return Case(name=name, family=family, guards=guards, build=build)
+
+
+@pytest.mark.parametrize("name", ["", "Upper", "a_b", "a/b", "../a", "a.b", "a b", "-a", "a-", "a--b", "a\n"])
+def test_a_name_that_is_no_safe_directory_name_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="not of the form") as raised:
+        Registry().add(make(name=name))
+    assert repr(name) in str(raised.value)
+
+
+def test_a_taken_name_is_refused_and_both_families_are_named() -> None:
+    registry = Registry()
+    registry.add(make(family="cat"))
+    with pytest.raises(ValueError, match=r"'some-case' is registered twice: in cat and in permute"):
+        registry.add(make(family="permute"))
+    assert [case.family for case in registry] == ["cat"]
+
+
+@pytest.mark.parametrize("guards", ["", "  ", "two\nlines"])
+def test_a_case_that_does_not_say_in_one_line_what_it_guards_is_refused(guards: str) -> None:
+    with pytest.raises(ValueError, match="'some-case' must say in one line"):
+        Registry().add(make(guards=guards))
+
+
+def test_a_registry_lists_its_cases_in_order_and_by_name() -> None:
+    registry = Registry()
+    for name in ("b", "a"):
+        registry.add(make(name=name))
+    assert [case.name for case in registry] == ["b", "a"]
+    assert len(registry) == 2
+    assert registry["a"].name == "a"
+    assert "a" in registry
+    assert "c" not in registry
+
+
+def test_a_tensor_depends_on_case_and_name_not_on_what_was_drawn_before() -> None:
+    fresh = DATA.tensor("x", 32)
+    DATA.tensor("y", 32)
+    assert torch.equal(DATA.tensor("x", 32), fresh)
+    assert not torch.equal(DATA.tensor("y", 32), fresh)
+    assert not torch.equal(Data("another-test").tensor("x", 32), fresh)
+
+
+def test_a_tensor_has_dyadic_values_within_its_limit() -> None:
+    numerators = DATA.tensor("x", 1000, bits=3, limit=5).numpy() * 2**3
+    assert set(np.unique(numerators)) == {float(k) for k in range(-5, 6)}
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3)])
+def test_a_tensor_has_the_asked_shape(shape: tuple[int, ...]) -> None:
+    assert DATA.tensor("x", *shape).shape == shape
+
+
+@pytest.mark.parametrize("fan_in", [1, 2, 3, 6, 8, 9, 27, 31, 32, 64, 72, 144, 576, 1024])
+def test_weights_of_any_fan_in_keep_the_size_of_activations(fan_in: int) -> None:
+    deviation = 2.0 ** -fan_in_bits(fan_in) / 3**0.5
+    assert 0.5 < deviation * fan_in**0.5 < 1.7
+
+
+def test_fill_is_keyed_by_parameter_name_and_leaves_other_buffers_alone() -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = torch.nn.BatchNorm1d(64)
+            self.linear = torch.nn.Linear(64, 64)
+            self.register_buffer("table", torch.arange(3.0))
+
+    model = DATA.fill(Model())
+    state = model.state_dict()
+    assert not model.training
+    assert torch.equal(state["table"], torch.arange(3.0))
+    assert torch.equal(state["linear.bias"], DATA.tensor("linear.bias", 64, bits=5, limit=16))
+    for scale in ("norm.weight", "norm.running_var"):
+        assert state[scale].min() == 0.5
+        assert state[scale].max() == 1.5
+    assert state["norm.running_mean"].unique().numel() > 8
+    assert state["linear.weight"].abs().max() == 0.25
