@@ -10,62 +10,80 @@ from types import FrameType
 from typing import Any
 
 import torch
-from executorch.exir import to_edge_transform_and_lower
+from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from harness import compat, numerics
 from harness.artifact import Artifact, Delegate, Failure, Lowered, Tensor
 from harness.targets import TARGETS, Target
-from models.registry import Case
+from models.registry import Case, Example
 
 
 class Export:
-    """One export of one case for one target; `stage` says how far it came."""
+    """One export of one case for one target; `stage` says how far it came.
+
+    Attributes
+    ----------
+    expected
+        Outputs of the eager model or, once quantized, of the quantized eager graph.
+    codes
+        See `Lowered.codes`.
+    """
 
     def __init__(self, case: Case, target: Target) -> None:
         self.case = case
         self.target = target
         self.stage = "model"
+        self.expected: tuple[Tensor, ...] = ()
+        self.codes: tuple[Tensor, ...] = ()
 
     def run(self) -> Lowered:
-        """Export, lower and emit; whatever the release raises passes through."""
+        """Export, lower, emit and run; whatever the release raises passes through."""
         example = self.case.example()
-        with torch.no_grad():
-            expected = numerics.flatten(example.module(*example.inputs))
-
-        self.stage = "export"
-        program = torch.export.export(example.module, example.inputs, strict=True)
-        codes: tuple[Tensor, ...] = ()
-        if self.target.quantizer is not None:
-            self.stage = "quantize"
-            prepared = prepare_pt2e(
-                compat.graph_module(program), self.target.quantizer(self.case.quantization)
-            )
-            with torch.no_grad():
-                prepared(*example.inputs)
-                converted = convert_pt2e(prepared)
-                expected = numerics.flatten(converted(*example.inputs))
-            if self.case.constant_outputs and self.target.name.startswith("tosa"):
-                codes = numerics.output_codes(converted)
-            program = torch.export.export(converted, example.inputs, strict=True)
-
-        self.stage = "lower"
-        edge = to_edge_transform_and_lower(
-            program, partitioner=[self.target.partitioner()], compile_config=self.target.compile_config()
-        )
+        edge = self.lower(example)
         lowered = edge.exported_program().graph_module
         graph = "\n".join(
             (f"submodule {name}:\n" if name else "") + str(module.graph) for name, module in graphs(lowered)
         )
-
+        partitions = tuple(delegates(lowered))
+        # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
+        if not self.target.runtime:
+            self.stage = "run"
+            outputs = numerics.in_reference_model(edge.exported_program(), example.inputs)
         self.stage = "emit"
         pte = bytes(edge.to_executorch().buffer)
-        self.stage = "run"
-        outputs = self.target.runner(edge.exported_program(), pte, example.inputs)
-        return Lowered(
-            graph + "\n", tuple(delegates(lowered)), pte, expected, outputs, self.target.bound, codes
+        if self.target.runtime:
+            self.stage = "run"
+            outputs = numerics.in_runtime(pte, example.inputs)
+        return Lowered(graph + "\n", partitions, pte, self.expected, outputs, self.target.bound, self.codes)
+
+    def lower(self, example: Example) -> EdgeProgramManager:
+        """Run eagerly, export, quantize where the target does, and lower."""
+        with torch.no_grad():
+            self.expected = numerics.flatten(example.module(*example.inputs))
+        self.stage = "export"
+        program = torch.export.export(example.module, example.inputs, strict=True)
+        if self.target.quantizer is not None:
+            self.stage = "quantize"
+            program = self.quantize(program, self.target.quantizer(self.case.quantization), example)
+        self.stage = "lower"
+        return to_edge_transform_and_lower(
+            program, partitioner=[self.target.partitioner()], compile_config=self.target.compile_config()
         )
+
+    def quantize(
+        self, program: torch.export.ExportedProgram, quantizer: Any, example: Example
+    ) -> torch.export.ExportedProgram:
+        """Annotate, calibrate with the example inputs, convert and export again."""
+        prepared = prepare_pt2e(compat.graph_module(program), quantizer)
+        with torch.no_grad():
+            prepared(*example.inputs)
+            converted = convert_pt2e(prepared)
+            self.expected = numerics.flatten(converted(*example.inputs))
+        if self.case.constant_outputs and not self.target.runtime:
+            self.codes = numerics.output_codes(converted)
+        return torch.export.export(converted, example.inputs, strict=True)
 
 
 def export(case: Case, target: str, patches: Sequence[str] = ()) -> Artifact:

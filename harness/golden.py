@@ -107,6 +107,7 @@ def _render_lowered(lowered: Lowered) -> dict[str, str]:
     for index, delegate in enumerate(lowered.delegates):
         decoded = decode(delegate.payload, named_data=dict(delegate.named_data))
         texts[f"delegate_{index}.{decoded.kind}.txt"] = decoded.text()
+    texts["pte.txt"] = decode(lowered.pte).text(delegates=False)
     return texts
 
 

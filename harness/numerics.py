@@ -25,14 +25,11 @@ def flatten(outputs: Any) -> tuple[Tensor, ...]:
     return tuple(Tensor.of(leaf.detach().contiguous().numpy()) for leaf in leaves)
 
 
-def in_runtime(
-    program: torch.export.ExportedProgram, pte: bytes, inputs: Sequence[torch.Tensor]
-) -> tuple[Tensor, ...]:
+def in_runtime(pte: bytes, inputs: Sequence[torch.Tensor]) -> tuple[Tensor, ...]:
     """Run method ``forward`` of a ``.pte`` in ExecuTorch's own runtime.
 
     The runtime starts a thread pool of its own: call this in a process that will not fork afterwards.
     """
-    del program
     from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
 
     module = _load_for_executorch_from_buffer(pte)
@@ -41,13 +38,12 @@ def in_runtime(
 
 
 def in_reference_model(
-    program: torch.export.ExportedProgram, pte: bytes, inputs: Sequence[torch.Tensor]
+    program: torch.export.ExportedProgram, inputs: Sequence[torch.Tensor]
 ) -> tuple[Tensor, ...]:
     """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model.
 
     What stands between the delegates runs eagerly, operator by operator.
     """
-    del pte
     with torch.no_grad():
         outputs = _DelegateInterpreter(program.graph_module).run(*_arguments(program, inputs))
     specs = program.graph_signature.output_specs

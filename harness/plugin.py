@@ -71,14 +71,16 @@ def _positive_float(text: str) -> float:
 
 
 RUN = pytest.StashKey[Run]()
+REFUSED = pytest.StashKey[pytest.UsageError]()
 PRUNED = pytest.StashKey[Sequence[Cell]]()
 
 
 def _run(config: pytest.Config) -> Run:
     if RUN not in config.stash:
         option = config.option
-        if getattr(option, "numprocesses", None):
-            raise pytest.UsageError(
+        if hasattr(config, "workerinput"):
+            # xdist hides its options from its workers, and its controller does not collect.
+            raise pytest.Collector.CollectError(
                 "golden cells run in processes of their own: use --jobs N instead of -n N"
             )
         try:
@@ -105,8 +107,14 @@ def _run(config: pytest.Config) -> Run:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if {"cell", "run"} <= set(metafunc.fixturenames):
-        run = _run(metafunc.config)
-        metafunc.parametrize("cell", [cell for cell in run.known if cell in run.selected], ids=str)
+        try:
+            run = _run(metafunc.config)
+            cells = [cell for cell in run.known if cell in run.selected]
+        except pytest.UsageError as error:
+            # Raised from here it would be a traceback of the collection; once that is over, it is one line.
+            metafunc.config.stash[REFUSED] = error
+            cells = []
+        metafunc.parametrize("cell", cells, ids=str)
 
 
 @pytest.fixture(scope="session")
@@ -116,6 +124,8 @@ def run(pytestconfig: pytest.Config) -> Run:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    if REFUSED in session.config.stash:
+        raise session.config.stash[REFUSED]
     if RUN not in session.config.stash or session.config.option.collectonly:
         return
     parameters: list[dict[str, Any]] = [

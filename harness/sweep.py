@@ -8,11 +8,13 @@ environment's.
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
 import os
 import pickle
 import selectors
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -93,7 +95,7 @@ class Job:
 
 @dataclass
 class TemplateProcess:
-    """A template as the sweep sees it: a process, a pipe with its answers, and the jobs it is busy with."""
+    """A template as the sweep sees it: a process, a pipe with its answers, its jobs and their processes."""
 
     hash_seed: int
     process: subprocess.Popen[bytes]
@@ -103,11 +105,20 @@ class TemplateProcess:
     ready: bool = False
     buffer: bytes = b""
     running: dict[int, Job] = field(default_factory=dict)
+    children: dict[int, int] = field(default_factory=dict)
 
     def send(self, request: dict[str, Any]) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(request).encode() + b"\n")
-        self.process.stdin.flush()
+        # A template that has died is noticed, and its jobs are delivered, where its answers end.
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+            self.process.stdin.flush()
+
+    def kill_children(self) -> None:
+        """Kill what a template that is no more has left running; each child leads a process group."""
+        for process in self.children.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process, signal.SIGKILL)
 
 
 class Sweep:
@@ -259,7 +270,10 @@ class Sweep:
             answer = json.loads(line)
             if answer.get("ready"):
                 template.ready = True
+            elif "process" in answer:
+                template.children[answer["id"]] = answer["process"]
             else:
+                template.children.pop(answer["id"], None)
                 self._deliver(template.running.pop(answer["id"]), answer)
 
     def _deliver(self, job: Job, answer: dict[str, Any]) -> None:
@@ -281,7 +295,7 @@ class Sweep:
         if answer["timed_out"]:
             limit = f"no end within {self.settings.limit:g} s (--export-timeout)"
             return Casualty("timed-out", f"{limit}\n{tail}".rstrip())
-        if answer["status"] == 0:
+        if answer["status"] == 0 and (scratch / "artifact").exists():
             artifact = pickle.loads((scratch / "artifact").read_bytes())
             assert isinstance(artifact, Artifact)
             return artifact
@@ -291,6 +305,7 @@ class Sweep:
 
     def _template_died(self, template: TemplateProcess) -> None:
         status = template.process.wait()
+        template.kill_children()
         os.close(template.answers)
         if not template.ready:
             raise SweepError(
@@ -319,6 +334,7 @@ class Sweep:
         except (OSError, subprocess.TimeoutExpired):
             template.process.kill()
             template.process.wait()
+            template.kill_children()
 
 
 def worker_environment(interpreter: Path, hash_seed: int) -> dict[str, str]:
@@ -349,8 +365,6 @@ def exit_reason(status: int) -> str:
     >>> exit_reason(3)
     'exit status 3'
     """
-    import signal
-
     return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome, Tensor
-from harness.decode import Constant, Graph, decode
+from harness.decode import Constant, Decoded, Graph, decode
 from harness.golden import compared
+from harness.structure import BoundaryChanged, compare
 
-#: Lines of a difference that are shown; the whole texts lie beside results.jsonl.
+#: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
 SHOWN_LINES = 12
+#: Changes of a payload that are shown.
+SHOWN_CHANGES = 4
 #: Differing elements of a tensor that are shown.
 SHOWN_ELEMENTS = 4
 
@@ -161,17 +164,14 @@ def group_by_content(outcomes: Sequence[Outcome]) -> list[Group]:
 
 
 def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
-    """Say which variations part, whether in order only or in content, and show the first lines that differ."""
+    """Say which variations part, whether in order only or in content, and show where the first two groups part."""
     shape = " | ".join(" ".join(outcome.variation for outcome in group) for group in groups)
     results = [_result(group) for group in groups]
-    texts = [dict(comparable_texts(result)) for result in results]
-    # Texts that are the same to the letter differ in nothing but bytes of the program that no text shows.
-    shown = [{key: text for key, text in each.items() if key != "pte"} for each in texts]
-    told_apart = all(one != other for one, other in itertools.combinations(shown, 2))
-    same_but_order = told_apart and len({_without_order(each) for each in shown}) == 1
-    name = "order-only" if same_but_order else "unstable"
-    what = "in order or numbering only" if same_but_order else "in content"
+    order_only = differ_in_order_only(results)
+    name = "order-only" if order_only else "unstable"
+    what = "in order or numbering only" if order_only else "in content"
     labels = [group[0].variation for group in groups[:2]]
+    texts = [dict(comparable_texts(result)) for result in results[:2]]
     detail = [f"variations: {shape}", *text_difference(texts[0], texts[1], *labels)]
     return Verdict(cell, name, f"{len(groups)} different artifacts, differing {what}", tuple(detail))
 
@@ -185,33 +185,63 @@ def _result(group: Group) -> Lowered | Failure:
 def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
     """Yield (name, text) of all that is compared between variations, in the order of a reader's interest."""
     if isinstance(result, Failure):
-        yield "failure", "".join(f"{name}: {value}\n" for name, value in result.facts())
+        yield "failure.txt", "".join(f"{name}: {value}\n" for name, value in result.facts())
         return
-    yield "graph", result.graph
+    yield "graph.txt", result.graph
     for index, delegate in enumerate(result.delegates):
-        decoded = decode(delegate.payload, named_data=dict(delegate.named_data))
-        yield f"delegate {index}", f"{delegate.name} {delegate.backend_id}\n{decoded.text()}"
+        yield f"delegate_{index}", decode(delegate.payload, named_data=dict(delegate.named_data)).text()
     yield "pte", f"sha256 {result.pte_sha256}\n"
 
 
-def _without_order(texts: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
-    """Return the multiset of words with the numbers in names taken out."""
-    words = itertools.chain.from_iterable(WORD.findall(NUMBERED.sub("", text)) for text in texts.values())
-    return tuple(sorted(Counter(words).items()))
+def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:
+    """Whether results compute the same by the same delegates, which only names, numbers and order tell apart."""
+    if not all(isinstance(result, Lowered) for result in results):
+        return False
+    lowered = [result for result in results if isinstance(result, Lowered)]
+    # A program that differs where graph and delegates do not has changed in something that neither shows.
+    programs = {(result.graph, result.delegates): result.pte_sha256 for result in lowered}
+    return len(programs) == len(lowered) and all(_order_only(lowered[0], other) for other in lowered[1:])
 
 
-#: A number in a name, where fx and the backends put it: ``lowered_module_1``, ``aten_add_tensor_2``, ``tag0``; not
-#: the one in ``int8``.
-NUMBERED = re.compile(r"(?<=[A-Za-z0-9])_\d+(?=\b|_)|(?<=\btag)\d+\b")
-#: What a text is made of besides punctuation: names, numbers, digests.
-WORD = re.compile(r"[\w.+-]+")
+def _order_only(one: Lowered, other: Lowered) -> bool:
+    if one.outputs != other.outputs or _unnumbered(one.graph) != _unnumbered(other.graph):
+        return False
+    remaining = [
+        decode(delegate.payload, named_data=dict(delegate.named_data)) for delegate in other.delegates
+    ]
+    for delegate in one.delegates:
+        decoded = decode(delegate.payload, named_data=dict(delegate.named_data))
+        twin = next((twin for twin in remaining if _is_reordered(decoded, twin)), None)
+        if twin is None:
+            return False
+        remaining.remove(twin)
+    return not remaining
+
+
+def _is_reordered(one: Decoded, other: Decoded) -> bool:
+    """Whether two delegates differ in names and order only, that of their inputs and outputs included.
+
+    The graph around them undoes it, or the outputs would differ.
+    """
+    return all(
+        not change.content or (isinstance(change, BoundaryChanged) and change.order_only)
+        for change in compare(one, other).changes
+    )
+
+
+def _unnumbered(graph: str) -> Counter[str]:
+    """Return the multiset of a graph's words with the numbers at the end of names taken out."""
+    return Counter(NUMBERED.sub("", word) for word in re.findall(r"\S+", graph.replace(",", " ")))
+
+
+#: What tells names of one kind apart: ``lowered_module_1``, ``aten_add_tensor_2``, ``getitem_1)``. Not ``int8``.
+NUMBERED = re.compile(r"_\d+(?=\W|$)|[()\[\]]")
 
 
 def text_difference(
     old: Mapping[str, str], new: Mapping[str, str], old_label: str, new_label: str
 ) -> Iterator[str]:
-    """Yield the first lines in which two sets of texts differ, named by text."""
-    shown = 0
+    """Yield how two sets of texts differ: decoded payloads by structure, other texts by their first lines."""
     for name in dict.fromkeys([*old, *new]):
         before, after = old.get(name), new.get(name)
         if before == after:
@@ -220,13 +250,14 @@ def text_difference(
             yield f"{name}: only in {old_label if after is None else new_label}"
             continue
         yield f"{name}: - {old_label}, + {new_label}"
-        difference = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
-        changed = [line for line in difference if not line.startswith(("---", "+++", "@@"))]
-        room = max(0, SHOWN_LINES - shown)
-        yield from (f"  {line}" for line in changed[:room])
-        if len(changed) > room:
-            yield f"  … {len(changed) - room} more lines"
-        shown += len(changed)
+        if name.startswith("delegate_") or name == "pte.txt":
+            lines = list(compare(before, after).lines(SHOWN_CHANGES))
+        else:
+            difference = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
+            lines = [line for line in difference if not line.startswith(("---", "+++", "@@"))]
+        yield from (f"  {line}" for line in lines[:SHOWN_LINES])
+        if len(lines) > SHOWN_LINES:
+            yield f"  … {len(lines) - SHOWN_LINES} more lines"
 
 
 # Rightness

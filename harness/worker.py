@@ -7,7 +7,8 @@ disturb them. A request::
     {"id": 7, "target": "tosa-int", "case": "cat-h-v", "heap_seed": 1, "patches": ["partition-order"],
      "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
 
-An answer is ``{"ready": true}`` once, then for each request
+An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
+started and
 ``{"id": 7, "status": <wait status>, "timed_out": false, "seconds": 0.8, "peak_mb": 700.0}``. The artifact itself
 goes through the file, written aside and renamed, so that there is a whole one or none.
 
@@ -63,7 +64,6 @@ def warm_up(targets: Sequence[str]) -> None:
 
     The runtime is not run: it would start threads, and threads do not survive a fork.
     """
-    import dataclasses
     import gc
 
     import torch
@@ -78,7 +78,7 @@ def warm_up(targets: Sequence[str]) -> None:
 
     case = Case(name="warm-up", family="worker", guards="warms the template", build=build)
     for target in targets:
-        Export(case, dataclasses.replace(TARGETS[target], runner=lambda *_: ())).run()
+        Export(case, TARGETS[target]).lower(case.example()).to_executorch()
     # Children share these pages with the template as long as the collector does not touch them.
     gc.collect()
     gc.freeze()
@@ -158,6 +158,7 @@ class Template:
             request = json.loads(line)
             process = self.start(request)
             self.children[process] = Child(request, process, time.monotonic())
+            self.answer({"id": request["id"], "process": process})
 
     def enforce_limits(self) -> None:
         for child in self.children.values():
@@ -188,12 +189,18 @@ class Template:
             )
 
 
-def fork_child(request: dict[str, Any]) -> int:
-    """Fork; the child carries out the request with its output in the request's log, and exits."""
-    process = os.fork()
-    if process == 0:
-        finish_in_child(request)
-    return process
+def fork_child(answers: int) -> Callable[[dict[str, Any]], int]:
+    """Return a starter that forks: the child carries out the request with its output in the log, and exits."""
+
+    def start(request: dict[str, Any]) -> int:
+        process = os.fork()
+        if process == 0:
+            # Only the template answers: when it dies, the sweep must see the pipe's end.
+            os.close(answers)
+            finish_in_child(request)
+        return process
+
+    return start
 
 
 def finish_in_child(request: dict[str, Any]) -> NoReturn:
@@ -216,6 +223,10 @@ def finish_in_child(request: dict[str, Any]) -> NoReturn:
 
 
 def redirect(log: str) -> None:
+    """Send output to `log`, and take away the template's requests."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
@@ -227,7 +238,7 @@ def fresh_child(models: Sequence[str]) -> Callable[[dict[str, Any]], int]:
 
     def start(request: dict[str, Any]) -> int:
         command = [sys.executable, "-m", "harness.worker", "--once", json.dumps(request), "--models", *models]
-        return os.posix_spawn(sys.executable, command, os.environ)
+        return os.posix_spawn(sys.executable, command, os.environ, setpgroup=0)
 
     return start
 
@@ -245,13 +256,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         pin_numerics()
         load_models(options.models)
         finish_in_child(json.loads(options.once))
+    os.set_inheritable(options.answers, False)
     if options.isolation == "fresh":
         template = Template(0, options.answers, fresh_child(options.models))
     else:
         pin_numerics()
         load_models(options.models)
         warm_up(options.targets)
-        template = Template(0, options.answers, fork_child)
+        template = Template(0, options.answers, fork_child(options.answers))
     template.answer({"ready": True})
     template.serve()
 

@@ -1,0 +1,50 @@
+"""The command line: one subcommand from each room that has something to say on its own.
+
+A room that wants a subcommand has a module with a function `add_to`, which adds its parser and sets the
+parser's default ``run`` to a function of the parsed arguments that returns the exit code. The module is named
+in `COMMANDS`, and is imported only when the subcommand, or the list of all of them, is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+#: Subcommands and the modules that bring them.
+COMMANDS = {
+    "decode": "harness.decode.command",
+    "diff": "harness.structure.command",
+}
+
+#: Exit codes, as of ``diff``.
+SAME, DIFFERENT, ERROR = 0, 1, 2
+
+
+class CommandError(Exception):
+    """Something the user can put right; the message is one line and names the thing and the way out."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a subcommand and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(prog="python -m harness", description="Golden-artifact harness.")
+    subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    named = [word for word in words[:1] if word in COMMANDS]
+    for name in named or COMMANDS:
+        import_module(COMMANDS[name]).add_to(subparsers)
+    parsed = parser.parse_args(words)
+    run: Callable[[argparse.Namespace], int] = parsed.run
+    try:
+        code = run(parsed)
+        sys.stdout.flush()
+        return code
+    except CommandError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return ERROR
+    except BrokenPipeError:
+        # The reader has seen enough (a pager, head): not an error. Nothing more may be written at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return SAME

@@ -1,0 +1,45 @@
+r"""In what two decoded payloads, or goldens, differ: by structure, not by line.
+
+>>> from harness.structure import compare
+>>> report = compare(before, after)          # doctest: +SKIP
+>>> report.order_only, report.same           # doctest: +SKIP
+(True, False)
+>>> print("\\n".join(report.lines()))         # doctest: +SKIP
+"""
+
+from harness.structure.changes import (
+    AttributeChanged,
+    BoundaryChanged,
+    Change,
+    ConstantChanged,
+    EdgeRewired,
+    LayoutChanged,
+    OperatorAdded,
+    OperatorRemoved,
+    OperatorReplaced,
+    PartChanged,
+    Renamed,
+    Reordered,
+)
+from harness.structure.comparison import Report, compare
+from harness.structure.outline import Outline, OutlineError, outline
+
+__all__ = [
+    "AttributeChanged",
+    "BoundaryChanged",
+    "Change",
+    "ConstantChanged",
+    "EdgeRewired",
+    "LayoutChanged",
+    "OperatorAdded",
+    "OperatorRemoved",
+    "OperatorReplaced",
+    "Outline",
+    "OutlineError",
+    "PartChanged",
+    "Renamed",
+    "Reordered",
+    "Report",
+    "compare",
+    "outline",
+]

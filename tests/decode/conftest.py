@@ -1,0 +1,42 @@
+"""The payloads and schemas that the tests of the decoder read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.decode import Decoded, Schemas, decode
+
+FIXTURES = Path(__file__).parent / "fixtures"
+#: Those of the installed release: schemas are upstream's, and no copy of them is kept here.
+SCHEMAS = Schemas.installed()
+PAYLOADS = sorted(path for path in FIXTURES.rglob("*") if path.suffix in (".tosa", ".xnnpack", ".pte"))
+#: One small payload of each kind.
+SMALL = (
+    FIXTURES / "1.5.1/tosa-int-0.tosa",
+    FIXTURES / "1.5.1/xnnpack-int8-0.xnnpack",
+    FIXTURES / "1.5.1/xnnpack-int4.pte",
+)
+
+
+def identify(path: Path) -> str:
+    """Name a payload in a test's id."""
+    return str(path.relative_to(FIXTURES))
+
+
+def load(name: str) -> Decoded:
+    """Decode a fixture by name."""
+    return decode((FIXTURES / name).read_bytes(), schemas=SCHEMAS)
+
+
+@pytest.fixture(params=PAYLOADS, ids=identify)
+def payload(request: pytest.FixtureRequest) -> bytes:
+    path: Path = request.param
+    return path.read_bytes()
+
+
+@pytest.fixture(params=SMALL, ids=identify)
+def small(request: pytest.FixtureRequest) -> bytes:
+    path: Path = request.param
+    return path.read_bytes()

@@ -1,0 +1,222 @@
+"""Structural differences: each kind of change is called what it is, and nothing else is reported."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from harness.decode import decode
+from harness.structure import (
+    AttributeChanged,
+    BoundaryChanged,
+    ConstantChanged,
+    EdgeRewired,
+    LayoutChanged,
+    OperatorAdded,
+    OperatorRemoved,
+    OperatorReplaced,
+    OutlineError,
+    Renamed,
+    Reordered,
+    compare,
+    outline,
+)
+from tests.decode.conftest import FIXTURES, PAYLOADS, SCHEMAS, identify, load
+
+NAME = "1.5.1/tosa-int-0.tosa"
+PAYLOAD = (FIXTURES / NAME).read_bytes()
+TEXT = load(NAME).text()
+
+
+def blocks(text: str, keyword: str) -> list[str]:
+    """Return the lines of each operator or value of a text, as one string each."""
+    return re.findall(rf"^  {keyword} .*\n(?:    .*\n)*", text, re.MULTILINE)
+
+
+def operator(type_: str, text: str = TEXT) -> str:
+    return next(block for block in blocks(text, "operator") if block.startswith(f"  operator {type_}\n"))
+
+
+@pytest.mark.parametrize("path", PAYLOADS, ids=identify)
+def test_a_payload_is_the_same_as_itself_and_as_its_golden(path: object) -> None:
+    decoded = load(identify(path))  # type: ignore[arg-type]
+    for other in (decoded, decoded.text()):
+        report = compare(decoded, other)
+        assert report.same
+        assert list(report.lines()) == ["same"]
+
+
+def test_a_new_name_is_one_line() -> None:
+    report = compare(TEXT, TEXT.replace("tosa_conv2d_default", "another_name"))
+    assert report.verdict == "renamed only"
+    assert report.order_only
+    (renamed,) = report.changes
+    assert isinstance(renamed, Renamed)
+    assert renamed.count == TEXT.count("  value tosa_conv2d_default")
+
+
+def test_a_shift_of_a_thousand_numbers_is_one_line() -> None:
+    operators = "".join(
+        f"  operator ADD\n    input v{at}\n    input v0\n    output v{at + 1}: FP32[1]\n"
+        for at in range(1000)
+    )
+    values = "".join(f"  value v{at}: FP32[1]\n" for at in range(1001))
+    before = (
+        f"tosa 99 bytes\ngraph main/main\n  input v0: FP32[1]\n  output v1000: FP32[1]\n{values}{operators}"
+    )
+    after = re.sub(r"\bv(\d+)", lambda match: f"v{int(match[1]) + 1}", before)
+    started = time.process_time()
+    report = compare(before, after)
+    assert list(report.lines()) == ["renamed only", "  1001 renamed: v1 -> v2, v2 -> v3, v3 -> v4, ..."]
+    assert time.process_time() - started < 2
+
+
+def test_another_order_of_operators_is_order_only() -> None:
+    first, second = blocks(TEXT, "operator")[:2]
+    report = compare(TEXT, TEXT.replace(first + second, second + first))
+    assert report.verdict == "order only"
+    (moved,) = report.changes
+    assert isinstance(moved, Reordered)
+    assert (moved.what, len(moved.moved)) == ("operators", 1)
+
+
+def test_another_order_of_values_is_order_only() -> None:
+    first, second = blocks(TEXT, "value")[:2]
+    report = compare(TEXT, TEXT.replace(first + second, second + first))
+    assert report.verdict == "order only"
+    assert [change.what for change in report.changes if isinstance(change, Reordered)] == ["values"]
+
+
+def test_a_changed_attribute_is_told_from_and_to() -> None:
+    report = compare(TEXT, TEXT.replace("pad = [1, 1, 1, 1]", "pad = [0, 0, 1, 1]"))
+    assert report.verdict == "different"
+    (change,) = report.changes
+    assert isinstance(change, AttributeChanged)
+    assert (change.owner, change.name) == ("CONV2D tosa_conv2d_default", "pad")
+    assert (change.before, change.after) == ("[1, 1, 1, 1]", "[0, 0, 1, 1]")
+
+
+def test_a_changed_constant_is_compared_element_by_element() -> None:
+    before = load(NAME)
+    name, weight = max(before.constants().items(), key=lambda item: item[1].size)
+    mutated = bytearray(PAYLOAD)
+    at = PAYLOAD.index(bytes(weight.data))
+    mutated[at + 10] ^= 0x01
+    mutated[at + 20] ^= 0x02
+    report = compare(before, decode(bytes(mutated), schemas=SCHEMAS))
+    (change,) = report.changes
+    assert isinstance(change, ConstantChanged)
+    assert change.owner == name
+    assert change.difference is not None
+    assert (change.difference.differing, change.difference.size) == (2, weight.size)
+    assert (change.difference.largest, change.difference.mean) == (2.0, 1.5)
+
+
+def test_goldens_of_small_constants_are_compared_element_by_element() -> None:
+    (shifts,) = [block for block in blocks(TEXT, "value") if "_shifts: " in block]
+    numbers = re.search(r"values (\d+) (\d+) (\d+) (\d+)\n", shifts)
+    assert numbers is not None
+    changed = shifts.replace(numbers[0], f"values {numbers[1]} {numbers[2]} 99 {numbers[4]}\n")
+    changed = re.sub(r"sha256 \w+", f"sha256 {'0' * 64}", changed)
+    (change,) = compare(TEXT, TEXT.replace(shifts, changed)).changes
+    assert isinstance(change, ConstantChanged)
+    assert change.difference is not None
+    assert change.difference.first == (((2,), numbers[3], "99"),)
+
+
+def test_goldens_of_large_constants_are_compared_by_what_they_say() -> None:
+    changed = re.sub(r"sha256 \w{8}(\w+)\n(\s+)min -127", r"sha256 00000000\1\n\2min -120", TEXT, count=1)
+    (change,) = compare(TEXT, changed).changes
+    assert isinstance(change, ConstantChanged)
+    assert change.difference is None
+    assert [name for name, _, _ in change.facts] == ["sha256", "min"]
+
+
+def test_a_removed_and_an_added_operator() -> None:
+    """The last TRANSPOSE goes: its input becomes the output."""
+    transpose = blocks(TEXT, "operator")[-1]
+    source = re.search(r"input (\S+)", transpose)
+    output = re.search(r"output (\S+):", transpose)
+    assert source is not None
+    assert output is not None
+    shorter = TEXT.replace(transpose, "")
+    shorter = re.sub(rf"  output {output[1]}: \S+", f"  output {source[1]}: INT8[1,8,8,4]", shorter)
+    shorter = re.sub(rf"  value {output[1]}: \S+\n", "", shorter)
+    changes = compare(TEXT, shorter).changes
+    assert {type(change) for change in changes} == {OperatorRemoved, BoundaryChanged}
+    changes = compare(shorter, TEXT).changes
+    assert {type(change) for change in changes} == {OperatorAdded, BoundaryChanged}
+
+
+def test_an_operator_inserted_into_an_edge_is_only_added() -> None:
+    rescale = operator("RESCALE")
+    clamp = "  operator CLAMP\n    input tosa_conv2d_default\n    output new: INT32[1,8,8,4]\n"
+    changed = TEXT.replace(rescale, clamp + rescale.replace("input tosa_conv2d_default\n", "input new\n"))
+    first_operator = changed.index("  operator ")
+    changed = changed[:first_operator] + "  value new: INT32[1,8,8,4]\n" + changed[first_operator:]
+    (change,) = compare(TEXT, changed).changes
+    assert isinstance(change, OperatorAdded)
+    assert change.inputs == ("tosa_conv2d_default",)
+
+
+def test_an_operator_of_another_type_in_the_same_place_is_replaced() -> None:
+    text = TEXT.replace("operator CONV2D", "operator DEPTHWISE_CONV2D")
+    (change,) = compare(TEXT, text).changes
+    assert isinstance(change, OperatorReplaced)
+    assert change.before == "CONV2D tosa_conv2d_default"
+    assert change.after == "DEPTHWISE_CONV2D tosa_conv2d_default"
+
+
+def test_an_edge_from_elsewhere_is_rewired() -> None:
+    conv = operator("CONV2D")
+    swapped = conv.replace("_input_zp", "_X").replace("_weight_zp", "_input_zp").replace("_X", "_weight_zp")
+    changes = compare(TEXT, TEXT.replace(conv, swapped)).changes
+    assert {type(change) for change in changes} == {EdgeRewired}
+    assert len(changes) == 2
+
+
+def test_outputs_in_another_order() -> None:
+    text = TEXT.replace(
+        "graph main/main\n", "graph main/main\n  output tosa_conv2d_default: INT32[1,8,8,4]\n", 1
+    )
+    outputs = re.findall(r"^  output .*\n", text, re.MULTILINE)
+    turned = text.replace(outputs[0], "", 1).replace(outputs[1], outputs[1] + outputs[0], 1)
+    (change,) = compare(text, turned).changes
+    assert isinstance(change, BoundaryChanged)
+    assert change.order_only
+    assert change.content
+
+
+def test_sizes_that_follow_are_layout() -> None:
+    report = compare(TEXT, TEXT.replace("tosa 3464 bytes", "tosa 3472 bytes"))
+    assert report.verdict == "layout only"
+    assert [type(change) for change in report.changes] == [LayoutChanged]
+
+
+def test_delegates_of_a_program_are_compared_inside() -> None:
+    golden = load("1.5.1/xnnpack-int4.pte").text()
+    (change,) = compare(golden, golden.replace("num_nonbatch_dims = 1", "num_nonbatch_dims = 2")).changes
+    assert isinstance(change, AttributeChanged)
+    assert change.where == "delegate forward/0 XNNGraph"
+
+
+def test_xnnpack_keys_are_names_and_their_digests_are_contents() -> None:
+    golden = load("1.5.1/xnnpack-fp32-0.xnnpack").text()
+    key = re.search(r"missing = (\w+)", golden)
+    assert key is not None
+    assert compare(golden, golden.replace(key[1], "w_" + key[1])).verdict == "renamed only"
+    assert compare(golden, golden.replace(key[1], "0" * 64)).verdict == "different"
+
+
+def test_a_text_that_is_no_golden_is_refused_with_its_line() -> None:
+    with pytest.raises(OutlineError) as caught:
+        outline(TEXT.replace("  operator CONV2D", "  surprise CONV2D"))
+    assert "surprise" in caught.value.text
+    assert caught.value.line > 10
+
+
+def test_the_report_can_be_cut() -> None:
+    text = TEXT.replace("pad = [1, 1, 1, 1]", "pad = [0]").replace("stride = [1, 1]", "stride = [2]")
+    assert list(compare(TEXT, text).lines(limit=1))[-1] == "  and 1 more"
