@@ -69,6 +69,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(python=MATRIX.python)
+def bench(session: nox.Session) -> None:
+    """Time the decoders side by side with flatc and SHA-256; ratios hold, seconds do not."""
+    install(session, MATRIX.default)
+    session.run("python", "-m", "tests.bench.decode", *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
 def lint(session: nox.Session) -> None:
     """Format, lint and type-check."""
     install(session, MATRIX.default, *LINT_TOOLS)

@@ -21,6 +21,7 @@ from harness.decode import decode
 FORMAT = 1
 
 MANIFEST = "manifest.txt"
+FAILURE = "failure.txt"
 
 #: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
 #: without a patch that did not matter here, makes the same artifact.
@@ -99,7 +100,7 @@ def _render_failure(failure: Failure) -> dict[str, str]:
     for name, value in failure.facts():
         first, *rest = value.splitlines() or [""]
         lines += [f"{name}: {first}", *(f"  {line}" for line in rest)]
-    return {"failure.txt": "\n".join(lines) + "\n"}
+    return {FAILURE: "\n".join(lines) + "\n"}
 
 
 def _render_lowered(lowered: Lowered) -> dict[str, str]:

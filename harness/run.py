@@ -265,7 +265,7 @@ class Run:
         """Return what a failing test prints: verdict, cell, reason, detail, way on."""
         lines = [f"{judged.name}: {judged.cell} on ExecuTorch {self.release.version}: {judged.reason}"]
         lines += [f"  {line}" for line in judged.detail]
-        if judged.name in ("changed", "new") and str(judged.cell) not in self.release.known:
+        if judged.recordable:
             lines.append(f"  accept: {self.command(judged.cell)} --snapshot-update")
         elif self.updating:
             lines.append(

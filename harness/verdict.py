@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome, Tensor
 from harness.decode import Constant, Decoded, Graph, decode
-from harness.golden import compared
+from harness.golden import FAILURE, compared
 from harness.structure import BoundaryChanged, compare
 
 #: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
@@ -37,6 +37,8 @@ class Verdict:
         One line.
     detail
         What a person needs to see, line by line.
+    recordable
+        Whether ``--snapshot-update`` can accept the artifact as the cell's golden.
     recorded
         Whether ``--snapshot-update`` accepted the artifact as the cell's golden.
     known
@@ -47,6 +49,7 @@ class Verdict:
     name: str
     reason: str
     detail: tuple[str, ...] = ()
+    recordable: bool = False
     recorded: bool = False
     known: bool = False
 
@@ -292,8 +295,8 @@ def miswired_outputs(graph: Graph) -> Iterator[str]:
             dead = sorted(str(dead) for dead in written - read - set(graph.outputs))
             unused = f"; {', '.join(dead)} is written and never read" if dead else ""
             yield f"outputs read {listed}: {name} stands in {count} slots{unused}"
-        if name not in written and name not in graph.inputs and graph.values[name].constant is None:
-            yield f"outputs read {listed}: nothing writes {name}"
+        if name not in written and graph.values[name].constant is None:
+            yield f"outputs read {listed}: nothing writes {name}{', an input' if name in graph.inputs else ''}"
 
 
 def missing_constant(what: str, expected: Tensor, lowered: Lowered) -> Iterator[str]:
@@ -332,17 +335,20 @@ def _arrangements(constant: Constant, expected: Tensor) -> Iterator[Tensor]:
 
 
 def changed(cell: Cell, golden: Mapping[str, str], received: Mapping[str, str]) -> Verdict:
-    """Say how the texts of an artifact differ from its golden."""
+    """Say how the texts of an artifact differ from its golden; ``failed`` where lowering did not fail before."""
     old, new = compared(golden), compared(received)
-    names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
-    if "failure.txt" in old and "failure.txt" not in new:
+    if FAILURE in new and FAILURE not in old:
+        return Verdict(
+            cell, "failed", "lowering fails now", tuple(new[FAILURE].splitlines()), recordable=True
+        )
+    if FAILURE in old and FAILURE not in new:
         reason = "lowers now, the golden is a failure"
-    elif "failure.txt" in new and "failure.txt" not in old:
-        reason = "lowering fails now"
     else:
+        names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
         reason = f"differs from its golden in {', '.join(names)}"
-    return Verdict(cell, "changed", reason, tuple(text_difference(old, new, "golden", "now")))
+    detail = tuple(text_difference(old, new, "golden", "now"))
+    return Verdict(cell, "changed", reason, detail, recordable=True)
 
 
 def new(cell: Cell) -> Verdict:
-    return Verdict(cell, "new", "has no golden yet")
+    return Verdict(cell, "new", "has no golden yet", recordable=True)

@@ -42,8 +42,8 @@ class TensorDifference:
     size
         How many elements there are.
     largest, mean
-        Largest and mean absolute difference over the differing elements whose difference is a finite number;
-        None where there is none.
+        Largest absolute difference, and the mean one over all elements, the equal ones included, as upstream reports
+        give it. Differences that are not finite do not count; None where none is.
     first
         Index, value before and value after of the first few differing elements.
     """
@@ -68,7 +68,7 @@ class TensorDifference:
             return
         size = f"{self.differing} of {self.size} differ"
         if self.largest is not None and self.mean is not None:
-            size += f", by at most {self.largest:.6g}, {self.mean:.6g} on average"
+            size += f", max {self.largest:.6g}, mean {self.mean:.6g}"
         yield f"{type_}: {size}"
         for index, before, after in self.first:
             yield f"{list(index)}: {before} -> {after}"
@@ -105,7 +105,7 @@ def tensor_difference(before: TensorLike, after: TensorLike) -> TensorDifference
         differing,
         left.size,
         largest=largest if finite else None,
-        mean=total / finite if finite else None,
+        mean=total / left.size if finite else None,
         first=tuple(first),
     )
 

@@ -272,7 +272,7 @@ def _recorded_difference(type_: str, before: Contents, after: Contents) -> Tenso
         differing=len(at),
         size=len(ours),
         largest=max(gaps) if gaps else None,
-        mean=sum(gaps) / len(gaps) if gaps else None,
+        mean=sum(gaps) / len(ours) if gaps else None,
         first=tuple((_index(index, shape), ours[index], theirs[index]) for index in at[:EXAMPLES]),
     )
 

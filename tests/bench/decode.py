@@ -1,7 +1,7 @@
 """How fast and how lean decoding is: against ``flatc --json`` and against SHA-256 over the constants.
 
-    python -m bench.decode              # a release's bin first on PATH, for flatc
-    python -m bench.decode --megabytes 64
+    python -m tests.bench.decode              # a release's bin first on PATH, for flatc
+    python -m tests.bench.decode --megabytes 64
 
 Goals: decoding to the object form at least 20 times as fast as ``flatc --json`` and ``json.load``; text in at most
 twice the time SHA-256 takes over the constants, plus a fixed part; peak memory at most 1.5 times the payload.
@@ -129,7 +129,7 @@ def main() -> int:
         peak(arguments.peak)
         return 0
     if shutil.which("flatc") is None:
-        sys.exit("bench.decode: flatc is not on PATH: put the bin of a release's environment first")
+        sys.exit("bench: flatc is not on PATH: put the bin of a release's environment first")
     missed = False
     with tempfile.TemporaryDirectory() as name:
         for label, dtype in (("FP32", FP32), ("INT8", INT8)):
@@ -151,7 +151,7 @@ def measure(label: str, data: bytes, folder: Path) -> bool:
     constants = [constant.data for constant in decoded.constants().values()]
     hashing = milliseconds(lambda: [hashlib.sha256(constant).digest() for constant in constants])
     text = milliseconds(decoded.text)
-    command = [sys.executable, "-m", "bench.decode", "--peak", str(path)]
+    command = [sys.executable, "-m", "tests.bench.decode", "--peak", str(path)]
     used = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) / len(data)
     print(f"{label}, {len(data) / (1 << 20):.1f} MB, {len(constants)} constants")
     print(

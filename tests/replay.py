@@ -1,0 +1,68 @@
+"""A pytest plugin that puts recorded artifacts in the place of the sweep: a run without torch and without an export.
+
+The file named by `VARIABLE` holds a pickled mapping from a cell (``tosa-fp/alpha``), a case (``alpha``) or ``*`` to
+what its exports made: one artifact, or one per variation, or the exception that `Sweep.outcomes` raises. Under
+``known`` it may hold the release's known defects, as releases.toml states them.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import harness.run
+from harness.artifact import Cell, Outcome
+from harness.releases import KnownDefect, Release
+from harness.sweep import Settings
+from harness.variations import Variation
+
+VARIABLE = "EXECUTORCH_GOLDENS_REPLAY"
+
+
+class Replay:
+    """What `harness.run` uses of a `harness.sweep.Sweep`."""
+
+    def __init__(self, cells: Sequence[Cell], variations: Sequence[Variation], settings: Settings) -> None:
+        self.variations = tuple(variations)
+        self.answers = recorded()
+
+    def start(self) -> None:
+        """Do nothing: the exports have been made."""
+
+    def stop(self) -> None:
+        """Do nothing: no process was started."""
+
+    def outcomes(self, cell: Cell) -> tuple[Outcome, ...]:
+        answer = next(self.answers[key] for key in (str(cell), cell.case, "*") if key in self.answers)
+        if isinstance(answer, Exception):
+            raise answer
+        results = answer if isinstance(answer, tuple) else (answer,) * len(self.variations)
+        return tuple(
+            Outcome(cell, variation.name, result, seconds=0.5, peak_mb=300.0)
+            for variation, result in zip(self.variations, results, strict=True)
+        )
+
+
+def recorded() -> dict[str, Any]:
+    answers: dict[str, Any] = pickle.loads(Path(os.environ[VARIABLE]).read_bytes())
+    return answers
+
+
+def load_cells(models: Sequence[str], release: Release) -> tuple[Cell, ...]:
+    """Return what `harness.run.load_cells` does, without the seconds that importing torch takes."""
+    folder = Path(os.environ[VARIABLE]).parent
+    cases = [case for module in models for case in (folder / f"{module}.cases").read_text().splitlines()]
+    return tuple(Cell(target, case) for target in release.targets for case in cases)
+
+
+def pytest_configure() -> None:
+    """Replace the sweep of this process, its zoo, and the known defects of its release."""
+    harness.run.Sweep = Replay
+    harness.run.load_cells = load_cells
+    known = {cell: KnownDefect(*text.split(": ", 1)) for cell, text in recorded().get("known", {}).items()}
+    find_release = harness.run.find_release
+    harness.run.find_release = lambda *arguments: replace(find_release(*arguments), known=known)

@@ -1,0 +1,72 @@
+"""Tensors hold exact bytes; what crosses between processes is plain and comes back equal."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from harness.artifact import Cell, Failure, Lowered, Tensor
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([[1.5, -0.0], [np.nan, np.inf]], np.float32),
+        np.array(-7, np.int8),
+        np.zeros((0, 3), np.int32),
+        np.array([True, False]),
+        np.arange(6, dtype=np.int64).reshape(2, 3).T,
+    ],
+    ids=["float32", "scalar", "empty", "bool", "transposed"],
+)
+def test_a_tensor_gives_back_the_array_it_was_made_of_bit_for_bit(array: np.ndarray) -> None:
+    tensor = Tensor.of(array)
+    back = tensor.array()
+    assert (back.dtype, back.shape) == (array.dtype, array.shape)
+    assert back.tobytes() == array.tobytes()
+    assert pickle.loads(pickle.dumps(tensor)) == tensor
+
+
+def test_a_tensor_with_too_few_bytes_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"int32\[2, 2\] takes 16 bytes, not 15"):
+        Tensor("int32", (2, 2), bytes(15))
+
+
+def test_zeros_of_either_sign_are_different_tensors() -> None:
+    assert Tensor.of(np.float32([0.0])) != Tensor.of(np.float32([-0.0]))
+
+
+def test_equal_values_of_another_dtype_are_a_different_tensor() -> None:
+    assert Tensor.of(np.int8([1])) != Tensor.of(np.uint8([1]))
+
+
+def lowered(bound: float) -> Lowered:
+    return Lowered(graph="", delegates=(), pte=b"", expected=(), outputs=(), bound=bound)
+
+
+def test_the_tolerance_is_a_part_of_the_largest_absolute_value() -> None:
+    assert lowered(0.25).tolerance(Tensor.of(np.float32([-8.0, 2.0]))) == 2.0
+    assert lowered(0.0).tolerance(Tensor.of(np.float32([-8.0]))) == 0.0
+    assert lowered(0.25).tolerance(Tensor.of(np.zeros((0,), np.float32))) == 0.0
+
+
+def test_what_is_not_finite_does_not_make_every_difference_tolerable() -> None:
+    assert lowered(0.25).tolerance(Tensor.of(np.float32([-np.inf, np.nan, 4.0]))) == 1.0
+
+
+def test_a_failure_records_all_but_its_traceback() -> None:
+    failure = Failure("lower", "KeyError", "'x'", None, None, "Traceback …")
+    assert dict(failure.facts()) == {
+        "stage": "lower",
+        "type": "KeyError",
+        "pass": "-",
+        "function": "-",
+        "message": "'x'",
+    }
+
+
+def test_cells_are_named_and_sorted_by_target_then_case() -> None:
+    cells = [Cell("tosa-int", "a"), Cell("tosa-fp", "b"), Cell("tosa-fp", "a")]
+    assert [str(cell) for cell in sorted(cells)] == ["tosa-fp/a", "tosa-fp/b", "tosa-int/a"]

@@ -1,0 +1,129 @@
+"""The matrix: what it declares exists, and a table that does not hold together is refused with its name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import models
+from harness import releases
+from harness.patches import PATCHES
+from harness.releases import KnownDefect, MatrixError, UnknownReleaseError
+from harness.targets import TARGETS
+
+MATRIX = releases.load()
+
+each_release = pytest.mark.parametrize(
+    "release", MATRIX.releases.values(), ids=lambda release: release.version
+)
+
+
+def edited(tmp_path: Path, old: str, new: str) -> Path:
+    """Write the real matrix with the first `old` replaced, and return its path."""
+    text = releases.MATRIX.read_text()
+    assert old in text
+    path = tmp_path / "releases.toml"
+    path.write_text(text.replace(old, new, 1))
+    return path
+
+
+def test_the_matrix_holds_the_five_releases_in_order() -> None:
+    assert list(MATRIX.releases) == ["1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"]
+    assert MATRIX.default in MATRIX.releases
+
+
+@each_release
+def test_every_declared_patch_exists_and_knows_the_release(release: releases.Release) -> None:
+    for name in release.patches:
+        assert release.version in PATCHES[name].known
+
+
+@each_release
+def test_every_declared_target_can_be_exported(release: releases.Release) -> None:
+    assert set(release.targets) <= set(TARGETS)
+
+
+def test_every_target_that_can_be_exported_is_described_in_the_matrix() -> None:
+    assert set(MATRIX.targets) == set(TARGETS)
+
+
+@each_release
+def test_every_pin_is_one_exact_public_version(release: releases.Release) -> None:
+    for requirement in release.requirements():
+        assert re.fullmatch(r"[a-z-]+==\d+(\.\d+)+", requirement)
+    assert set(release.stack()) == {"executorch", "torch", "torchao", "tosa-tools"}
+
+
+@each_release
+def test_every_report_has_a_state_on_every_release(release: releases.Release) -> None:
+    assert set(release.reports) == {18866, 18971, 19045, 19152}
+
+
+def test_a_local_version_label_is_ignored() -> None:
+    assert MATRIX.release("1.4.1+cpu").version == "1.4.1"
+
+
+def test_an_unknown_release_is_named_with_those_that_are_known() -> None:
+    with pytest.raises(UnknownReleaseError) as raised:
+        MATRIX.release("0.9.0")
+    assert raised.value.release == "0.9.0"
+    assert raised.value.known == tuple(MATRIX.releases)
+    assert "'0.9.0'" in str(raised.value)
+    assert "1.4.1" in str(raised.value)
+
+
+@pytest.mark.parametrize("field", ["torchao", "patches", "reports"])
+def test_a_missing_field_is_named_with_its_table(tmp_path: Path, field: str) -> None:
+    with pytest.raises(MatrixError, match=rf'\[releases."1.1.0"\].*{field}'):
+        releases.load(edited(tmp_path, f"\n{field} = ", f"\nx{field} = "))
+
+
+@pytest.mark.parametrize("field", ["python", "default"])
+def test_a_missing_top_level_field_is_named(tmp_path: Path, field: str) -> None:
+    with pytest.raises(MatrixError, match=f"'{field}'"):
+        releases.load(edited(tmp_path, f"\n{field} = ", f"\nx{field} = "))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "facts"),
+    [
+        ('19045 = "bug"', '19045 = "broken"', ["1.1.0", "reports", "bug, fails, fixed"]),
+        ('targets = ["tosa-fp"', 'targets = ["tosa-bf16"', ["1.1.0", "targets", "tosa-bf16"]),
+        ('patches = ["partition-order"', 'patches = [7, "partition-order"', ["1.1.0", "patches", "strings"]),
+        ('targets = ["tosa-fp"', 'targets = "tosa-fp" # ["', ["1.1.0", "targets", "strings"]),
+        ('default = "1.4.1"', 'default = "9.9.9"', ["default", "9.9.9"]),
+        ("[common]", "[common", ["releases.toml", "line"]),
+        (
+            "\nreports = ",
+            '\nknown = {"tosa-fp/lstm" = "corrupt"}\nreports = ',
+            ["tosa-fp/lstm", "verdict: reason"],
+        ),
+        ("\nreports = ", '\nknown = ["tosa-fp/lstm"]\nreports = ', ["1.1.0", "known", "verdict: reason"]),
+    ],
+    ids=["report state", "target", "patches", "targets", "default", "syntax", "no reason", "no table"],
+)
+def test_a_table_that_does_not_hold_together_is_refused(
+    tmp_path: Path, old: str, new: str, facts: list[str]
+) -> None:
+    with pytest.raises(MatrixError) as raised:
+        releases.load(edited(tmp_path, old, new))
+    for fact in facts:
+        assert fact in str(raised.value)
+
+
+def test_a_known_defect_is_a_verdict_and_a_reason(tmp_path: Path) -> None:
+    path = edited(tmp_path, "\nreports = ", '\nknown = {"tosa-fp/lstm" = "corrupt: gates: #7"}\nreports = ')
+    assert releases.load(path).releases["1.1.0"].known == {
+        "tosa-fp/lstm": KnownDefect("corrupt", "gates: #7")
+    }
+
+
+@each_release
+def test_known_defects_name_cells_of_the_zoo_and_verdicts_of_the_harness(release: releases.Release) -> None:
+    for cell, defect in release.known.items():
+        target, _, case = cell.partition("/")
+        assert target in release.targets
+        assert case in models.CASES
+        assert defect.verdict in ("order-only", "unstable", "corrupt", "failed", "crashed", "timed-out")

@@ -1,0 +1,304 @@
+"""Recording: what an update writes, what it leaves alone, what it refuses, and what is pruned when.
+
+The exports are real ones made once (`conftest.exports`) and put in the place of the sweep (`replay`).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness import golden
+from harness.artifact import Artifact, Cell, Lowered, Tensor
+from tests.conftest import ZOO_VERDICTS, Runner, ZooRun
+
+TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
+UPDATE = "--snapshot-update"
+SEEDS = ("--hash-seeds", "0,4")
+
+Artifacts = Mapping[str, tuple[Artifact, ...]]
+
+
+#: Two cases on all targets, each in a zoo of its own.
+WHOLE = (*SEEDS, "--models", "zoo_alpha", "--models", "zoo_beta")
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory, release: str, artifacts: Artifacts) -> Runner:
+    """A runner with every golden of a run over `WHOLE` recorded."""
+    runner = Runner(tmp_path_factory.mktemp("recording"), release)
+    for case in ("alpha", "beta"):
+        runner.zoo(f"zoo_{case}", case)
+    runner.answers({"alpha": artifacts["steady"], "beta": artifacts["does-not-lower"]})
+    finished = runner(*WHOLE, UPDATE)
+    assert finished.code == 0, finished.output
+    assert set(finished.verdicts().values()) == {"new"}
+    assert runner.recorded() == {f"{target}/{case}" for target in TARGETS for case in ("alpha", "beta")}
+    return runner
+
+
+@pytest.fixture
+def recorded(recording: Runner, tmp_path: Path) -> Runner:
+    """A runner of its own with what `recording` recorded."""
+    shutil.copytree(recording.folder, tmp_path / "own")
+    return Runner(tmp_path / "own", recording.release, dict(recording.environment))
+
+
+def with_graph(artifact: Artifact, graph: str) -> Artifact:
+    assert isinstance(artifact.result, Lowered)
+    return replace(artifact, result=replace(artifact.result, graph=graph))
+
+
+def wrong(artifact: Artifact) -> Artifact:
+    assert isinstance(artifact.result, Lowered)
+    (expected,) = artifact.result.expected
+    outputs = (Tensor.of(expected.array() + 1),)
+    return replace(artifact, result=replace(artifact.result, outputs=outputs))
+
+
+# A real run over the zoo, asked to record
+
+
+def test_each_case_of_the_zoo_has_its_verdict(zoo_run: ZooRun) -> None:
+    expected = {f"xnnpack-fp32/{case}": verdict for case, verdict in ZOO_VERDICTS.items()}
+    assert zoo_run.finished.verdicts() == expected
+    assert zoo_run.finished.code == pytest.ExitCode.TESTS_FAILED
+
+
+def test_only_what_agrees_and_is_right_is_recorded(zoo_run: ZooRun) -> None:
+    assert zoo_run.runner.recorded() == {"xnnpack-fp32/steady", "xnnpack-fp32/does-not-lower"}
+    assert "not recorded" in zoo_run.finished.output
+
+
+def test_a_failure_to_lower_is_recorded_with_its_facts(zoo_run: ZooRun) -> None:
+    texts = golden.read(golden.directory(zoo_run.runner.root, Cell("xnnpack-fp32", "does-not-lower")))
+    assert texts is not None
+    assert sorted(texts) == ["failure.txt", "manifest.txt"]
+    assert "stage: emit" in texts["failure.txt"]
+    assert "zoo::opaque" in texts["failure.txt"]
+
+
+# What an update writes
+
+
+def test_a_recorded_run_is_stable_and_writes_nothing(recorded: Runner) -> None:
+    before = recorded.files()
+    finished = recorded(*WHOLE)
+    assert finished.code == 0, finished.output
+    assert set(finished.verdicts().values()) == {"stable"}
+    assert recorded.files() == before
+
+
+def test_updating_twice_rewrites_nothing(recorded: Runner) -> None:
+    before = recorded.files()
+    finished = recorded(*WHOLE, UPDATE)
+    assert finished.code == 0, finished.output
+    assert recorded.files() == before
+
+
+def test_fewer_seeds_make_no_difference(recorded: Runner, artifacts: Artifacts) -> None:
+    before = recorded.files()
+    recorded.answers({"alpha": artifacts["steady"][0], "beta": artifacts["does-not-lower"][0]})
+    finished = recorded("--models", "zoo_alpha", "--models", "zoo_beta", "--hash-seeds", "0", UPDATE)
+    assert finished.code == 0, finished.output
+    assert recorded.files() == before
+
+
+def test_an_update_of_one_cell_touches_no_other_cell_and_no_other_release(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    shutil.copytree(recorded.root, recorded.goldens / "1.0.0")
+    before = recorded.files()
+    changed = with_graph(artifacts["steady"][0], "another graph\n")
+    recorded.answers({"alpha": changed, "beta": wrong(artifacts["steady"][0])})
+    finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha", UPDATE)
+    assert finished.code == 0, finished.output
+    assert finished.verdicts() == {"tosa-fp/alpha": "changed"}
+    after = recorded.files()
+    touched = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert {str(Path(name).parent) for name in touched} == {f"{recorded.release}/tosa-fp/alpha"}
+    assert after[f"{recorded.release}/tosa-fp/alpha/graph.txt"][0] == b"another graph\n"
+
+
+def test_a_change_is_shown_and_not_written_without_being_asked(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    before = recorded.files()
+    changed = with_graph(artifacts["steady"][0], "another graph\n")
+    recorded.answers(
+        {"tosa-fp/alpha": changed, "alpha": artifacts["steady"], "beta": artifacts["does-not-lower"]}
+    )
+    finished = recorded(*WHOLE)
+    assert finished.code == pytest.ExitCode.TESTS_FAILED
+    assert [cell for cell, name in finished.verdicts().items() if name != "stable"] == ["tosa-fp/alpha"]
+    assert "+another graph" in finished.output
+    assert "--cell tosa-fp/alpha" in finished.output
+    assert UPDATE in finished.output
+    assert recorded.files() == before
+
+
+# What an update refuses
+
+
+@pytest.mark.parametrize("case", ["set-of-strings", "hashed-constant", "wrong"])
+def test_what_disagrees_or_is_wrong_does_not_replace_a_golden(
+    recorded: Runner, artifacts: Artifacts, case: str
+) -> None:
+    before = recorded.files()
+    recorded.answers({"*": artifacts[case]})
+    finished = recorded(*WHOLE, "--cell", "xnnpack-fp32/alpha", UPDATE)
+    assert finished.verdicts() == {"xnnpack-fp32/alpha": ZOO_VERDICTS[case]}
+    finished.refused("not recorded", "xnnpack-fp32/alpha", ZOO_VERDICTS[case])
+    assert recorded.files() == before
+
+
+def test_updating_is_refused_where_ci_is_set(recorded: Runner) -> None:
+    before = recorded.files()
+    recorded(*WHOLE, UPDATE, CI="true").refused(UPDATE, "CI is set")
+    assert recorded.files() == before
+    assert recorded(*WHOLE, "--cell", "tosa-fp/alpha", CI="true").code == 0
+
+
+def test_a_test_that_raises_while_updating_loses_no_golden(recorded: Runner, artifacts: Artifacts) -> None:
+    before = recorded.files()
+    recorded.answers(
+        {"alpha": RuntimeError("raised before any assertion"), "beta": artifacts["does-not-lower"]}
+    )
+    finished = recorded(*WHOLE, UPDATE)
+    assert finished.code == pytest.ExitCode.TESTS_FAILED
+    assert "raised before any assertion" in finished.output
+    assert recorded.files() == before
+
+
+# Stale goldens
+
+STALE = {f"{target}/beta" for target in TARGETS}
+
+
+WITHOUT_BETA = (*SEEDS, "--models", "zoo_alpha")
+
+
+def test_a_stale_golden_is_reported_and_fails_a_whole_run(recorded: Runner) -> None:
+    before = recorded.files()
+    finished = recorded(*WITHOUT_BETA)
+    assert finished.code == pytest.ExitCode.TESTS_FAILED
+    assert set(finished.verdicts().values()) == {"stable"}
+    for cell in STALE:
+        assert f"stale: {recorded.root / cell} " in finished.output
+    assert recorded.files() == before
+
+
+def test_a_whole_green_update_prunes_what_is_stale_and_nothing_else(recorded: Runner) -> None:
+    shutil.copytree(recorded.root, recorded.goldens / "1.0.0")
+    before = recorded.files()
+    finished = recorded(*WITHOUT_BETA, UPDATE)
+    assert finished.code == 0, finished.output
+    assert recorded.recorded() == {f"{target}/alpha" for target in TARGETS}
+    for cell in STALE:
+        assert f"pruned: {recorded.root / cell}" in finished.output
+    after = recorded.files()
+    gone = {name for name in before if name.startswith(f"{recorded.release}/") and "/beta/" in name}
+    assert after == {name: file for name, file in before.items() if name not in gone}
+    assert recorded(*WITHOUT_BETA).code == 0
+
+
+@pytest.mark.parametrize(
+    "limited",
+    [
+        ("-k", "tosa"),
+        ("--cell", "tosa-fp/*"),
+        ("--deselect", "harness/cells.py::test_golden[tosa-fp/alpha]"),
+        ("--collect-only",),
+        ("--snapshot-update", "--maxfail", "1", "-k", "int8"),
+    ],
+    ids=["-k", "--cell", "--deselect", "--collect-only", "--maxfail"],
+)
+def test_a_run_that_does_not_see_every_cell_prunes_nothing(
+    recorded: Runner, limited: tuple[str, ...]
+) -> None:
+    before = recorded.files()
+    finished = recorded(*WITHOUT_BETA, UPDATE, *limited)
+    assert finished.code == 0, finished.output
+    assert "pruned" not in finished.output
+    assert recorded.files() == before
+
+
+@pytest.mark.parametrize("stop", [(), ("-x",)], ids=["to the end", "-x"])
+def test_a_failing_cell_forbids_pruning(
+    recorded: Runner, artifacts: Artifacts, stop: tuple[str, ...]
+) -> None:
+    before = recorded.files()
+    recorded.answers({"xnnpack-int8/alpha": artifacts["wrong"], "alpha": artifacts["steady"]})
+    finished = recorded(*WITHOUT_BETA, UPDATE, *stop)
+    assert finished.code == pytest.ExitCode.TESTS_FAILED
+    assert "pruned" not in finished.output
+    assert recorded.files() == before
+
+
+# Names
+
+
+def test_names_that_only_look_alike_have_goldens_of_their_own(runner: Runner, artifacts: Artifacts) -> None:
+    names = ["a-b", "ab", "a-" + "b" * 61, "a-" + "b" * 62]
+    runner.answers({"*": artifacts["steady"]})
+    finished = runner(*SEEDS, "--models", runner.zoo("alike", *names), "--cell", "tosa-fp/*", UPDATE)
+    assert finished.code == 0, finished.output
+    assert runner.recorded() == {f"tosa-fp/{name}" for name in names}
+
+
+@pytest.mark.parametrize(
+    ("names", "facts"),
+    [
+        (["alpha", "alpha"], ["'alpha'", "registered twice"]),
+        (["alpha", "Alpha"], ["'Alpha'", "lower-case-words"]),
+        (["ab", "a/b"], ["'a/b'", "lower-case-words"]),
+        (["ab", "a.b"], ["'a.b'", "lower-case-words"]),
+    ],
+    ids=["twice", "case fold", "slash", "dot"],
+)
+def test_names_that_would_share_a_golden_are_an_error(
+    recorded: Runner, names: list[str], facts: list[str]
+) -> None:
+    before = recorded.files()
+    recorded.environment.clear()
+    recorded(*SEEDS, "--models", recorded.zoo("colliding", *names), UPDATE).refused("colliding", *facts)
+    assert recorded.files() == before
+
+
+def test_two_zoos_with_one_name_are_an_error(runner: Runner) -> None:
+    one, other = runner.zoo("zoo_one", "alpha"), runner.zoo("zoo_other", "alpha")
+    runner("--models", one, "--models", other).refused("'alpha'", "registered twice", one, other)
+
+
+# Known defects
+
+
+def test_a_known_defect_is_shown_and_fails_as_soon_as_it_is_another(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    known = {"tosa-fp/alpha": "corrupt: upstream issue 1", "tosa-int/alpha": "order-only: upstream issue 2"}
+    wrong_cells = {"tosa-fp/alpha": artifacts["wrong"], "tosa-int/alpha": artifacts["wrong"]}
+    recorded.answers({"known": known, "*": artifacts["steady"], **wrong_cells})
+    finished = recorded(*WITHOUT_BETA, "--cell", "tosa-fp/alpha")
+    assert finished.code == 0, finished.output
+    assert "known: tosa-fp/alpha is corrupt: upstream issue 1" in finished.output
+    finished = recorded(*WITHOUT_BETA, "--cell", "tosa-int/alpha")
+    assert finished.code == pytest.ExitCode.TESTS_FAILED
+    assert finished.verdicts() == {"tosa-int/alpha": "corrupt"}
+
+
+def test_a_known_defect_that_is_gone_fails_and_is_not_recorded_before_its_entry_is_deleted(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    shutil.rmtree(recorded.root / "tosa-fp" / "alpha")
+    before = recorded.files()
+    known = {"tosa-fp/alpha": "corrupt: upstream issue 1"}
+    recorded.answers({"known": known, "*": artifacts["steady"]})
+    recorded(*WITHOUT_BETA, "--cell", "tosa-fp/alpha", UPDATE).refused(
+        "upstream issue 1", "releases.toml", "delete"
+    )
+    assert recorded.files() == before

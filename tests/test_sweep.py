@@ -1,0 +1,182 @@
+"""Exports in processes of their own: one that dies or hangs is a verdict, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from harness.artifact import Artifact, Casualty, Cell, Lowered, Outcome
+from harness.sweep import (
+    PINNED_ENVIRONMENT,
+    Settings,
+    Sweep,
+    SweepError,
+    default_interpreter,
+    worker_environment,
+)
+from harness.variations import variations
+from tests.conftest import ZOO_LIMIT, Sweeper, ZooRun
+
+HANG = Cell("xnnpack-fp32", "hang")
+STEADY = Cell("xnnpack-fp32", "steady")
+
+#: Seconds after which something that should have happened has not.
+PATIENCE = 120.0
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lists processes by /proc")
+
+
+def wait_until(happened: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def members(session: int) -> set[int]:
+    """Return the living processes of a session (man 5 proc, /proc/PID/stat: fields 3 and 6)."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.add(int(stat.parent.name))
+    return found
+
+
+def lowered(outcome: Outcome) -> Lowered:
+    assert isinstance(outcome.result, Artifact)
+    assert isinstance(outcome.result.result, Lowered)
+    return outcome.result.result
+
+
+# Exports that come to no end
+
+
+def test_a_crash_is_a_verdict_with_the_signal_and_the_last_words(zoo_run: ZooRun) -> None:
+    row = zoo_run.finished.rows["xnnpack-fp32/crash"]
+    assert row["verdict"] == "crashed"
+    assert "SIGSEGV" in row["reason"]
+    assert "last words before the signal" in zoo_run.finished.output
+
+
+def test_an_exit_without_an_artifact_is_a_crash(zoo_run: ZooRun) -> None:
+    row = zoo_run.finished.rows["xnnpack-fp32/quit"]
+    assert row["verdict"] == "crashed"
+    assert "exit status 0" in row["reason"]
+
+
+def test_a_hang_is_ended_at_the_limit_with_the_last_words(zoo_run: ZooRun) -> None:
+    row = zoo_run.finished.rows["xnnpack-fp32/hang"]
+    assert row["verdict"] == "timed-out"
+    assert f"{ZOO_LIMIT} s (--export-timeout)" in row["reason"]
+    assert "waiting for nothing" in zoo_run.finished.output
+    for seconds in row["seconds"]:
+        assert ZOO_LIMIT <= seconds < ZOO_LIMIT + 15
+
+
+def test_the_run_goes_on_after_a_crash_and_a_hang(zoo_run: ZooRun) -> None:
+    cells = list(zoo_run.finished.rows)
+    assert cells.index("xnnpack-fp32/crash") < cells.index("xnnpack-fp32/hang") < len(cells) - 1
+    assert zoo_run.finished.rows[cells[-1]]["verdict"] == "failed"
+
+
+# Processes
+
+
+@needs_proc
+def test_a_dead_template_costs_its_exports_only_and_leaves_no_process(sweeper: Sweeper) -> None:
+    sweep = sweeper(["hang", "steady"], jobs=1)
+    wait_until(lambda: 0 in sweep.templates and sweep.templates[0].running)
+    template = sweep.templates[0].process.pid
+    wait_until(lambda: len(members(template)) > 1)
+    os.kill(template, signal.SIGKILL)
+    (outcome,) = sweep.outcomes(HANG)
+    assert isinstance(outcome.result, Casualty)
+    assert outcome.result.verdict == "crashed"
+    assert "SIGKILL" in outcome.result.reason
+    lowered(*sweep.outcomes(STEADY))
+    wait_until(lambda: not members(template))
+
+
+@needs_proc
+@pytest.mark.parametrize("isolation", ["fork", "fresh"])
+def test_stopping_leaves_no_process_and_no_file(sweeper: Sweeper, isolation: str) -> None:
+    sweep = sweeper(["hang"], isolation=isolation)
+    wait_until(lambda: 0 in sweep.templates and sweep.templates[0].running)
+    template = sweep.templates[0].process.pid
+    log = sweep.directory / "export-0" / "log"
+    wait_until(lambda: log.exists() and "waiting for nothing" in log.read_text())
+    assert len(members(template)) == 2
+    sweep.stop()
+    assert members(template) == set()
+    assert not sweep.directory.exists()
+
+
+def test_a_template_that_does_not_start_is_an_error_with_its_last_lines() -> None:
+    settings = Settings(default_interpreter(), ("tests.no_such_zoo",), (), 1, 60.0)
+    sweep = Sweep([STEADY], variations((0,)), settings)
+    sweep.start()
+    try:
+        with pytest.raises(SweepError) as raised:
+            sweep.outcomes(STEADY)
+    finally:
+        sweep.stop()
+    assert str(settings.interpreter) in str(raised.value)
+    assert "tests.no_such_zoo" in str(raised.value)
+
+
+def test_fresh_interpreters_make_the_same_artifact_as_forks(
+    sweeper: Sweeper, exports: Mapping[str, tuple[Outcome, ...]]
+) -> None:
+    (fresh,) = sweeper(["steady"], isolation="fresh").outcomes(STEADY)
+    assert lowered(fresh) == lowered(exports["steady"][0])
+
+
+def test_outcomes_come_in_the_order_of_the_variations_with_their_cost(
+    exports: Mapping[str, tuple[Outcome, ...]],
+) -> None:
+    for outcomes in exports.values():
+        assert [outcome.variation for outcome in outcomes] == ["seed0-heap0", "seed4-heap1"]
+        for outcome in outcomes:
+            assert outcome.seconds > 0.0
+            assert outcome.peak_mb > 50.0
+
+
+# The environment of a worker
+
+
+def test_the_environments_own_flatc_is_the_one_that_lowering_finds(
+    exports: Mapping[str, tuple[Outcome, ...]], other_flatc: Path
+) -> None:
+    lowered(exports["steady"][0])
+    assert not (other_flatc.parent / "called").exists()
+
+
+def test_the_environments_bin_stands_first_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"/elsewhere/bin{os.pathsep}/usr/bin")
+    environment = worker_environment(Path("/some/env/bin/python"), 7)
+    assert environment["PATH"].split(os.pathsep) == ["/some/env/bin", "/elsewhere/bin", "/usr/bin"]
+    assert environment["PYTHONHASHSEED"] == "7"
+
+
+@pytest.mark.parametrize("name", ["PYTHONDONTWRITEBYTECODE", "FLATC_EXECUTABLE", "PYTHONSTARTUP"])
+def test_what_would_change_a_worker_is_not_inherited(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "1")
+    assert name not in worker_environment(Path(sys.executable), 0)
+
+
+def test_the_kernels_are_pinned_whatever_the_person_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx512")
+    monkeypatch.setenv("OMP_NUM_THREADS", "64")
+    environment = worker_environment(Path(sys.executable), 0)
+    assert environment["ATEN_CPU_CAPABILITY"] == "default"
+    assert {name: environment[name] for name in PINNED_ENVIRONMENT} == PINNED_ENVIRONMENT

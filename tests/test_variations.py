@@ -1,0 +1,95 @@
+"""Which seeds are taken, and that what is varied reaches the orders it is meant to reach."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.variations import HASH_SEEDS, MAX_HASH_SEED, HashSeedError, parse_hash_seeds, variations
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+#: For n from 2 to 8, the order of {tag0 .. tag<n-1>}, filled as the partitioners fill it.
+TAG_ORDERS = """
+import json
+print(json.dumps([[int(tag[3:]) for tag in {f"tag{i}" for i in range(n)}] for n in range(2, 9)]))
+"""
+
+#: The order of a set of 16 objects that hash by address, in children forked from one heap, each perturbed by the next
+#: of the seeds given.
+OBJECT_ORDERS = """
+import json, os, sys
+from harness.variations import perturb_heap
+
+class Item:
+    def __init__(self, number):
+        self.number = number
+
+def in_child(heap_seed):
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        held = perturb_heap(heap_seed)
+        order = [item.number for item in {Item(number) for number in range(16)}]
+        os.write(writer, json.dumps(order).encode())
+        os._exit(0)
+    os.close(writer)
+    return reader
+
+readers = [in_child(int(seed)) for seed in sys.argv[1:]]
+print("[" + ",".join(os.read(reader, 4096).decode() for reader in readers) + "]")
+"""
+
+
+def printed(code: str, *arguments: str, hash_seed: int = 0) -> list[list[int]]:
+    environment = os.environ | {"PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", code, *arguments]
+    return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
+
+
+@pytest.mark.parametrize("text", ["0", "0,3,7", " 0 , 4294967295 "])
+def test_seeds_are_read_in_the_order_given(text: str) -> None:
+    assert parse_hash_seeds(text) == tuple(int(item) for item in text.split(","))
+
+
+@pytest.mark.parametrize("item", ["4294967296", "-1", "x", "", "1.0", "0x1", "random", "²", "٣", "+1"])
+def test_what_python_would_not_take_as_a_seed_is_refused_with_the_range(item: str) -> None:
+    with pytest.raises(HashSeedError) as raised:
+        parse_hash_seeds(f"0,{item}")
+    assert repr(item) in str(raised.value)
+    assert str(MAX_HASH_SEED) in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["5,5", "5,05"])
+def test_a_seed_given_twice_is_refused(text: str) -> None:
+    with pytest.raises(HashSeedError, match="5 is given twice"):
+        parse_hash_seeds(text)
+
+
+def test_variations_differ_in_seed_and_heap_and_in_name() -> None:
+    made = variations((0, 4, 1))
+    assert [(v.hash_seed, v.heap_seed) for v in made] == [(0, 0), (4, 1), (1, 2)]
+    assert len({v.name for v in made}) == 3
+
+
+def test_the_default_seeds_put_every_pair_of_tags_in_both_orders() -> None:
+    assert len(HASH_SEEDS) >= 4
+    orders = [printed(TAG_ORDERS, hash_seed=seed) for seed in HASH_SEEDS]
+    for of_size in zip(*orders, strict=True):
+        for first, second in itertools.combinations(range(len(of_size[0])), 2):
+            seen = {order.index(first) < order.index(second) for order in of_size}
+            assert seen == {True, False}, (len(of_size[0]), first, second)
+
+
+def test_heap_perturbations_give_sets_of_objects_different_orders() -> None:
+    orders = [tuple(order) for order in printed(OBJECT_ORDERS, "0", "0", "1", "1", "2", "3")]
+    assert {tuple(sorted(order)) for order in orders} == {tuple(range(16))}
+    untouched, control, first, again, *others = orders
+    assert untouched == control
+    assert first == again
+    assert len({untouched, first, *others}) == 4

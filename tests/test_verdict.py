@@ -1,0 +1,331 @@
+"""What is said of a cell: order or content, right or corrupt, and the text that a person sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import golden, verdict
+from harness.artifact import Artifact, Casualty, Cell, Delegate, Failure, Lowered, Outcome, Tensor
+from harness.verdict import TensorDifference, Verdict
+
+CELL = Cell("tosa-fp", "some-case")
+
+#: TOSA payloads that ExecuTorch 1.2.0 made of the zoo's ``equal-buffers`` (tosa-fp) and ``cat-h-v`` (tosa-int) with
+#: patches off: ``python -m pytest --pyargs harness.cells --release 1.2.0 --patches none --cell '*/equal-buffers'
+#: --cell '*/cat-h-v'`` leaves them in ``build/sweeps`` as ``delegate_0.bin``.
+PAYLOADS = Path(__file__).with_name("payloads")
+DUPLICATE_OUTPUTS = (PAYLOADS / "equal-buffers-1.2.0.tosa").read_bytes()
+WRONG_CAT = (PAYLOADS / "cat-h-v-1.2.0.tosa").read_bytes()
+
+#: The codes that report #18971 expects of its cat, shape (1, 2, 4, 5): two ramps in steps of 1/127.
+RAMPS = np.stack(np.broadcast_arrays(np.int8([-102, -51, 0, 51, 102]), np.int8([-95, -32, 32, 95])[:, None]))[
+    None
+]
+
+GRAPH = """graph():
+    %lowered_module_0 : [num_users=1] = get_attr[target=lowered_module_0]
+    %a : [num_users=1] = call_function[target=delegate](args = (%lowered_module_0, %x), kwargs = {})
+    %lowered_module_1 : [num_users=1] = get_attr[target=lowered_module_1]
+    %b : [num_users=1] = call_function[target=delegate](args = (%lowered_module_1, %y), kwargs = {})
+    return (a, b)
+"""
+RENUMBERED = (
+    GRAPH.replace("module_0", "module_X").replace("module_1", "module_0").replace("module_X", "module_1")
+)
+LINES = GRAPH.splitlines(keepends=True)
+REORDERED = "".join([LINES[0], LINES[3], LINES[4], LINES[1], LINES[2], LINES[5]])
+
+
+PROGRAM = (Path(__file__).parent / "decode/fixtures/1.5.1/portable.pte").read_bytes()
+
+
+def lowered(graph: str = GRAPH, pte: bytes = PROGRAM, payload: bytes | None = None) -> Lowered:
+    delegates = () if payload is None else (Delegate("lowered_module_0", "TOSABackend", payload),)
+    return Lowered(graph=graph, delegates=delegates, pte=pte, expected=(), outputs=(), bound=0.0)
+
+
+def outcomes(*results: Lowered | Failure | Casualty) -> list[Outcome]:
+    return [
+        Outcome(
+            CELL,
+            f"seed{number}-heap{number}",
+            result if isinstance(result, Casualty) else Artifact(result, (), 1.0),
+            1.0,
+            100.0,
+        )
+        for number, result in enumerate(results)
+    ]
+
+
+def judged(*results: Lowered | Failure | Casualty) -> Verdict:
+    found = verdict.judge(CELL, outcomes(*results))
+    assert isinstance(found, Verdict)
+    assert not found.accepted
+    return found
+
+
+def failure(message: str = "no", stage: str = "lower") -> Failure:
+    return Failure(stage, "ValueError", message, "SomePass", "executorch.x.f", "Traceback …\n  here\n")
+
+
+# Agreement
+
+
+def test_artifacts_that_agree_are_handed_on() -> None:
+    found = verdict.judge(CELL, outcomes(lowered(), lowered(), lowered()))
+    assert isinstance(found, Artifact)
+    assert found.result == lowered()
+
+
+@pytest.mark.parametrize("other", [RENUMBERED, REORDERED], ids=["renumbered", "reordered"])
+def test_what_differs_in_order_or_numbering_is_order_only(other: str) -> None:
+    found = judged(lowered(), lowered(other, b"other"), lowered())
+    assert found.name == "order-only"
+    assert "2 different artifacts" in found.reason
+    assert found.detail[0] == "variations: seed0-heap0 seed2-heap2 | seed1-heap1"
+    assert any("graph" in line and "seed0-heap0" in line and "seed1-heap1" in line for line in found.detail)
+    assert any("lowered_module" in line for line in found.detail)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lowered(GRAPH.replace("%y", "%x")),
+        lowered(GRAPH.replace("target=delegate", "target=portable", 1)),
+        lowered(GRAPH.replace("num_users=1", "num_users=2", 1)),
+        lowered(pte=b"another program"),
+        lowered(payload=WRONG_CAT),
+        failure(),
+    ],
+    ids=["argument", "operator", "number", "program only", "delegate", "failure"],
+)
+def test_what_differs_in_content_is_unstable(other: Lowered | Failure) -> None:
+    found = judged(lowered(), other)
+    assert found.name == "unstable"
+    assert found.detail[0] == "variations: seed0-heap0 | seed1-heap1"
+    assert len(found.detail) > 1
+
+
+def test_a_dtype_is_content_though_it_ends_in_a_number() -> None:
+    one, other = GRAPH + "# int8 int8 fp32", GRAPH + "# int8 int32 fp32"
+    assert judged(lowered(one), lowered(other)).name == "unstable"
+
+
+def test_one_program_that_differs_beside_others_that_are_reordered_is_unstable() -> None:
+    found = judged(lowered(), lowered(REORDERED), lowered(REORDERED, b"other"))
+    assert found.name == "unstable"
+    assert "3 different artifacts" in found.reason
+
+
+def test_failures_that_differ_are_unstable_and_both_are_shown() -> None:
+    found = judged(failure("with a"), failure("with b"))
+    assert found.name == "unstable"
+    text = "\n".join(found.detail)
+    assert "-message: with a" in text
+    assert "+message: with b" in text
+
+
+def test_a_long_difference_is_cut_and_says_by_how_much() -> None:
+    found = judged(lowered("a\n" * 100), lowered("b\n" * 100))
+    assert len(found.detail) < 30
+    assert "188 more lines" in "\n".join(found.detail)
+
+
+def test_real_exports_are_told_apart(artifacts: Mapping[str, Sequence[Artifact]]) -> None:
+    def name_of(case: str) -> str:
+        return judged(*(artifact.result for artifact in artifacts[case])).name
+
+    assert name_of("set-of-strings") == "order-only"
+    assert name_of("hashed-constant") == "unstable"
+    assert name_of("wrong") == "corrupt"
+
+
+# Casualties and failures
+
+
+@pytest.mark.parametrize("name", ["crashed", "timed-out"])
+def test_one_casualty_is_the_verdict_of_the_cell(name: str) -> None:
+    found = judged(lowered(), Casualty(name, "killed by SIGSEGV\nlast words"), lowered(REORDERED))
+    assert found.name == name
+    assert found.reason == "seed1-heap1: killed by SIGSEGV"
+    assert found.detail == ("last words",)
+
+
+@pytest.mark.parametrize("stage", ["export", "quantize", "lower", "emit"])
+def test_a_failure_to_lower_is_an_artifact(stage: str) -> None:
+    assert isinstance(verdict.judge(CELL, outcomes(failure(stage=stage))), Artifact)
+
+
+@pytest.mark.parametrize(("stage", "name"), [("model", "failed"), ("run", "corrupt")])
+def test_a_case_or_a_program_that_does_not_run_is_none(stage: str, name: str) -> None:
+    found = judged(failure("no\nmore", stage))
+    assert found.name == name
+    assert found.reason.endswith("ValueError: no")
+    assert found.detail == ("Traceback …", "  here")
+
+
+# Rightness
+
+
+def with_output(expected: np.ndarray, actual: np.ndarray, bound: float = 0.0) -> Lowered:
+    return replace(lowered(), expected=(Tensor.of(expected),), outputs=(Tensor.of(actual),), bound=bound)
+
+
+def test_a_wrong_output_is_corrupt_with_its_figures() -> None:
+    expected = np.arange(12, dtype=np.float32).reshape(3, 4)
+    actual = expected.copy()
+    actual[1, 2] += 3.0
+    actual[2, 3] -= 9.0
+    found = judged(with_output(expected, actual))
+    assert found.name == "corrupt"
+    assert found.reason == "output 0 float32[3, 4]: 2 of 12 values differ, max 9, mean 1"
+    assert found.detail == ("  [1, 2]: 9.0 where 6.0 was expected", "  [2, 3]: 2.0 where 11.0 was expected")
+
+
+def test_only_the_first_indices_are_shown() -> None:
+    found = judged(with_output(np.zeros(100, np.int32), np.ones(100, np.int32)))
+    assert "100 of 100 values differ" in found.reason
+    assert len(found.detail) == verdict.SHOWN_ELEMENTS
+
+
+@pytest.mark.parametrize(("shift", "right"), [(0.5, True), (0.75, False)])
+def test_a_difference_counts_beyond_the_targets_tolerance(shift: float, right: bool) -> None:
+    expected = np.float32([8.0, -1.0])
+    found = verdict.judge(CELL, outcomes(with_output(expected, expected + np.float32([0.0, shift]), 0.0625)))
+    assert isinstance(found, Artifact) == right
+    if isinstance(found, Verdict):
+        assert "1 of 2 values differ" in found.reason
+        assert "tolerance 0.5" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "differing"),
+    [
+        ([1.0, np.nan], [1.0, np.nan], 0),
+        ([1.0, 2.0], [1.0, np.nan], 1),
+        ([1.0, np.nan], [1.0, 2.0], 1),
+        ([np.inf, -np.inf], [np.inf, -np.inf], 0),
+        ([np.inf, 1.0], [-np.inf, 1.0], 1),
+        ([1.0, 1.0], [np.inf, 1.0], 1),
+        ([np.nan, 1.0], [np.nan, 2.0], 1),
+        ([np.inf, 1.0], [np.inf, 2.0], 1),
+    ],
+)
+def test_nan_and_infinity_differ_from_numbers_and_not_from_themselves(
+    expected: list[float], actual: list[float], differing: int
+) -> None:
+    found = verdict.judge(CELL, outcomes(with_output(np.float32(expected), np.float32(actual), bound=1e-3)))
+    if differing:
+        assert isinstance(found, Verdict)
+        assert f"{differing} of 2 values differ" in found.reason
+    else:
+        assert isinstance(found, Artifact)
+
+
+def test_zeros_of_either_sign_are_one_output_and_two_constants() -> None:
+    # ReLU, abs and sums give either sign by kernel; a constant is stored with the one or the other.
+    plus, minus = np.float32([0.0]), np.float32([-0.0])
+    assert isinstance(verdict.judge(CELL, outcomes(with_output(plus, minus))), Artifact)
+    assert Tensor.of(plus) != Tensor.of(minus)
+
+
+@pytest.mark.parametrize(
+    ("actual", "described"),
+    [
+        (np.float64([1.0, 2.0]), "float64[2]"),
+        (np.float32([[1.0, 2.0]]), "float32[1, 2]"),
+        (np.int32([1, 2]), "int32[2]"),
+    ],
+    ids=["wider", "reshaped", "integers"],
+)
+def test_equal_values_of_another_dtype_or_shape_are_corrupt(actual: np.ndarray, described: str) -> None:
+    found = judged(with_output(np.float32([1.0, 2.0]), actual, bound=1.0))
+    assert found.name == "corrupt"
+    assert found.reason == f"output 0: is {described}, expected float32[2]"
+
+
+def test_an_output_too_few_is_corrupt() -> None:
+    found = judged(replace(with_output(np.float32([1]), np.float32([1])), outputs=()))
+    assert found.name == "corrupt"
+    assert found.reason == "the program has 0 outputs, eager has 1"
+
+
+def test_a_tensor_difference_is_true_where_there_is_one() -> None:
+    one, other = Tensor.of(np.int8([1])), Tensor.of(np.int8([2]))
+    assert not TensorDifference("x", one, one)
+    assert TensorDifference("x", one, other)
+    assert not TensorDifference("x", one, other, tolerance=1.0)
+
+
+def test_output_slots_that_collapsed_are_corrupt_in_a_real_payload() -> None:
+    found = judged(lowered(payload=DUPLICATE_OUTPUTS))
+    assert found.name == "corrupt"
+    slots = "[tosa_transpose_default_1, tosa_transpose_default_2, tosa_transpose_default_2]"
+    assert slots in found.reason
+    assert "tosa_transpose_default_2 stands in 2 slots" in found.reason
+    assert "tosa_transpose_default_3 is written and never read" in found.reason
+
+
+def test_a_constant_folded_wrongly_is_corrupt_in_a_real_payload() -> None:
+    found = judged(replace(lowered(payload=WRONG_CAT), codes=(Tensor.of(RAMPS),)))
+    assert found.name == "corrupt"
+    assert "aten_cat_default_fused_const" in found.reason
+    assert "int8[1, 2, 4, 5]: 20 of 40 values differ, max 95, mean 31.75" in found.reason
+    assert found.detail[0] == "  [0, 1, 0, 0]: -127 where -95 was expected"
+
+
+def test_a_constant_that_is_held_in_another_order_of_dimensions_is_right() -> None:
+    held = np.where(RAMPS == -95, -127, RAMPS)
+    held = np.where((np.arange(2) == 1)[None, :, None, None], np.sign(RAMPS) * 127, held).astype(np.int8)
+    found = verdict.judge(CELL, outcomes(replace(lowered(payload=WRONG_CAT), codes=(Tensor.of(held),))))
+    assert isinstance(found, Artifact)
+
+
+def test_a_constant_that_no_delegate_holds_in_its_shape_is_corrupt() -> None:
+    codes = (Tensor.of(np.zeros((7,), np.int8)),)
+    found = judged(replace(lowered(payload=WRONG_CAT), codes=codes))
+    assert found.reason == "no delegate holds output 0, int8[7], as a constant"
+
+
+# Difference from the golden
+
+ORIGIN = golden.Origin({"executorch": "1.4.1"}, ["seed0-heap0"], "none")
+
+
+def texts(result: Lowered | Failure) -> dict[str, str]:
+    return golden.render(Artifact(result, (), 1.0), ORIGIN)
+
+
+def test_a_change_names_the_files_and_shows_the_lines() -> None:
+    found = verdict.changed(CELL, texts(lowered()), texts(lowered(GRAPH.replace("(a, b)", "(a, a)"))))
+    assert found.name == "changed"
+    assert "graph.txt" in found.reason
+    assert "manifest.txt" not in found.reason
+    text = "\n".join(found.detail)
+    assert "-    return (a, b)" in text
+    assert "+    return (a, a)" in text
+    assert "golden" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [(failure(), lowered(), "lowers now"), (lowered(), failure(), "lowering fails now")],
+    ids=["gone", "come"],
+)
+def test_a_failure_that_comes_or_goes_is_a_change(
+    old: Lowered | Failure, new: Lowered | Failure, reason: str
+) -> None:
+    found = verdict.changed(CELL, texts(old), texts(new))
+    assert found.name == "changed"
+    assert reason in found.reason
+
+
+def test_only_what_was_recorded_or_stable_is_accepted() -> None:
+    assert verdict.Verdict(CELL, "stable", "").accepted
+    assert not verdict.new(CELL).accepted
+    assert replace(verdict.new(CELL), recorded=True).accepted
