@@ -60,8 +60,8 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class TensorDifference:
-    """How one tensor differs from what it should be.
+class Deviation:
+    """How one tensor deviates from what it should be.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class TensorDifference:
     actual: Tensor
     tolerance: float = 0.0
 
-    def _differences(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    def differences(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         actual, expected = self.actual.array().astype(np.float64), self.expected.array().astype(np.float64)
         with np.errstate(invalid="ignore"):
             difference = np.abs(actual - expected)
@@ -90,7 +90,7 @@ class TensorDifference:
     def __bool__(self) -> bool:
         if (self.expected.dtype, self.expected.shape) != (self.actual.dtype, self.actual.shape):
             return True
-        return bool((self._differences() > self.tolerance).any())
+        return bool((self.differences() > self.tolerance).any())
 
     def lines(self) -> Iterator[str]:
         """Yield the tensor, how many elements differ, by how much, and the first of them."""
@@ -99,7 +99,7 @@ class TensorDifference:
         if expected != actual:
             yield f"{self.what}: is {actual}, expected {expected}"
             return
-        difference = self._differences()
+        difference = self.differences()
         differing = np.argwhere(difference > self.tolerance)
         yield (
             f"{self.what} {actual}: {len(differing)} of {difference.size} values differ, "
@@ -271,7 +271,7 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
     if len(lowered.outputs) != len(lowered.expected):
         yield f"the program has {len(lowered.outputs)} outputs, eager has {len(lowered.expected)}"
     for index, (expected, actual) in enumerate(zip(lowered.expected, lowered.outputs, strict=False)):
-        difference = TensorDifference(f"output {index}", expected, actual, lowered.tolerance(expected))
+        difference = Deviation(f"output {index}", expected, actual, lowered.tolerance(expected))
         if difference:
             yield from difference.lines()
     for index, codes in enumerate(lowered.codes):
@@ -305,7 +305,7 @@ def missing_constant(what: str, expected: Tensor, lowered: Lowered) -> Iterator[
     The constant is found by what it is: lowering may store it as NCHW or NHWC, and names differ by release.
     """
     candidates = [
-        TensorDifference(f"constant {name!r} (delegate {index}), which should be {what},", expected, permuted)
+        Deviation(f"constant {name!r} (delegate {index}), which should be {what},", expected, permuted)
         for index, delegate in enumerate(lowered.delegates)
         for name, constant in decode(delegate.payload, named_data=dict(delegate.named_data))
         .constants()
@@ -316,7 +316,7 @@ def missing_constant(what: str, expected: Tensor, lowered: Lowered) -> Iterator[
         if lowered.delegates:
             yield f"no delegate holds {what}, {expected.dtype}{list(expected.shape)}, as a constant"
         return
-    nearest = min(candidates, key=lambda candidate: float(np.mean(candidate._differences())))
+    nearest = min(candidates, key=lambda candidate: float(np.mean(candidate.differences())))
     if nearest:
         yield from nearest.lines()
 
