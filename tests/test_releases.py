@@ -74,6 +74,10 @@ def test_an_unknown_release_is_named_with_those_that_are_known() -> None:
     assert "1.4.1" in str(raised.value)
 
 
+#: The first table of known defects, that of 1.1.0.
+KNOWN = '[releases."1.1.0".known]\n'
+
+
 @pytest.mark.parametrize("field", ["torchao", "patches", "reports"])
 def test_a_missing_field_is_named_with_its_table(tmp_path: Path, field: str) -> None:
     with pytest.raises(MatrixError, match=rf'\[releases."1.1.0"\].*{field}'):
@@ -95,12 +99,8 @@ def test_a_missing_top_level_field_is_named(tmp_path: Path, field: str) -> None:
         ('targets = ["tosa-fp"', 'targets = "tosa-fp" # ["', ["1.1.0", "targets", "strings"]),
         ('default = "1.4.1"', 'default = "9.9.9"', ["default", "9.9.9"]),
         ("[common]", "[common", ["releases.toml", "line"]),
-        (
-            "\nreports = ",
-            '\nknown = {"tosa-fp/lstm" = "corrupt"}\nreports = ',
-            ["tosa-fp/lstm", "verdict: reason"],
-        ),
-        ("\nreports = ", '\nknown = ["tosa-fp/lstm"]\nreports = ', ["1.1.0", "known", "verdict: reason"]),
+        (KNOWN, KNOWN + '"tosa-fp/lstm" = "corrupt"\n', ["tosa-fp/lstm", "verdict: reason"]),
+        (KNOWN, 'known = ["tosa-fp/lstm"]\n[ignored]\n', ["1.1.0", "known", "verdict: reason"]),
     ],
     ids=["report state", "target", "patches", "targets", "default", "syntax", "no reason", "no table"],
 )
@@ -114,7 +114,7 @@ def test_a_table_that_does_not_hold_together_is_refused(
 
 
 def test_a_known_defect_is_a_verdict_and_a_reason(tmp_path: Path) -> None:
-    path = edited(tmp_path, "\nreports = ", '\nknown = {"tosa-fp/lstm" = "corrupt: gates: #7"}\nreports = ')
+    path = edited(tmp_path, KNOWN, KNOWN + '"tosa-fp/lstm" = "corrupt: gates: #7"\n[ignored]\n')
     assert releases.load(path).releases["1.1.0"].known == {
         "tosa-fp/lstm": KnownDefect("corrupt", "gates: #7")
     }
