@@ -125,7 +125,8 @@ def judge(outcomes: Mapping[Cell, Sequence[Outcome]]) -> Finding:
         judged = verdict.judge(cell, of_cell)
         if isinstance(judged, verdict.Verdict):
             states.append("bug")
-            facts.append(f"{cell}: {judged.name}: {judged.reason}")
+            constants = [line for line in judged.detail if line.startswith("constant ")]
+            facts += [f"{cell}: {judged.name}: {fact}" for fact in (judged.reason, *constants)]
         elif isinstance(judged.result, Failure):
             states.append("fails")
             facts.append(f"{cell}: {judged.result.type}: {judged.result.message.splitlines()[0]}")
