@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.artifact import Artifact, Cell, Failure, Lowered
-from harness.decode import decode
+from harness.artifact import Artifact, Cell, Delegate, Failure, Lowered
+from harness.decode import Decoded, decode
 
 #: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
 FORMAT = 1
@@ -106,10 +106,15 @@ def _render_failure(failure: Failure) -> dict[str, str]:
 def _render_lowered(lowered: Lowered) -> dict[str, str]:
     texts = {"graph.txt": lowered.graph}
     for index, delegate in enumerate(lowered.delegates):
-        decoded = decode(delegate.payload, named_data=dict(delegate.named_data))
-        texts[f"delegate_{index}.{decoded.kind}.txt"] = decoded.text()
+        payload = decode_delegate(delegate)
+        texts[f"delegate_{index}.{payload.kind}.txt"] = payload.text()
     texts["pte.txt"] = decode(lowered.pte).text(delegates=False)
     return texts
+
+
+def decode_delegate(delegate: Delegate) -> Decoded:
+    """Decode a delegate's payload, with the constants that the backend put into named data; raise DecodeError."""
+    return decode(delegate.payload, named_data=dict(delegate.named_data))
 
 
 def compared(texts: Texts) -> dict[str, str]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome, Tensor
-from harness.decode import Constant, Decoded, Graph, decode
-from harness.golden import FAILURE, compared
+from harness.decode import Constant, Decoded, Graph
+from harness.golden import FAILURE, compared, decode_delegate
 from harness.structure import BoundaryChanged, compare
 
 #: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
@@ -192,7 +192,7 @@ def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
         return
     yield "graph.txt", result.graph
     for index, delegate in enumerate(result.delegates):
-        yield f"delegate_{index}", decode(delegate.payload, named_data=dict(delegate.named_data)).text()
+        yield f"delegate_{index}", decode_delegate(delegate).text()
     yield "pte", f"sha256 {result.pte_sha256}\n"
 
 
@@ -209,11 +209,9 @@ def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:
 def _order_only(one: Lowered, other: Lowered) -> bool:
     if one.outputs != other.outputs or _unnumbered(one.graph) != _unnumbered(other.graph):
         return False
-    remaining = [
-        decode(delegate.payload, named_data=dict(delegate.named_data)) for delegate in other.delegates
-    ]
+    remaining = [decode_delegate(delegate) for delegate in other.delegates]
     for delegate in one.delegates:
-        decoded = decode(delegate.payload, named_data=dict(delegate.named_data))
+        decoded = decode_delegate(delegate)
         twin = next((twin for twin in remaining if _is_reordered(decoded, twin)), None)
         if twin is None:
             return False
@@ -277,7 +275,7 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
     for index, codes in enumerate(lowered.codes):
         yield from missing_constant(f"output {index}", codes, lowered)
     for index, delegate in enumerate(lowered.delegates):
-        for graph in decode(delegate.payload, named_data=dict(delegate.named_data)).graphs:
+        for graph in decode_delegate(delegate).graphs:
             yield from (f"delegate {index}: {line}" for line in miswired_outputs(graph))
 
 
@@ -307,9 +305,7 @@ def missing_constant(what: str, expected: Tensor, lowered: Lowered) -> Iterator[
     candidates = [
         Deviation(f"constant {name!r} (delegate {index}), which should be {what},", expected, permuted)
         for index, delegate in enumerate(lowered.delegates)
-        for name, constant in decode(delegate.payload, named_data=dict(delegate.named_data))
-        .constants()
-        .items()
+        for name, constant in decode_delegate(delegate).constants().items()
         for permuted in _arrangements(constant, expected)
     ]
     if not candidates:
