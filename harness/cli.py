@@ -17,6 +17,8 @@ from importlib import import_module
 COMMANDS = {
     "decode": "harness.decode.command",
     "diff": "harness.structure.command",
+    "drift": "harness.drift",
+    "failures": "harness.failures",
 }
 
 #: Exit codes, as of ``diff``.

@@ -1,0 +1,180 @@
+"""From one release to another: one cause is one entry, failures come first, names and numbers are no change."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from harness import golden, releases
+from harness.artifact import Cell
+from harness.cli import ERROR, SAME, main
+from harness.drift import Drift, Reading, differences, read
+from harness.failures import GOLDENS
+
+OLD, NEW = "1.1.0", "1.5.1"
+
+
+def tosa(*operators: str, weight: str = "1 2", names: str = "") -> str:
+    """Return a payload's text: a chain of operators, the first with a constant."""
+    lines = ["tosa 100 bytes", "graph main/main", "  input x: INT8[2]", f"  output y{names}: INT8[2]"]
+    lines += [f"  value w{names}: INT8[2]", f"    sha256 {weight.replace(' ', '')}", f"    values {weight}"]
+    for index, operator in enumerate(operators):
+        kind, _, axis = operator.partition(" ")
+        lines += [f"  operator {kind}", "    input x", f"    input w{names}"][: 3 if index == 0 else 2]
+        lines += [f"    output y{names}: INT8[2]", *([f"    axis = {axis}"] if axis else [])]
+    return "\n".join(lines) + "\n"
+
+
+def write(root: Path, version: str, cell: str, size: int = 100, **files: str) -> None:
+    texts = {f"{name}.txt": text for name, text in files.items()}
+    if "failure" not in files:
+        texts.setdefault("graph.txt", "")
+    texts = {name.replace("_tosa", ".tosa"): text for name, text in texts.items()}
+    texts[golden.MANIFEST] = f"format: {golden.FORMAT}\npte: {size} bytes sha256 0\n"
+    texts[golden.MANIFEST] += f"contents: sha256 {golden.contents_digest(texts)}\n"
+    target, _, case = cell.partition("/")
+    golden.write(golden.directory(root / version, Cell(target, case)), texts)
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root of goldens whose releases declare no known defects."""
+    monkeypatch.setattr("harness.drift.releases.load", lambda: type("Matrix", (), {"releases": {}}))
+    return tmp_path
+
+
+def entries(root: Path) -> list[tuple[str, str, list[str]]]:
+    drift = Drift.between(root, OLD, NEW)
+    return [(entry.kind, entry.what, [str(cell) for cell in entry.cells]) for entry in drift.entries]
+
+
+FAILURE = "stage: lower\ntype: KeyError\npass: -\nfunction: f\nmessage: gone\n"
+
+
+def test_names_alone_are_no_change(root: Path) -> None:
+    write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD"))
+    write(root, NEW, "tosa-fp/a", delegate_0_tosa=tosa("ADD", names="_1"))
+    assert entries(root) == []
+    assert Drift.between(root, OLD, NEW).same == [Cell("tosa-fp", "a")]
+
+
+def test_one_cause_in_many_cells_is_one_entry(root: Path) -> None:
+    for case in ("a", "b", "c"):
+        write(root, OLD, f"tosa-fp/{case}", delegate_0_tosa=tosa("ADD", "RESHAPE", "TABLE"))
+        write(root, NEW, f"tosa-fp/{case}", delegate_0_tosa=tosa("ADD"))
+    cells = ["tosa-fp/a", "tosa-fp/b", "tosa-fp/c"]
+    assert entries(root) == [("operators", "RESHAPE lost; TABLE lost", cells)]
+
+
+def test_what_begins_to_fail_stands_first(root: Path) -> None:
+    write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD"))
+    write(root, NEW, "tosa-fp/a", failure=FAILURE)
+    write(root, OLD, "tosa-fp/b", failure=FAILURE)
+    write(root, NEW, "tosa-fp/b", delegate_0_tosa=tosa("ADD"))
+    write(root, OLD, "tosa-fp/c", delegate_0_tosa=tosa("ADD"))
+    write(root, NEW, "tosa-fp/c", delegate_0_tosa=tosa("SUB"))
+    assert [kind for kind, _, _ in entries(root)] == ["fails", "lowers", "operators"]
+    text = list(Drift.between(root, OLD, NEW).markdown())
+    assert text[4] == "- **Begins to fail, or to be wrong**: 1 cell: lower: KeyError: gone"
+
+
+def test_a_constant_of_another_value_is_told_with_what_it_is_for(root: Path) -> None:
+    write(root, OLD, "tosa-int/a", delegate_0_tosa=tosa("ADD", weight="1 2"))
+    write(root, NEW, "tosa-int/a", delegate_0_tosa=tosa("ADD", weight="1 3"))
+    assert entries(root) == [("constants", "ADD input 1 INT8", ["tosa-int/a"])]
+    (line,) = [line for line in Drift.between(root, OLD, NEW).markdown() if line.startswith("- ADD input 1")]
+    assert line == "- ADD input 1 INT8 (tosa-int/a: INT8[2] 2 -> 3)"
+
+
+def test_an_attribute_and_a_split_are_told(root: Path) -> None:
+    write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("REDUCE_SUM 1", "ADD"))
+    write(root, NEW, "tosa-fp/a", delegate_0_tosa=tosa("REDUCE_SUM 2"), delegate_1_tosa=tosa("ADD"))
+    found = entries(root)
+    assert ("attributes", "REDUCE_SUM.axis: 1 -> 2", ["tosa-fp/a"]) in found
+    assert ("delegates", "1 -> 2 delegates", ["tosa-fp/a"]) in found
+
+
+def test_a_delegate_that_stopped_lowering_has_a_section_of_its_own(root: Path) -> None:
+    write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD"))
+    write(root, NEW, "tosa-fp/a")
+    assert entries(root)[0] == ("gone", "1 -> 0 delegates", ["tosa-fp/a"])
+
+
+def test_an_operator_left_outside_is_told(root: Path) -> None:
+    node = "    %a = call_function[target=executorch.exir.dialects.edge._ops.aten.add.Tensor](args = ())\n"
+    write(root, OLD, "tosa-fp/a", graph="")
+    write(root, NEW, "tosa-fp/a", graph=node)
+    assert entries(root) == [("outside", "aten.add.Tensor", ["tosa-fp/a"])]
+
+
+def test_cells_of_one_release_only_are_told_last(root: Path) -> None:
+    write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD"))
+    write(root, NEW, "tosa-fp/b", delegate_0_tosa=tosa("ADD"))
+    assert entries(root) == [
+        ("cells", f"only on {OLD}", ["tosa-fp/a"]),
+        ("cells", f"only on {NEW}", ["tosa-fp/b"]),
+    ]
+
+
+def test_two_failures_of_one_cause_are_no_change() -> None:
+    assert list(differences(Reading("lower: KeyError: gone"), Reading("lower: KeyError: gone"))) == []
+
+
+def test_known_defects_of_the_matrix_count_as_failures() -> None:
+    assert read(GOLDENS, "1.4.1", "tosa-fp/identity-permute") == {
+        Cell("tosa-fp", "identity-permute"): Reading(
+            "corrupt: the delegate declares its input as an output that no operator writes (#22436)"
+        )
+    }
+
+
+def test_json_and_markdown_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["drift", "1.3.1", "1.4.1", "--json"]) == SAME
+    told = json.loads(capsys.readouterr().out)
+    assert main(["drift", "1.3.1", "1.4.1"]) == SAME
+    text = capsys.readouterr().out
+    assert told["entries"]
+    assert all(entry["what"] in text for entry in told["entries"])
+
+
+@pytest.mark.parametrize("pair", [("1.3.1", "9.9.9"), ("9.9.9", "1.3.1")])
+def test_a_release_without_goldens_is_one_line(
+    pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["drift", *pair]) == ERROR
+    assert "no goldens of '9.9.9'" in capsys.readouterr().err
+
+
+def test_what_most_cells_show_stands_first(root: Path) -> None:
+    for case, lost in (("a", "SUB"), ("b", "TABLE"), ("c", "TABLE")):
+        write(root, OLD, f"tosa-fp/{case}", delegate_0_tosa=tosa("ADD", lost))
+        write(root, NEW, f"tosa-fp/{case}", delegate_0_tosa=tosa("ADD"))
+    assert [what for _, what, _ in entries(root)] == ["TABLE lost", "SUB lost"]
+
+
+def test_another_numbering_is_no_change(root: Path) -> None:
+    numbered = tosa("ADD") + "    debug_handle = 7\n"
+    write(root, OLD, "xnnpack-fp32/a", delegate_0_tosa=numbered)
+    write(root, NEW, "xnnpack-fp32/a", delegate_0_tosa=numbered.replace("7", "9"))
+    assert entries(root) == []
+
+
+DOCUMENTS = sorted((Path(__file__).resolve().parent.parent / "docs" / "drift").glob("*.md"))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+def test_the_committed_documents_tell_of_the_committed_goldens(document: Path) -> None:
+    before, after = document.stem.split("-")
+    told = "\n".join(Drift.between(GOLDENS, before, after).markdown()) + "\n"
+    assert document.read_text(encoding="utf-8") == told, (
+        f"python -m harness drift {before} {after} > {document.name}"
+    )
+
+
+def test_each_pair_of_neighbouring_releases_has_a_document() -> None:
+    versions = list(releases.load().releases)
+    pairs = [f"{before}-{after}" for before, after in itertools.pairwise(versions)]
+    assert [document.stem for document in DOCUMENTS] == pairs

@@ -1,0 +1,50 @@
+"""The table of failures: one line per cause, from goldens alone; the README holds what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import golden
+from harness.cli import ERROR, main
+from harness.failures import GOLDENS, cause, table
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+TEXT = """\
+stage: lower
+type: torch._export.verifier.SpecViolationError
+pass: SomePass
+function: executorch.exir.f
+message: Input spec name _lifted_tensor_constant2 does not match
+  a second line: with a colon
+"""
+
+
+def test_a_cause_has_no_names_and_one_line() -> None:
+    assert cause(TEXT) == ("lower, SomePass", "SpecViolationError: Input spec name … does not match")
+    assert cause(TEXT) == cause(TEXT.replace("constant2", "constant7"))
+
+
+def test_a_cause_without_a_pass_is_a_stage() -> None:
+    assert cause(TEXT.replace("SomePass", "-")).where == "lower"
+
+
+def test_cells_of_one_cause_share_a_line(tmp_path: Path) -> None:
+    for version, case in [("1.1.0", "one"), ("1.5.1", "one"), ("1.5.1", "two")]:
+        texts = {golden.FAILURE: TEXT, golden.MANIFEST: "format: 1\n"}
+        texts[golden.MANIFEST] += f"contents: sha256 {golden.contents_digest(texts)}\n"
+        golden.write(tmp_path / version / "tosa-fp" / case, texts)
+    (line,) = [line for line in table(tmp_path) if "SpecViolationError" in line]
+    assert line.endswith("| tosa-fp/one (1.1.0, 1.5.1); tosa-fp/two (1.5.1) |")
+
+
+def test_the_readme_has_the_table_of_the_committed_goldens() -> None:
+    assert "\n".join(table(GOLDENS)) in README.read_text(encoding="utf-8"), (
+        "python -m harness failures prints it"
+    )
+
+
+def test_a_root_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["failures", "--goldens", "/nowhere"]) == ERROR
+    assert "/nowhere is not a folder" in capsys.readouterr().err
