@@ -361,12 +361,12 @@ def differences(old: Reading, new: Reading) -> Iterator[tuple[str, str, str]]:
     changes = dict(_changes(old.operators, new.operators))
     for name, change in changes.items():
         yield "operators", f"{name} {'gained' if change > 0 else 'lost'}", f"{change:+d}"
-    for key in old.attributes.keys() & new.attributes.keys():
+    for key in sorted(old.attributes.keys() & new.attributes.keys()):
         # Where there are more or fewer of an operator, that is told, and not the attributes of those.
         if key[0] not in changes and old.attributes[key] != new.attributes[key]:
             gone, come = old.attributes[key] - new.attributes[key], new.attributes[key] - old.attributes[key]
             yield "attributes", f"{key[0]}.{key[1]}: {_values(gone)} -> {_values(come)}", ""
-    for use in old.constants.keys() & new.constants.keys():
+    for use in sorted(old.constants.keys() & new.constants.keys()):
         held, holds = old.constants[use], new.constants[use]
         lost, gained = held - holds, holds - held
         if held.total() == holds.total() and lost:
