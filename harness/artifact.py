@@ -122,6 +122,25 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """One set of inputs: what it should have given, and what it gave.
+
+    Attributes
+    ----------
+    name
+        See `models.registry.SAMPLES`.
+    expected
+        Outputs of the eager model (float targets) or of the quantized eager graph (quantized targets).
+    outputs
+        Outputs of what was lowered, in ExecuTorch's runtime or in the TOSA reference model.
+    """
+
+    name: str
+    expected: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
 class Lowered:
     """What an export made when nothing raised.
 
@@ -133,12 +152,11 @@ class Lowered:
         In the order in which the graph refers to them.
     pte
         The whole ``.pte`` program.
-    expected
-        Outputs of the eager model (float targets) or of the quantized eager graph (quantized targets).
-    outputs
-        Outputs of what was lowered, in ExecuTorch's runtime or in the TOSA reference model.
+    samples
+        The program run on several sets of inputs; the first is the example, which quantized targets calibrate with.
     bound
-        Largest absolute difference of `outputs` from `expected`, as a part of the largest absolute value expected.
+        Largest absolute difference of an output from what is expected, as a part of the largest absolute value
+        expected in its sample or in the example: the scale of a quantized output comes from the example's.
     codes
         For cases whose outputs are constants: what the delegates must hold, in the dtype they hold it in.
     """
@@ -146,8 +164,7 @@ class Lowered:
     graph: str
     delegates: tuple[Delegate, ...]
     pte: bytes
-    expected: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    samples: tuple[Sample, ...]
     bound: float
     codes: tuple[Tensor, ...] = ()
 
@@ -155,11 +172,50 @@ class Lowered:
     def pte_sha256(self) -> str:
         return hashlib.sha256(self.pte).hexdigest()
 
-    def tolerance(self, expected: Tensor) -> float:
-        """Return the absolute tolerance for an output that should be `expected`."""
-        values = np.abs(expected.array().astype(np.float64))
-        # An infinity or a NaN would make every difference tolerable.
-        return self.bound * float(values[np.isfinite(values)].max(initial=0.0))
+    def tolerance(self, sample: Sample, index: int) -> float:
+        """Return the absolute tolerance for output number `index` of a sample."""
+        largest = max(_largest(self.samples[0].expected[index]), _largest(sample.expected[index]))
+        return self.bound * largest
+
+
+def _largest(tensor: Tensor) -> float:
+    """Return the largest finite absolute value: an infinity or a NaN would make every difference tolerable."""
+    values = np.abs(tensor.array().astype(np.float64))
+    return float(values[np.isfinite(values)].max(initial=0.0))
+
+
+#: The pipeline of a partitioner.
+PARTITIONING = "partitioning"
+
+
+@dataclass(frozen=True)
+class PassRun:
+    """One run of one pass, or of the partitioner, in an export.
+
+    Attributes
+    ----------
+    pipeline
+        Of which backend and for what; `PARTITIONING`; ``exir`` outside of any.
+    name
+        Class of the pass or partitioner.
+    fingerprint
+        Digest of the graph that it left; of a partitioner, its tags in order.
+    changed
+        Whether it left another graph than it got.
+    """
+
+    pipeline: str
+    name: str
+    fingerprint: str
+    changed: bool
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What an export was seen to run; see `harness.trace.Watch`."""
+
+    passes: tuple[PassRun, ...]
+    visitors: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -174,11 +230,14 @@ class Artifact:
         Names of the patches that were installed.
     seconds
         Time inside the export: model, quantization, lowering, emission, running.
+    watched
+        Where that was asked for.
     """
 
     result: Lowered | Failure
     patches: tuple[str, ...]
     seconds: float
+    watched: Watched | None = None
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from types import FrameType
 from typing import Any
 
@@ -15,8 +17,9 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from harness import compat, numerics
-from harness.artifact import Artifact, Delegate, Failure, Lowered, Tensor
+from harness.artifact import Artifact, Delegate, Failure, Lowered, Sample, Tensor
 from harness.targets import TARGETS, Target
+from harness.trace import Watch
 from models.registry import Case, Example
 
 
@@ -25,8 +28,10 @@ class Export:
 
     Attributes
     ----------
+    samples
+        Sets of inputs to run, by name.
     expected
-        Outputs of the eager model or, once quantized, of the quantized eager graph.
+        For each of them, the outputs of the eager model or, once quantized, of the quantized eager graph.
     codes
         See `Lowered.codes`.
     """
@@ -35,7 +40,8 @@ class Export:
         self.case = case
         self.target = target
         self.stage = "model"
-        self.expected: tuple[Tensor, ...] = ()
+        self.samples: dict[str, tuple[torch.Tensor, ...]] = {}
+        self.expected: dict[str, tuple[Tensor, ...]] = {}
         self.codes: tuple[Tensor, ...] = ()
 
     def run(self) -> Lowered:
@@ -50,20 +56,25 @@ class Export:
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
         if not self.target.runtime:
             self.stage = "run"
-            outputs = numerics.in_reference_model(edge.exported_program(), example.inputs)
+            program = edge.exported_program()
+            outputs = {
+                name: numerics.in_reference_model(program, inputs) for name, inputs in self.samples.items()
+            }
         self.stage = "emit"
         pte = bytes(edge.to_executorch().buffer)
         if self.target.runtime:
             self.stage = "run"
-            outputs = numerics.in_runtime(pte, example.inputs)
-        return Lowered(graph + "\n", partitions, pte, self.expected, outputs, self.target.bound, self.codes)
+            outputs = {name: numerics.in_runtime(pte, inputs) for name, inputs in self.samples.items()}
+        samples = tuple(Sample(name, self.expected[name], outputs[name]) for name in self.samples)
+        bound = self.case.bounds.get(self.target.name, self.target.bound)
+        return Lowered(graph + "\n", partitions, pte, samples, bound, self.codes)
 
     def lower(self, example: Example) -> EdgeProgramManager:
         """Run eagerly, export, quantize where the target does, and lower."""
-        with torch.no_grad():
-            self.expected = numerics.flatten(example.module(*example.inputs))
+        self.samples = self.case.samples(example)
+        self.expect(example.module)
         self.stage = "export"
-        program = torch.export.export(example.module, example.inputs, strict=True)
+        program = export_program(example.module, example)
         if self.target.quantizer is not None:
             self.stage = "quantize"
             program = self.quantize(program, self.target.quantizer(self.case.quantization), example)
@@ -72,36 +83,60 @@ class Export:
             program, partitioner=[self.target.partitioner()], compile_config=self.target.compile_config()
         )
 
+    def expect(self, module: torch.nn.Module) -> None:
+        """Run `module` on every sample; each run has a copy, for a model may change its buffers."""
+        with torch.no_grad():
+            self.expected = {
+                name: numerics.flatten(copy.deepcopy(module)(*inputs))
+                for name, inputs in self.samples.items()
+            }
+
     def quantize(
         self, program: torch.export.ExportedProgram, quantizer: Any, example: Example
     ) -> torch.export.ExportedProgram:
         """Annotate, calibrate with the example inputs, convert and export again."""
-        prepared = prepare_pt2e(compat.graph_module(program), quantizer)
+        own = set(program.graph_signature.inputs_to_buffers.values())
+        # Without gradients throughout: a folded constant that has a history cannot be copied.
         with torch.no_grad():
+            prepared = prepare_pt2e(compat.graph_module(program), quantizer)
+            before = {name: state.clone() for name, state in prepared.named_buffers() if name in own}
             prepared(*example.inputs)
+            # Calibrating has run the model; the program starts in the state that the model came in.
+            for name, value in before.items():
+                prepared.get_buffer(name).copy_(value)
             converted = convert_pt2e(prepared)
-            self.expected = numerics.flatten(converted(*example.inputs))
+        self.expect(converted)
         if self.case.constant_outputs and not self.target.runtime:
             self.codes = numerics.output_codes(converted)
-        return torch.export.export(converted, example.inputs, strict=True)
+        return export_program(converted, example)
 
 
-def export(case: Case, target: str, patches: Sequence[str] = ()) -> Artifact:
+def export_program(module: torch.nn.Module, example: Example) -> torch.export.ExportedProgram:
+    """Export `module`, which takes the inputs of `example`, strictly."""
+    return torch.export.export(module, example.inputs, strict=True)
+
+
+def export(case: Case, target: str, patches: Sequence[str] = (), watch: bool = False) -> Artifact:
     """Export `case` for `target`; an exception of the release is an artifact, too.
 
     Parameters
     ----------
     patches
         Names of the patches that the caller has installed in this process; noted in the artifact.
+    watch
+        Whether to note the passes and node visitors that run.
     """
     started = time.perf_counter()
     attempt = Export(case, TARGETS[target])
     result: Lowered | Failure
+    watching = Watch() if watch else None
     try:
-        result = attempt.run()
-    except Exception as error:
+        with watching or nullcontext():
+            result = attempt.run()
+    except (Exception, SystemExit) as error:
         result = failure(attempt.stage, error)
-    return Artifact(result, tuple(patches), time.perf_counter() - started)
+    watched = watching.result() if watching else None
+    return Artifact(result, tuple(patches), time.perf_counter() - started, watched)
 
 
 def graphs(module: torch.fx.GraphModule, name: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:

@@ -174,20 +174,25 @@ def read(path: Path) -> dict[str, str] | None:
 
 
 def write(path: Path, texts: Texts) -> None:
-    """Replace the golden in directory `path` whole: written aside, then renamed."""
+    """Replace the golden in directory `path` whole: written aside, then renamed; raise GoldenError."""
     aside = path.with_name(path.name + ASIDE)
     replaced = path.with_name(path.name + REPLACED)
     for left_over in (aside, replaced):
         shutil.rmtree(left_over, ignore_errors=True)
-    aside.mkdir(parents=True)
-    for name, text in texts.items():
-        with (aside / name).open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-    if path.exists():
-        path.rename(replaced)
-    aside.rename(path)
+    try:
+        aside.mkdir(parents=True)
+        for name, text in texts.items():
+            with (aside / name).open("w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        if path.exists():
+            path.rename(replaced)
+        aside.rename(path)
+    except OSError as error:
+        raise GoldenError(
+            path, f"cannot be written ({error})", "Make room for it, then record it again."
+        ) from error
     shutil.rmtree(replaced, ignore_errors=True)
 
 

@@ -193,9 +193,9 @@ class Run:
         except OSError as error:
             raise UsageError(f"--sweeps {self.sweeps} cannot be written: {error}") from error
         (self.sweeps / "results.jsonl").write_text("")
+        golden.recover(self.root)
         if self.updating:
             try:
-                golden.recover(self.root)
                 probe = self.root / f"probe{golden.ASIDE}"
                 probe.mkdir(parents=True, exist_ok=True)
                 probe.rmdir()
@@ -232,7 +232,8 @@ class Run:
         if isinstance(artifact, Verdict):
             known = defect is not None and defect.verdict == artifact.name
             self._keep(cell, outcomes)
-            return dataclasses.replace(artifact, known=known)
+            traced = self._parting(cell, outcomes) if artifact.name in ("order-only", "unstable") else ()
+            return dataclasses.replace(artifact, known=known, detail=(*traced, *artifact.detail))
         if defect is not None:
             known_as = f"{defect.verdict} ({defect.reason})"
             reason = f"is right now, but releases.toml knows it as {known_as}: delete that entry"
@@ -247,6 +248,19 @@ class Run:
         if not recorded:
             self._keep(cell, outcomes)
         return dataclasses.replace(judged, recorded=recorded)
+
+    def _parting(self, cell: Cell, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+        """Export two variations that disagree again, under watch, and say in a line at which pass they part."""
+        names = {group[0].variation for group in verdict.group_by_content(outcomes)[:2]}
+        parted = [variation for variation in self.variations if variation.name in names]
+        sweep = Sweep([cell], parted, dataclasses.replace(self.settings, watch=True))
+        sweep.start()
+        try:
+            results = [outcome.result for outcome in sweep.outcomes(cell)]
+        finally:
+            sweep.stop()
+        watched = [result.watched for result in results if isinstance(result, Artifact) and result.watched]
+        return (verdict.parting(*watched),) if len(watched) == len(parted) else ()
 
     def _origin(self, artifact: Artifact) -> golden.Origin:
         return golden.Origin(

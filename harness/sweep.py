@@ -74,6 +74,8 @@ class Settings:
         Seconds that one export may take.
     isolation
         ``fork`` from a warm template, or ``fresh`` interpreter per export.
+    watch
+        Whether artifacts tell which passes and node visitors ran.
     """
 
     interpreter: Path
@@ -82,6 +84,7 @@ class Settings:
     jobs: int
     limit: float
     isolation: str = "fork"
+    watch: bool = False
 
 
 @dataclass(frozen=True)
@@ -252,6 +255,7 @@ class Sweep:
                 "case": job.cell.case,
                 "heap_seed": job.variation.heap_seed,
                 "patches": list(self.settings.patches),
+                "watch": self.settings.watch,
                 "result": str(scratch / "artifact"),
                 "log": str(scratch / "log"),
                 "cwd": str(scratch / "cwd"),

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome, Tensor
+from harness.artifact import (
+    PARTITIONING,
+    Artifact,
+    Casualty,
+    Cell,
+    Failure,
+    Lowered,
+    Outcome,
+    Tensor,
+    Watched,
+)
 from harness.decode import Constant, Decoded, Graph
 from harness.golden import FAILURE, compared, decode_delegate
 from harness.structure import BoundaryChanged, compare
@@ -179,6 +189,22 @@ def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
     return Verdict(cell, name, f"{len(groups)} different artifacts, differing {what}", tuple(detail))
 
 
+def parting(one: Watched, other: Watched) -> str:
+    """Name the first pass, or partitioner, whose result is not the same in two exports of one cell."""
+    runs = list(itertools.zip_longest(one.passes, other.passes))
+    for number, (left, right) in enumerate(runs, 1):
+        if left == right:
+            continue
+        if left is None or right is None or (left.pipeline, left.name) != (right.pipeline, right.name):
+            names = " | ".join(
+                "none" if run is None else f"{run.name} ({run.pipeline})" for run in (left, right)
+            )
+            return f"first pass that parts: number {number} is {names}"
+        shown = f": {left.fingerprint} | {right.fingerprint}" if left.pipeline == PARTITIONING else ""
+        return f"first pass that parts: {left.name} ({left.pipeline}), number {number} of {len(runs)}{shown}"
+    return f"no pass parts in {len(runs)}: what differs is names, constants, or made by serialization and emission"
+
+
 def _result(group: Group) -> Lowered | Failure:
     artifact = group[0].result
     assert isinstance(artifact, Artifact)
@@ -207,7 +233,7 @@ def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:
 
 
 def _order_only(one: Lowered, other: Lowered) -> bool:
-    if one.outputs != other.outputs or _unnumbered(one.graph) != _unnumbered(other.graph):
+    if one.samples != other.samples or _unnumbered(one.graph) != _unnumbered(other.graph):
         return False
     remaining = [decode_delegate(delegate) for delegate in other.delegates]
     for delegate in one.delegates:
@@ -266,12 +292,16 @@ def text_difference(
 
 def wrongs(lowered: Lowered) -> Iterator[str]:
     """Yield the lines that say what is wrong with an artifact that all variations agree on; none if it is right."""
-    if len(lowered.outputs) != len(lowered.expected):
-        yield f"the program has {len(lowered.outputs)} outputs, eager has {len(lowered.expected)}"
-    for index, (expected, actual) in enumerate(zip(lowered.expected, lowered.outputs, strict=False)):
-        difference = Deviation(f"output {index}", expected, actual, lowered.tolerance(expected))
-        if difference:
-            yield from difference.lines()
+    for sample in lowered.samples:
+        where = "" if sample.name == "example" else f" ({sample.name})"
+        if len(sample.outputs) != len(sample.expected):
+            yield f"the program has {len(sample.outputs)} outputs{where}, eager has {len(sample.expected)}"
+        for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=False)):
+            difference = Deviation(
+                f"output {index}{where}", expected, actual, lowered.tolerance(sample, index)
+            )
+            if difference:
+                yield from difference.lines()
     for index, codes in enumerate(lowered.codes):
         yield from missing_constant(f"output {index}", codes, lowered)
     for index, delegate in enumerate(lowered.delegates):

@@ -5,7 +5,7 @@ object a line; answers leave on a pipe of their own (``--answers FD``), so that 
 disturb them. A request::
 
     {"id": 7, "target": "tosa-int", "case": "cat-h-v", "heap_seed": 1, "patches": ["partition-order"],
-     "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
+     "watch": false, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
 started and
@@ -94,7 +94,7 @@ def run_request(request: dict[str, Any]) -> None:
     os.chdir(request["cwd"])
     held = perturb_heap(request["heap_seed"])
     patches.apply(request["patches"], compat.installed_release())
-    artifact = export(CASES[request["case"]], request["target"], request["patches"])
+    artifact = export(CASES[request["case"]], request["target"], request["patches"], request["watch"])
     del held
     result = Path(request["result"])
     aside = result.with_suffix(".partial")

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -35,6 +35,11 @@ def fan_in_bits(fan_in: int) -> int:
     [0, 0, 1, 1, 2, 3]
     """
     return max(0, (fan_in.bit_length() - 2) // 2)
+
+
+#: The sets of inputs that a lowered program is run on: the example's; zeros; each element the smallest or the largest
+#: of the example's; and values drawn anew between these.
+SAMPLES = ("example", "zeros", "extremes", "drawn")
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,26 @@ class Data:
         """
         numerators = self.generator(name).integers(-limit, limit, size=shape, endpoint=True)
         return torch.from_numpy(np.asarray(numerators / 2.0**bits, dtype=np.float32))
+
+    def like(self, name: str, example: torch.Tensor, sample: str) -> torch.Tensor:
+        """Return a tensor of the shape, dtype, memory format and range of `example`, filled as `sample` says.
+
+        Drawn values are multiples of 1/16 between the smallest and the largest of `example`; integers and booleans
+        are drawn among all between them.
+        """
+        filled = torch.zeros_like(example)
+        if sample == "zeros" or example.numel() == 0:
+            return filled
+        low, high = float(example.min()), float(example.max())
+        generator = self.generator(f"{sample} {name}")
+        if sample == "extremes":
+            values = generator.choice(np.array([low, high]), size=tuple(example.shape))
+        else:
+            step = 1 / 16 if example.is_floating_point() else 1
+            values = low + step * generator.integers(
+                0, int((high - low) / step), example.shape, endpoint=True
+            )
+        return filled.copy_(torch.from_numpy(np.asarray(values)))
 
     def fill(self, module: torch.nn.Module) -> torch.nn.Module:
         """Overwrite every floating parameter and batch-norm statistic of `module`; return it in eval mode.
@@ -139,6 +164,12 @@ class Case:
     constant_outputs
         True where every output is a constant of the model, so that lowering must fold it: the harness then
         looks for the eager (quantized) output among the decoded constants.
+    run_on
+        Which of `SAMPLES` its program is run on; not those that the model has no meaningful result for, for instance
+        zeros where it divides by an input.
+    bounds
+        Target to how far its outputs may be from eager there, as a part of the largest absolute value, where the
+        target's own bound is too narrow; the case says why.
     """
 
     name: str
@@ -148,13 +179,25 @@ class Case:
     report: int | None = None
     quantization: str = "symmetric"
     constant_outputs: bool = False
+    run_on: tuple[str, ...] = SAMPLES
+    bounds: Mapping[str, float] = field(default_factory=dict)
+
+    def samples(self, example: Example) -> dict[str, tuple[torch.Tensor, ...]]:
+        """Return the sets of inputs that the lowered program is run on, by name."""
+        data = Data(self.name)
+        return {
+            sample: example.inputs
+            if sample == "example"
+            else tuple(data.like(str(index), x, sample) for index, x in enumerate(example.inputs))
+            for sample in (self.run_on if example.inputs else ("example",))
+        }
 
     def example(self) -> Example:
         """Build the model and its inputs, with deterministic weights, in eval mode."""
         data = Data(self.name)
         built = self.build(data)
         module = data.fill(built.module) if built.fill else built.module.eval()
-        return Example(module, built.inputs, built.fill)
+        return replace(built, module=module)
 
 
 class Registry:
@@ -198,6 +241,8 @@ def case(
     report: int | None = None,
     quantization: str = "symmetric",
     constant_outputs: bool = False,
+    run_on: tuple[str, ...] = SAMPLES,
+    bounds: Mapping[str, float] | None = None,
     name: str | None = None,
 ) -> Callable[[Callable[[Data], Example]], Callable[[Data], Example]]:
     """Register the decorated builder; the case's name is `name`, or the function's with dashes."""
@@ -212,6 +257,8 @@ def case(
                 report=report,
                 quantization=quantization,
                 constant_outputs=constant_outputs,
+                run_on=run_on,
+                bounds=bounds or {},
             )
         )
         return build

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from harness.artifact import Cell, Failure, Lowered, Tensor
+from harness.artifact import Cell, Failure, Lowered, Sample, Tensor
 
 
 @pytest.mark.parametrize(
@@ -42,18 +42,25 @@ def test_equal_values_of_another_dtype_are_a_different_tensor() -> None:
     assert Tensor.of(np.int8([1])) != Tensor.of(np.uint8([1]))
 
 
-def lowered(bound: float) -> Lowered:
-    return Lowered(graph="", delegates=(), pte=b"", expected=(), outputs=(), bound=bound)
+def tolerances(bound: float, *samples: list[float]) -> list[float]:
+    """Return the tolerance of the one output of each sample, the example first."""
+    run = tuple(Sample(str(n), (Tensor.of(np.float32(values)),), ()) for n, values in enumerate(samples))
+    lowered = Lowered(graph="", delegates=(), pte=b"", samples=run, bound=bound)
+    return [lowered.tolerance(sample, 0) for sample in run]
 
 
 def test_the_tolerance_is_a_part_of_the_largest_absolute_value() -> None:
-    assert lowered(0.25).tolerance(Tensor.of(np.float32([-8.0, 2.0]))) == 2.0
-    assert lowered(0.0).tolerance(Tensor.of(np.float32([-8.0]))) == 0.0
-    assert lowered(0.25).tolerance(Tensor.of(np.zeros((0,), np.float32))) == 0.0
+    assert tolerances(0.25, [-8.0, 2.0]) == [2.0]
+    assert tolerances(0.0, [-8.0]) == [0.0]
+    assert tolerances(0.25, []) == [0.0]
+
+
+def test_the_tolerance_of_a_sample_is_at_least_the_examples() -> None:
+    assert tolerances(0.25, [-8.0, 2.0], [1.0], [16.0]) == [2.0, 2.0, 4.0]
 
 
 def test_what_is_not_finite_does_not_make_every_difference_tolerable() -> None:
-    assert lowered(0.25).tolerance(Tensor.of(np.float32([-np.inf, np.nan, 4.0]))) == 1.0
+    assert tolerances(0.25, [-np.inf, np.nan, 4.0]) == [1.0]
 
 
 def test_a_failure_records_all_but_its_traceback() -> None:

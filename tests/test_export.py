@@ -13,7 +13,7 @@ from harness.artifact import Artifact, Failure, Lowered
 from harness.decode import decode
 from harness.export import export, failure, normalise
 from harness.targets import TARGETS
-from models.registry import CASES, Case, Data, Example
+from models.registry import CASES, SAMPLES, Case, Data, Example
 
 BACKENDS = {
     "tosa-fp": "TOSABackend",
@@ -56,10 +56,13 @@ def test_a_quantized_target_holds_integer_constants(linear: tuple[str, Lowered])
 
 def test_outputs_are_eagers_within_the_targets_bound(linear: tuple[str, Lowered]) -> None:
     _, made = linear
-    (expected,), (actual,) = made.expected, made.outputs
-    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape) == ("float32", (3, 8))
-    assert np.abs(expected.array()).max() > 0.25
-    np.testing.assert_allclose(actual.array(), expected.array(), rtol=0, atol=made.tolerance(expected))
+    assert [sample.name for sample in made.samples] == list(SAMPLES)
+    for sample in made.samples:
+        (expected,), (actual,) = sample.expected, sample.outputs
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape) == ("float32", (3, 8))
+        assert np.abs(expected.array()).max() > 0.25
+        tolerance = made.tolerance(sample, 0)
+        np.testing.assert_allclose(actual.array(), expected.array(), rtol=0, atol=tolerance)
 
 
 def test_folded_constants_are_noted_where_every_output_is_one() -> None:

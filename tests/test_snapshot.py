@@ -55,9 +55,10 @@ def with_graph(artifact: Artifact, graph: str) -> Artifact:
 
 def wrong(artifact: Artifact) -> Artifact:
     assert isinstance(artifact.result, Lowered)
-    (expected,) = artifact.result.expected
-    outputs = (Tensor.of(expected.array() + 1),)
-    return replace(artifact, result=replace(artifact.result, outputs=outputs))
+    example, *others = artifact.result.samples
+    (expected,) = example.expected
+    off = replace(example, outputs=(Tensor.of(expected.array() + 1),))
+    return replace(artifact, result=replace(artifact.result, samples=(off, *others)))
 
 
 # A real run over the zoo, asked to record

@@ -10,7 +10,20 @@ import numpy as np
 import pytest
 
 from harness import golden, verdict
-from harness.artifact import Artifact, Casualty, Cell, Delegate, Failure, Lowered, Outcome, Tensor
+from harness.artifact import (
+    PARTITIONING,
+    Artifact,
+    Casualty,
+    Cell,
+    Delegate,
+    Failure,
+    Lowered,
+    Outcome,
+    PassRun,
+    Sample,
+    Tensor,
+    Watched,
+)
 from harness.verdict import Deviation, Verdict
 
 CELL = Cell("tosa-fp", "some-case")
@@ -46,7 +59,7 @@ PROGRAM = (Path(__file__).parent / "decode/fixtures/1.5.1/portable.pte").read_by
 
 def lowered(graph: str = GRAPH, pte: bytes = PROGRAM, payload: bytes | None = None) -> Lowered:
     delegates = () if payload is None else (Delegate("lowered_module_0", "TOSABackend", payload),)
-    return Lowered(graph=graph, delegates=delegates, pte=pte, expected=(), outputs=(), bound=0.0)
+    return Lowered(graph=graph, delegates=delegates, pte=pte, samples=(), bound=0.0)
 
 
 def outcomes(*results: Lowered | Failure | Casualty) -> list[Outcome]:
@@ -173,7 +186,8 @@ def test_a_case_or_a_program_that_does_not_run_is_none(stage: str, name: str) ->
 
 
 def with_output(expected: np.ndarray, actual: np.ndarray, bound: float = 0.0) -> Lowered:
-    return replace(lowered(), expected=(Tensor.of(expected),), outputs=(Tensor.of(actual),), bound=bound)
+    sample = Sample("example", (Tensor.of(expected),), (Tensor.of(actual),))
+    return replace(lowered(), samples=(sample,), bound=bound)
 
 
 def test_a_wrong_output_is_corrupt_with_its_figures() -> None:
@@ -250,9 +264,18 @@ def test_equal_values_of_another_dtype_or_shape_are_corrupt(actual: np.ndarray, 
 
 
 def test_an_output_too_few_is_corrupt() -> None:
-    found = judged(replace(with_output(np.float32([1]), np.float32([1])), outputs=()))
+    sample = Sample("example", (Tensor.of(np.float32([1])),), ())
+    found = judged(replace(lowered(), samples=(sample,)))
     assert found.name == "corrupt"
     assert found.reason == "the program has 0 outputs, eager has 1"
+
+
+def test_a_program_wrong_on_other_inputs_than_the_example_is_corrupt_and_says_on_which() -> None:
+    one, two = Tensor.of(np.float32([1.0])), Tensor.of(np.float32([2.0]))
+    samples = (Sample("example", (one,), (one,)), Sample("zeros", (one,), (two,)))
+    found = judged(replace(lowered(), samples=samples))
+    assert found.name == "corrupt"
+    assert found.reason == "output 0 (zeros) float32[1]: 1 of 1 values differ, max 1, mean 1"
 
 
 def test_a_tensor_difference_is_true_where_there_is_one() -> None:
@@ -329,3 +352,41 @@ def test_only_what_was_recorded_or_stable_is_accepted() -> None:
     assert verdict.Verdict(CELL, "stable", "").accepted
     assert not verdict.new(CELL).accepted
     assert replace(verdict.new(CELL), recorded=True).accepted
+
+
+# The first pass that parts
+
+
+FOLD = PassRun("arm backend", "Fold", "a", True)
+FUSE = PassRun("arm backend", "Fuse", "b", True)
+
+
+def watched(*passes: PassRun) -> Watched:
+    return Watched(passes, ())
+
+
+def test_the_first_pass_whose_result_differs_is_named() -> None:
+    other = replace(FUSE, fingerprint="c")
+    line = verdict.parting(watched(FOLD, FUSE, FOLD), watched(FOLD, other, FUSE))
+    assert line == "first pass that parts: Fuse (arm backend), number 2 of 3"
+
+
+def test_a_partitioner_that_parts_is_shown_with_its_tags_in_both_orders() -> None:
+    tags = [PassRun(PARTITIONING, "TOSAPartitioner", order, True) for order in ("tag0 tag1", "tag1 tag0")]
+    line = verdict.parting(watched(tags[0], FOLD), watched(tags[1], FUSE))
+    assert line == (
+        "first pass that parts: TOSAPartitioner (partitioning), number 1 of 2: tag0 tag1 | tag1 tag0"
+    )
+
+
+def test_other_passes_or_fewer_are_said_to_be() -> None:
+    assert verdict.parting(watched(FOLD), watched(FUSE)) == (
+        "first pass that parts: number 1 is Fold (arm backend) | Fuse (arm backend)"
+    )
+    assert verdict.parting(watched(FOLD, FUSE), watched(FOLD)) == (
+        "first pass that parts: number 2 is Fuse (arm backend) | none"
+    )
+
+
+def test_equal_passes_leave_what_comes_after_them() -> None:
+    assert verdict.parting(watched(FOLD), watched(FOLD)).startswith("no pass parts in 1: ")

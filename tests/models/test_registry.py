@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from models.registry import Case, Data, Example, Registry, fan_in_bits
+from models.registry import SAMPLES, Case, Data, Example, Registry, fan_in_bits
 
 DATA = Data("registry-test")
 
@@ -93,3 +95,35 @@ def test_fill_is_keyed_by_parameter_name_and_leaves_other_buffers_alone() -> Non
         assert state[scale].max() == 1.5
     assert state["norm.running_mean"].unique().numel() > 8
     assert state["linear.weight"].abs().max() == 0.25
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.bool])
+@pytest.mark.parametrize("sample", SAMPLES[1:])
+def test_other_samples_keep_to_the_examples_range_dtype_and_layout(sample: str, dtype: torch.dtype) -> None:
+    example = DATA.tensor("x", 1, 3, 5, 4, bits=2).to(dtype).contiguous(memory_format=torch.channels_last)
+    filled = DATA.like("0", example, sample)
+    assert (filled.dtype, filled.stride()) == (dtype, example.stride())
+    assert torch.equal(filled, DATA.like("0", example, sample))
+    if sample == "zeros":
+        assert not filled.any()
+    else:
+        assert example.min() <= filled.min() < filled.max() <= example.max()
+        assert not torch.equal(filled, example)
+    if sample == "extremes":
+        assert set(filled.unique().tolist()) == {example.min().item(), example.max().item()}
+
+
+def test_a_case_names_the_samples_that_it_is_run_on() -> None:
+    def one_input(data: Data) -> Example:
+        return Example(torch.nn.Identity(), (data.tensor("x", 4),))
+
+    case = Case(name="some-case", family="layers", guards="something", build=one_input)
+    example = case.example()
+    assert tuple(case.samples(example)) == SAMPLES
+    assert case.samples(example)["example"] is example.inputs
+    assert tuple(replace(case, run_on=("example", "drawn")).samples(example)) == ("example", "drawn")
+
+
+def test_a_case_without_inputs_is_run_once() -> None:
+    case = make()
+    assert case.samples(case.example()) == {"example": ()}

@@ -1,0 +1,114 @@
+"""An export under watch: which passes ran where, which changed the graph, what was serialized by whom."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from executorch.backends.arm._passes.arm_pass import ArmPass
+from torch.fx.passes.infra.pass_base import PassBase, PassResult
+
+from harness.artifact import PassRun
+from harness.export import export
+from harness.trace import OUTSIDE, Watch, fingerprint, visitor_classes
+from models import CASES
+
+
+class AddOne(PassBase):
+    """Changes the graph when told to; says that it did in any case."""
+
+    def __init__(self, does: bool) -> None:
+        self.does = does
+
+    def call(self, graph_module: torch.fx.GraphModule) -> PassResult:
+        if self.does:
+            *_, output = graph_module.graph.nodes
+            with graph_module.graph.inserting_before(output):
+                graph_module.graph.call_function(torch.add, (output.args[0], 1))
+        return PassResult(graph_module, True)
+
+
+def traced() -> torch.fx.GraphModule:
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.add(torch.relu(x), 2)
+
+    return torch.fx.symbolic_trace(Model())
+
+
+def test_a_pass_that_only_says_so_has_not_changed_the_graph() -> None:
+    module = traced()
+    with Watch() as watch:
+        AddOne(does=False)(module)
+        AddOne(does=True)(module)
+    assert [(run.pipeline, run.name, run.changed) for run in watch.passes] == [
+        (OUTSIDE, "AddOne", False),
+        (OUTSIDE, "AddOne", True),
+    ]
+
+
+def test_after_the_watch_everything_is_as_before() -> None:
+    owners = [PassBase, ArmPass, *visitor_classes()["xnnpack"].values()]
+    before = [dict(vars(owner)) for owner in owners]
+    with pytest.raises(RuntimeError, match="inside"), Watch():
+        raise RuntimeError("inside")
+    assert [dict(vars(owner)) for owner in owners] == before
+
+
+def test_a_fingerprint_does_not_see_names() -> None:
+    one, other = traced(), traced()
+    for node in other.graph.nodes:
+        node.name = f"{node.name}_renamed"
+    assert fingerprint(one) == fingerprint(other)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda node: node.update_arg(1, 3),
+        lambda node: setattr(node, "target", torch.sub),
+        lambda node: node.update_arg(0, node.args[0].args[0]),
+        lambda node: node.meta.update(delegation_tag="tag0"),
+        lambda node: node.meta.update(input_qparams={0: "scale=0.5"}),
+    ],
+    ids=["argument", "operator", "edge", "tag", "quantization"],
+)
+def test_a_fingerprint_sees_all_that_later_passes_act_on(change: object) -> None:
+    module = traced()
+    before = fingerprint(module)
+    add = next(node for node in module.graph.nodes if node.target is torch.add)
+    change(add)  # type: ignore[operator]
+    assert fingerprint(module) != before
+
+
+def runs(target: str) -> tuple[tuple[PassRun, ...], tuple[str, ...]]:
+    artifact = export(CASES["conv-bn-relu"], target, watch=True)
+    assert artifact.watched is not None
+    return artifact.watched.passes, artifact.watched.visitors
+
+
+def test_a_tosa_export_tells_its_passes_by_pipeline_and_its_visitors() -> None:
+    passes, visitors = runs("tosa-int")
+    assert {run.pipeline for run in passes} >= {"arm annotation", "arm backend", OUTSIDE}
+    changing = {run.name for run in passes if run.pipeline == "arm backend" and run.changed}
+    assert {"FoldAndAnnotateQParamsPass", "RewriteConvPass"} <= changing
+    entered = {run.name for run in passes if run.pipeline == "arm backend"}
+    assert "DecomposeSoftmaxPass" in entered - changing
+    assert "tosa tosa.CONV2D.default" in visitors
+    assert not [name for name in visitors if name.startswith("xnnpack")]
+
+
+def test_an_xnnpack_export_tells_its_passes_and_visitors() -> None:
+    passes, visitors = runs("xnnpack-fp32")
+    changing = [run.name for run in passes if run.pipeline == "xnnpack" and run.changed]
+    assert "FuseBatchNormPass" in changing
+    assert "xnnpack aten.convolution.default" in visitors
+
+
+def test_a_visitor_that_inherits_its_method_is_told_as_well() -> None:
+    artifact = export(CASES["equal-buffers"], "tosa-fp", watch=True)
+    assert artifact.watched is not None
+    assert {name.partition(".")[2].partition(".")[0].upper() for name in artifact.watched.visitors} >= {"ADD"}
+
+
+def test_an_export_that_is_not_watched_tells_nothing() -> None:
+    assert export(CASES["linear"], "xnnpack-fp32").watched is None
