@@ -69,6 +69,25 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(python=MATRIX.python)
+@nox.parametrize("release", PER_RELEASE)
+def coverage(session: nox.Session, release: str) -> None:
+    """Compare what the zoo reaches of one release with docs/coverage; ``-- --update`` writes it."""
+    install(session, release)
+    session.run("python", "-m", "harness.coverage", *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
+@nox.parametrize("release", [nox.param(MATRIX.default, id=MATRIX.default)])
+def portable(session: nox.Session, release: str) -> None:
+    """Export as on several machines and compare: no cell of the zoo differs, some of a naive one do."""
+    install(session, release)
+    session.run("python", "-m", "harness.portable", *session.posargs)
+    naive = ("--models", "tests.zoo_naive", "--expect-differences")
+    if not session.posargs:
+        session.run("python", "-m", "harness.portable", *naive, "--cell", "*-int*/*")
+
+
+@nox.session(python=MATRIX.python)
 def bench(session: nox.Session) -> None:
     """Time the decoders side by side with flatc and SHA-256; ratios hold, seconds do not."""
     install(session, MATRIX.default)

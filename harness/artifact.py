@@ -157,6 +157,8 @@ class Lowered:
     bound
         Largest absolute difference of an output from what is expected, as a part of the largest absolute value
         expected in its sample or in the example: the scale of a quantized output comes from the example's.
+    scales
+        Of each quantized output, what one code is worth: it may be off by one, whatever `bound` says; 0 for the others.
     codes
         For cases whose outputs are constants: what the delegates must hold, in the dtype they hold it in.
     """
@@ -166,6 +168,7 @@ class Lowered:
     pte: bytes
     samples: tuple[Sample, ...]
     bound: float
+    scales: tuple[float, ...] = ()
     codes: tuple[Tensor, ...] = ()
 
     @property
@@ -174,8 +177,17 @@ class Lowered:
 
     def tolerance(self, sample: Sample, index: int) -> float:
         """Return the absolute tolerance for output number `index` of a sample."""
-        largest = max(_largest(self.samples[0].expected[index]), _largest(sample.expected[index]))
-        return self.bound * largest
+        largest = self.largest(sample, index)
+        scale = self.scales[index] if index < len(self.scales) else 0.0
+        return max(self.bound * largest, scale * ONE_CODE)
+
+    def largest(self, sample: Sample, index: int) -> float:
+        """Return the largest absolute value expected of output number `index` in a sample or in the example."""
+        return max(_largest(self.samples[0].expected[index]), _largest(sample.expected[index]))
+
+
+#: A little more than one code: codes times scale are float32, and so are their differences.
+ONE_CODE = 1.001
 
 
 def _largest(tensor: Tensor) -> float:
@@ -186,20 +198,22 @@ def _largest(tensor: Tensor) -> float:
 
 #: The pipeline of a partitioner.
 PARTITIONING = "partitioning"
+#: The pipeline of what is no pass: the stages of an export.
+STAGE = "stage"
 
 
 @dataclass(frozen=True)
 class PassRun:
-    """One run of one pass, or of the partitioner, in an export.
+    """One run of one pass or of the partitioner, or one stage, of an export.
 
     Attributes
     ----------
     pipeline
-        Of which backend and for what; `PARTITIONING`; ``exir`` outside of any.
+        Of which backend and for what; `PARTITIONING`; `STAGE`; ``exir`` outside of any.
     name
-        Class of the pass or partitioner.
+        Class of the pass or partitioner; name of the stage.
     fingerprint
-        Digest of the graph that it left; of a partitioner, its tags in order.
+        Digest of the graph that it left, or of the bytes that it made; of a partitioner, its tags in order.
     changed
         Whether it left another graph than it got.
     """
@@ -212,10 +226,17 @@ class PassRun:
 
 @dataclass(frozen=True)
 class Watched:
-    """What an export was seen to run; see `harness.trace.Watch`."""
+    """What an export was seen to run; see `harness.trace.Watch`.
+
+    Attributes
+    ----------
+    kept
+        What the fingerprint of one pass, asked for by its number, is the digest of: a line per node.
+    """
 
     passes: tuple[PassRun, ...]
     visitors: tuple[str, ...]
+    kept: str = ""
 
 
 @dataclass(frozen=True)
@@ -231,7 +252,7 @@ class Artifact:
     seconds
         Time inside the export: model, quantization, lowering, emission, running.
     watched
-        Where that was asked for.
+        The passes and node visitors that ran.
     """
 
     result: Lowered | Failure

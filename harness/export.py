@@ -6,8 +6,7 @@ import copy
 import re
 import time
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -32,27 +31,34 @@ class Export:
         Sets of inputs to run, by name.
     expected
         For each of them, the outputs of the eager model or, once quantized, of the quantized eager graph.
-    codes
-        See `Lowered.codes`.
+    scales, codes
+        See `Lowered`.
+    watch
+        Notes the stages; enter it to have passes and node visitors noted as well.
     """
 
-    def __init__(self, case: Case, target: Target) -> None:
+    def __init__(self, case: Case, target: Target, keep: int = 0) -> None:
         self.case = case
         self.target = target
         self.stage = "model"
         self.samples: dict[str, tuple[torch.Tensor, ...]] = {}
         self.expected: dict[str, tuple[Tensor, ...]] = {}
+        self.scales: tuple[float, ...] = ()
         self.codes: tuple[Tensor, ...] = ()
+        self.watch = Watch(keep)
 
     def run(self) -> Lowered:
         """Export, lower, emit and run; whatever the release raises passes through."""
-        example = self.case.example()
+        example = self.target.cast(self.case.example())
         edge = self.lower(example)
         lowered = edge.exported_program().graph_module
         graph = "\n".join(
             (f"submodule {name}:\n" if name else "") + str(module.graph) for name, module in graphs(lowered)
         )
         partitions = tuple(delegates(lowered))
+        for index, delegate in enumerate(partitions):
+            self.watch.stage(f"delegate_{index}", delegate.payload)
+        self.watch.stage("lowered", graph.encode())
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
         if not self.target.runtime:
             self.stage = "run"
@@ -62,12 +68,13 @@ class Export:
             }
         self.stage = "emit"
         pte = bytes(edge.to_executorch().buffer)
+        self.watch.stage("pte", pte)
         if self.target.runtime:
             self.stage = "run"
             outputs = {name: numerics.in_runtime(pte, inputs) for name, inputs in self.samples.items()}
         samples = tuple(Sample(name, self.expected[name], outputs[name]) for name in self.samples)
         bound = self.case.bounds.get(self.target.name, self.target.bound)
-        return Lowered(graph + "\n", partitions, pte, samples, bound, self.codes)
+        return Lowered(graph + "\n", partitions, pte, samples, bound, self.scales, self.codes)
 
     def lower(self, example: Example) -> EdgeProgramManager:
         """Run eagerly, export, quantize where the target does, and lower."""
@@ -75,9 +82,11 @@ class Export:
         self.expect(example.module)
         self.stage = "export"
         program = export_program(example.module, example)
+        self.watch.stage("exported", program)
         if self.target.quantizer is not None:
             self.stage = "quantize"
             program = self.quantize(program, self.target.quantizer(self.case.quantization), example)
+            self.watch.stage("quantized", program)
         self.stage = "lower"
         return to_edge_transform_and_lower(
             program, partitioner=[self.target.partitioner()], compile_config=self.target.compile_config()
@@ -101,42 +110,49 @@ class Export:
             prepared = prepare_pt2e(compat.graph_module(program), quantizer)
             before = {name: state.clone() for name, state in prepared.named_buffers() if name in own}
             prepared(*example.inputs)
-            # Calibrating has run the model; the program starts in the state that the model came in.
-            for name, value in before.items():
-                prepared.get_buffer(name).copy_(value)
+            # Calibrating runs the model, and folding constants runs what writes to a state without reading an input;
+            # the program starts in the state that the model came in.
+            restore(prepared, before)
             converted = convert_pt2e(prepared)
+            restore(converted, before)
         self.expect(converted)
+        self.scales = numerics.output_scales(converted)
         if self.case.constant_outputs and not self.target.runtime:
             self.codes = numerics.output_codes(converted)
         return export_program(converted, example)
 
 
+def restore(module: torch.nn.Module, states: Mapping[str, torch.Tensor]) -> None:
+    """Give the buffers of `module` that `states` names the values that it holds."""
+    for name, buffer in module.named_buffers():
+        if name in states:
+            buffer.copy_(states[name])
+
+
 def export_program(module: torch.nn.Module, example: Example) -> torch.export.ExportedProgram:
     """Export `module`, which takes the inputs of `example`, strictly."""
-    return torch.export.export(module, example.inputs, strict=True)
+    return torch.export.export(module, example.inputs, dynamic_shapes=example.dynamic_shapes, strict=True)
 
 
-def export(case: Case, target: str, patches: Sequence[str] = (), watch: bool = False) -> Artifact:
+def export(case: Case, target: str, patches: Sequence[str] = (), keep: int = 0) -> Artifact:
     """Export `case` for `target`; an exception of the release is an artifact, too.
 
     Parameters
     ----------
     patches
         Names of the patches that the caller has installed in this process; noted in the artifact.
-    watch
-        Whether to note the passes and node visitors that run.
+    keep
+        See `harness.trace.Watch`.
     """
     started = time.perf_counter()
-    attempt = Export(case, TARGETS[target])
+    attempt = Export(case, TARGETS[target], keep)
     result: Lowered | Failure
-    watching = Watch() if watch else None
     try:
-        with watching or nullcontext():
+        with attempt.watch:
             result = attempt.run()
     except (Exception, SystemExit) as error:
         result = failure(attempt.stage, error)
-    watched = watching.result() if watching else None
-    return Artifact(result, tuple(patches), time.perf_counter() - started, watched)
+    return Artifact(result, tuple(patches), time.perf_counter() - started, attempt.watch.result())
 
 
 def graphs(module: torch.fx.GraphModule, name: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:

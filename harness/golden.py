@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.artifact import Artifact, Cell, Delegate, Failure, Lowered
+from harness.artifact import Artifact, Cell, Delegate, Failure, Lowered, PassRun, Watched
 from harness.decode import Decoded, decode
 
 #: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
@@ -22,10 +22,11 @@ FORMAT = 1
 
 MANIFEST = "manifest.txt"
 FAILURE = "failure.txt"
+TRACE = "trace.txt"
 
 #: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
-#: without a patch that did not matter here, makes the same artifact.
-INFORMATIVE = ("patches", "variations")
+#: without a patch that did not matter here, makes the same artifact, and a pass may reach it another way.
+INFORMATIVE = ("patches", "variations", "trace")
 
 #: Suffixes of directories that stand beside a golden only while it is being replaced.
 ASIDE = ".new~"
@@ -90,6 +91,9 @@ def render(artifact: Artifact, origin: Origin) -> dict[str, str]:
             fields.append((f"delegate {index}", f"{identity} {size} bytes sha256 {digest}"))
         fields.append(("pte", f"{len(result.pte)} bytes sha256 {result.pte_sha256}"))
     fields.append(("numerics", origin.numerics))
+    if artifact.watched is not None:
+        texts[TRACE] = trace_text(artifact.watched)
+        fields.append(("trace", f"sha256 {hashlib.sha256(texts[TRACE].encode()).hexdigest()}"))
     texts[MANIFEST] = "".join(f"{name}: {value}\n" for name, value in fields)
     texts[MANIFEST] += f"contents: sha256 {contents_digest(texts)}\n"
     return texts
@@ -112,16 +116,36 @@ def _render_lowered(lowered: Lowered) -> dict[str, str]:
     return texts
 
 
+def trace_text(watched: Watched) -> str:
+    """Return a line for each pass that changed the graph and each stage: ``pipeline: name fingerprint``."""
+    return "".join(f"{run.pipeline}: {run.name} {run.fingerprint}\n" for run in watched.passes if run.changed)
+
+
+def read_trace(text: str) -> tuple[PassRun, ...]:
+    r"""Read what `trace_text` wrote.
+
+    >>> read_trace("xnnpack: FuseBatchNormPass 0123456789ab\n")
+    (PassRun(pipeline='xnnpack', name='FuseBatchNormPass', fingerprint='0123456789ab', changed=True),)
+    """
+    runs = []
+    for line in text.splitlines():
+        pipeline, _, run = line.partition(": ")
+        name, _, fingerprint = run.partition(" ")
+        runs.append(PassRun(pipeline, name, fingerprint, True))
+    return tuple(runs)
+
+
 def decode_delegate(delegate: Delegate) -> Decoded:
     """Decode a delegate's payload, with the constants that the backend put into named data; raise DecodeError."""
     return decode(delegate.payload, named_data=dict(delegate.named_data))
 
 
 def compared(texts: Texts) -> dict[str, str]:
-    """Return `texts` without what is not compared: informative fields and the digest over the rest."""
+    """Return `texts` without what is not compared: the trace, informative fields and the digest over the rest."""
     skipped = tuple(f"{name}:" for name in (*INFORMATIVE, "contents"))
     lines = texts[MANIFEST].splitlines(keepends=True)
-    return {**texts, MANIFEST: "".join(line for line in lines if not line.startswith(skipped))}
+    manifest = "".join(line for line in lines if not line.startswith(skipped))
+    return {**{name: text for name, text in texts.items() if name != TRACE}, MANIFEST: manifest}
 
 
 def contents_digest(texts: Texts) -> str:
@@ -170,6 +194,9 @@ def read(path: Path) -> dict[str, str] | None:
         raise GoldenError(path / MANIFEST, f"format {version} is older than {FORMAT}", way_out)
     if fields.get("contents") != f"sha256 {contents_digest(texts)}":
         raise GoldenError(path, "is damaged or was edited by hand: its digest does not fit", again)
+    trace = f"sha256 {hashlib.sha256(texts[TRACE].encode()).hexdigest()}" if TRACE in texts else None
+    if fields.get("trace") != trace:
+        raise GoldenError(path / TRACE, "is damaged or was edited by hand: its digest does not fit", again)
     return texts
 
 

@@ -20,9 +20,11 @@ DEQUANTIZE = "dequantize_per_tensor"
 
 
 def flatten(outputs: Any) -> tuple[Tensor, ...]:
-    """Return a model's outputs, of whatever structure, as tensors in order."""
-    leaves = pytree.tree_leaves(outputs)
-    return tuple(Tensor.of(leaf.detach().contiguous().numpy()) for leaf in leaves)
+    """Return a model's outputs, of whatever structure, as tensors in order; bfloat16, which numpy lacks, as float32."""
+    leaves = [leaf.detach().contiguous() for leaf in pytree.tree_leaves(outputs)]
+    return tuple(
+        Tensor.of((leaf.float() if leaf.dtype is torch.bfloat16 else leaf).numpy()) for leaf in leaves
+    )
 
 
 def in_runtime(pte: bytes, inputs: Sequence[torch.Tensor]) -> tuple[Tensor, ...]:
@@ -98,7 +100,7 @@ def run_tosa(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> l
     taken = [placeholders[name] for name in lowered.original_module.graph_signature.user_inputs]
     given = next(node for node in nodes if node.op == "output").args[0]
     arrays = [
-        tensor.detach().permute(_dim_order(node)).contiguous().numpy()
+        _to_model(tensor.detach().permute(_dim_order(node)).contiguous())
         for node, tensor in zip(taken, inputs, strict=True)
     ]
     outputs, status = tosa_reference_model.run(
@@ -111,9 +113,24 @@ def run_tosa(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> l
     if status != tosa_reference_model.GraphStatus.TOSA_VALID:
         raise RuntimeError(f"the TOSA reference model says {status}")
     return [
-        torch.from_numpy(np.array(output)).permute(tuple(np.argsort(_dim_order(node))))
+        _from_model(output, node.meta["val"].dtype).permute(tuple(np.argsort(_dim_order(node))))
         for node, output in zip(given, outputs, strict=True)
     ]
+
+
+def _to_model(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Return what the reference model takes for `tensor`: for bfloat16, which numpy lacks, its bits."""
+    return (
+        tensor.view(torch.int16).numpy().view(np.uint16) if tensor.dtype is torch.bfloat16 else tensor.numpy()
+    )
+
+
+def _from_model(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
+    """Return the tensor that the reference model gave as `array`."""
+    copied = np.array(array)
+    if dtype is torch.bfloat16:
+        return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(copied)
 
 
 def _dim_order(node: torch.fx.Node) -> tuple[int, ...]:
@@ -141,9 +158,21 @@ def output_codes(converted: torch.fx.GraphModule) -> tuple[Tensor, ...]:
     interpreter = _OutputCodes(converted)
     with torch.no_grad():
         interpreter.run()
-    (output,) = (node for node in converted.graph.nodes if node.op == "output")
     found = []
-    for node in pytree.tree_leaves(output.args[0]):
+    for node in _outputs(converted):
         source = node.args[0] if DEQUANTIZE in str(node.target) else node
         found.append(interpreter.values[source])
     return flatten(found)
+
+
+def output_scales(converted: torch.fx.GraphModule) -> tuple[float, ...]:
+    """Return the scale of the dequantize before each output of a quantized eager graph; 0 where there is none."""
+    return tuple(
+        node.args[1] if DEQUANTIZE in str(node.target) and isinstance(node.args[1], float) else 0.0
+        for node in _outputs(converted)
+    )
+
+
+def _outputs(module: torch.fx.GraphModule) -> list[Any]:
+    (output,) = (node for node in module.graph.nodes if node.op == "output")
+    return pytree.tree_leaves(output.args[0])

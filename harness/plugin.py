@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness import golden, variations
+from harness import golden
 from harness.artifact import Cell
 from harness.run import EXPORT_TIMEOUT, Options, Run, UsageError
 
@@ -23,11 +23,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add = group.addoption
     add("--release", metavar="VERSION", help="stop unless the environment holds this ExecuTorch release")
     add("--cell", action="append", metavar="TARGET/CASE", help="only these cells; wildcards; repeatable")
+    add("--family", action="append", metavar="NAME", help="only cases of these families; repeatable")
     add(
-        "--hash-seeds",
-        default=",".join(map(str, variations.HASH_SEEDS)),
-        help="e.g. 0,3,7 (default: %(default)s)",
+        "--variations",
+        default="full",
+        metavar="quick|full|N",
+        help="how many variations of what must not matter (default: %(default)s)",
     )
+    add("--hash-seeds", metavar="N,...", help="these variations instead: one for each hash seed, e.g. 0,3,7")
     add("--jobs", type=_positive_int, metavar="N", help="exports at a time (default: all cores)")
     add(
         "--export-timeout",
@@ -88,6 +91,8 @@ def _run(config: pytest.Config) -> Run:
                 Options(
                     release=option.release,
                     cells=tuple(option.cell or ()),
+                    families=tuple(option.family or ()),
+                    variations=option.variations,
                     hash_seeds=option.hash_seeds,
                     jobs=option.jobs,
                     export_timeout=option.export_timeout,
@@ -177,6 +182,13 @@ def _summary(run: Run, pruned: Sequence[Cell]) -> list[str]:
         for judged in run.verdicts.values()
         if judged.known
     ]
+    for target in dict.fromkeys(cell.target for cell in run.differences):
+        of_target = {cell: part for cell, part in run.differences.items() if cell.target == target}
+        worst = max(of_target, key=lambda cell: of_target[cell])
+        lines.append(
+            f"numerics: {target}: {len(of_target)} cells run; at worst {of_target[worst]:.2g} of the largest value off "
+            f"({worst.case})"
+        )
     lines += [f"pruned: {golden.directory(run.root, cell)}" for cell in pruned]
     stale = run.stale()
     lines += [f"stale: {golden.directory(run.root, cell)} stands for no cell" for cell in stale]

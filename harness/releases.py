@@ -68,6 +68,10 @@ class Release:
         Distribution name to version: all that an environment is made of, executorch included.
     targets
         Names of the targets that the release supports.
+    unsupported
+        Name of each of the others to the reason.
+    unrecorded
+        Families of cases that have no goldens on this release yet: a run leaves them out.
     patches
         Names of the patches that ``--patches auto`` applies, in order.
     reports
@@ -79,6 +83,8 @@ class Release:
     version: str
     pins: dict[str, str]
     targets: tuple[str, ...]
+    unsupported: dict[str, str]
+    unrecorded: tuple[str, ...]
     patches: tuple[str, ...]
     reports: dict[int, str]
     known: dict[str, KnownDefect]
@@ -104,6 +110,8 @@ class Matrix:
         The release that the harness's own tests run in.
     targets
         Name of every target to one line of description.
+    further
+        Those of them that a case must ask for.
     releases
         By version, in the order of the file.
     """
@@ -111,6 +119,7 @@ class Matrix:
     python: str
     default: str
     targets: dict[str, str]
+    further: tuple[str, ...]
     releases: dict[str, Release]
 
     def release(self, version: str) -> Release:
@@ -133,9 +142,18 @@ def load(path: Path = MATRIX) -> Matrix:
             version: _release(version, table, tables["common"], tables["targets"])
             for version, table in tables["releases"].items()
         }
-        matrix = Matrix(tables["python"], tables["default"], dict(tables["targets"]), releases)
+        matrix = Matrix(
+            python=tables["python"],
+            default=tables["default"],
+            targets=dict(tables["targets"]),
+            further=tuple(tables["further"]),
+            releases=releases,
+        )
     except KeyError as error:
         raise MatrixError(f"{path}: the field {error} is missing") from error
+    unknown = [name for name in matrix.further if name not in matrix.targets]
+    if unknown:
+        raise MatrixError(f"{path}: further: {', '.join(unknown)} not in [targets]")
     if matrix.default not in releases:
         raise MatrixError(f"{path}: default = {matrix.default!r} has no [releases] table")
     return matrix
@@ -151,7 +169,7 @@ def _release(
         return tuple(value)
 
     pinned = ("torch", "torchao", "tosa-tools", "pytest")
-    missing = [field for field in (*pinned, "targets", "patches", "reports") if field not in table]
+    missing = [field for field in (*pinned, "unsupported", "patches", "reports") if field not in table]
     if missing:
         raise MatrixError(f'[releases."{version}"] {", ".join(missing)}: missing')
     reports = table["reports"]
@@ -162,13 +180,18 @@ def _release(
         raise MatrixError(
             f'[releases."{version}"] known: expected a table of "target/case" = "verdict: reason"'
         )
-    unknown = [name for name in strings("targets") if name not in targets]
+    unsupported = table["unsupported"]
+    if not isinstance(unsupported, dict) or not all(unsupported.values()):
+        raise MatrixError(f'[releases."{version}"] unsupported: expected a table of target = "reason"')
+    unknown = [name for name in unsupported if name not in targets]
     if unknown:
-        raise MatrixError(f'[releases."{version}"] targets: {", ".join(unknown)} not in [targets]')
+        raise MatrixError(f'[releases."{version}"] unsupported: {", ".join(unknown)} not in [targets]')
     return Release(
         version=version,
         pins={"executorch": version, **{name: str(table[name]) for name in pinned}, **common},
-        targets=strings("targets"),
+        targets=tuple(name for name in targets if name not in unsupported),
+        unsupported=dict(unsupported),
+        unrecorded=strings("unrecorded") if "unrecorded" in table else (),
         patches=strings("patches"),
         reports={int(number): state for number, state in reports.items()},
         known={cell: KnownDefect(*_halves(cell, text)) for cell, text in known.items()},

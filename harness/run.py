@@ -11,15 +11,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import filelock
 from syrupy.assertion import SnapshotAssertion
 
-from harness import golden, patches, releases, variations, verdict
-from harness.artifact import Artifact, Casualty, Cell, Lowered, Outcome
+from harness import golden, parting, patches, releases, variations, verdict
+from harness.artifact import PARTITIONING, Artifact, Casualty, Cell, Lowered, Outcome, PassRun
 from harness.decode.schemas import ENVIRONMENT_VARIABLE
 from harness.snapshot import GoldenExtension
 from harness.sweep import Settings, Sweep, default_interpreter, worker_environment
@@ -106,6 +106,10 @@ class Options:
         The release that must be installed; None takes whichever is.
     cells
         Patterns ``TARGET/CASE``; empty selects every cell.
+    families
+        Names of families that cells are taken from; empty takes all.
+    variations, hash_seeds
+        What ``--variations`` says, unless ``--hash-seeds`` names them one by one.
     interpreter
         Python of the exporting environment; None is this one.
     goldens, sweeps
@@ -116,7 +120,9 @@ class Options:
 
     release: str | None
     cells: tuple[str, ...]
-    hash_seeds: str
+    families: tuple[str, ...]
+    variations: str
+    hash_seeds: str | None
     jobs: int | None
     export_timeout: float
     patches: str
@@ -141,6 +147,8 @@ class Run:
         Every cell that the zoo and the release make, selected or not.
     verdicts
         Of the cells that were checked.
+    differences
+        Of those of them whose program is right, `harness.verdict.worst_difference`.
     """
 
     def __init__(self, options: Options) -> None:
@@ -156,12 +164,16 @@ class Run:
         # Payloads are decoded by the schemas of the release that made them, whichever this interpreter has.
         os.environ.setdefault(ENVIRONMENT_VARIABLE, str(installed.site_packages))
         try:
-            seeds = variations.parse_hash_seeds(options.hash_seeds)
+            seeds = (
+                variations.named(options.variations)
+                if options.hash_seeds is None
+                else variations.parse_hash_seeds(options.hash_seeds)
+            )
             self.patches = patches.select(options.patches, self.release.patches)
         except ValueError as error:
             raise UsageError(str(error)) from error
         self.known = load_cells(options.models, self.release)
-        self.selected = select(self.known, options.cells)
+        self.selected = select(of_families(self.known, options.families), options.cells)
         self.variations = variations.variations(seeds)
         self.settings = Settings(
             interpreter=interpreter,
@@ -175,6 +187,7 @@ class Run:
         self.root = options.goldens.resolve() / self.release.version
         self.sweeps = options.sweeps.resolve() / self.release.version
         self.verdicts: dict[Cell, Verdict] = {}
+        self.differences: dict[Cell, float] = {}
         self.sweep: Sweep | None = None
         self.lock = filelock.FileLock(self.sweeps / "lock")
 
@@ -232,35 +245,68 @@ class Run:
         if isinstance(artifact, Verdict):
             known = defect is not None and defect.verdict == artifact.name
             self._keep(cell, outcomes)
-            traced = self._parting(cell, outcomes) if artifact.name in ("order-only", "unstable") else ()
-            return dataclasses.replace(artifact, known=known, detail=(*traced, *artifact.detail))
+            return dataclasses.replace(
+                artifact, known=known, detail=(*self._where(artifact, outcomes), *artifact.detail)
+            )
         if defect is not None:
             known_as = f"{defect.verdict} ({defect.reason})"
             reason = f"is right now, but releases.toml knows it as {known_as}: delete that entry"
             return Verdict(cell, "changed", reason)
+        if isinstance(artifact.result, Lowered):
+            self.differences[cell] = verdict.worst_difference(artifact.result)
         texts = golden.render(artifact, self._origin(artifact))
         reviewed = golden.read(golden.directory(self.root, cell))
         # syrupy compares and, under --snapshot-update, records.
         recorded = snapshot.use_extension(GoldenExtension.for_root(self.root)) == texts
         if reviewed is not None and golden.compared(reviewed) == golden.compared(texts):
+            if self.updating and golden.TRACE not in reviewed:
+                golden.write(golden.directory(self.root, cell), texts)
             return Verdict(cell, "stable", "")
         judged = verdict.new(cell) if reviewed is None else verdict.changed(cell, reviewed, texts)
         if not recorded:
             self._keep(cell, outcomes)
+            judged = dataclasses.replace(judged, detail=(*self._where(judged, outcomes), *judged.detail))
         return dataclasses.replace(judged, recorded=recorded)
 
-    def _parting(self, cell: Cell, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-        """Export two variations that disagree again, under watch, and say in a line at which pass they part."""
-        names = {group[0].variation for group in verdict.group_by_content(outcomes)[:2]}
-        parted = [variation for variation in self.variations if variation.name in names]
-        sweep = Sweep([cell], parted, dataclasses.replace(self.settings, watch=True))
-        sweep.start()
-        try:
-            results = [outcome.result for outcome in sweep.outcomes(cell)]
-        finally:
-            sweep.stop()
-        watched = [result.watched for result in results if isinstance(result, Artifact) and result.watched]
-        return (verdict.parting(*watched),) if len(watched) == len(parted) else ()
+    def _where(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Iterator[str]:
+        """Yield the line that names the pass at which an artifact went wrong, and what the pass made where it is known.
+
+        Where variations disagree it is the first at which two of them part; else the first whose result is not the one
+        that the golden's trace tells.
+        """
+        if judged.name in ("order-only", "unstable"):
+            pair = [group[0] for group in verdict.group_by_content(outcomes)[:2]]
+            found = parting.parting(*(passes(outcome) for outcome in pair))
+            if found is None:
+                yield "no pass parts: what differs is made by serialization or emission"
+                return
+            yield found.line
+            yield from self._difference(judged.cell, [outcome.variation for outcome in pair], found)
+            return
+        texts = golden.read(golden.directory(self.root, judged.cell))
+        if texts is None or golden.TRACE not in texts:
+            return
+        found = parting.departure(golden.read_trace(texts[golden.TRACE]), passes(outcomes[0]))
+        if found is not None:
+            yield found.line
+
+    def _difference(self, cell: Cell, names: Sequence[str], found: parting.Parting) -> Iterator[str]:
+        """Export two variations again, which keep the graph that the pass at which they part left, and compare."""
+        if found.numbers is None or f"({PARTITIONING})" in found.line:
+            return
+        kept = []
+        for name, number in zip(names, found.numbers, strict=True):
+            variation = [variation for variation in self.variations if variation.name == name]
+            sweep = Sweep([cell], variation, dataclasses.replace(self.settings, keep=number))
+            sweep.start()
+            try:
+                (outcome,) = sweep.outcomes(cell)
+            finally:
+                sweep.stop()
+            if isinstance(outcome.result, Artifact) and outcome.result.watched is not None:
+                kept.append({f"graph after {found.name}": outcome.result.watched.kept})
+        if len(kept) == 2:
+            yield from verdict.text_difference(kept[0], kept[1], names[0], names[1])
 
     def _origin(self, artifact: Artifact) -> golden.Origin:
         return golden.Origin(
@@ -318,6 +364,7 @@ class Run:
             "seconds": [round(outcome.seconds, 3) for outcome in outcomes],
             "peak_mb": round(max(outcome.peak_mb for outcome in outcomes), 1),
             "pte_sha256": digests.pop() if len(digests) == 1 else None,
+            "difference": self.differences.get(judged.cell),
             "reason": judged.reason,
             "known": judged.known,
         }
@@ -342,13 +389,21 @@ class Run:
         return [cell for cell in golden.recorded(self.root) if cell not in self.known]
 
 
+def passes(outcome: Outcome) -> tuple[PassRun, ...]:
+    """Return the runs that an export noted; none if it came to no end."""
+    artifact = outcome.result
+    return artifact.watched.passes if isinstance(artifact, Artifact) and artifact.watched else ()
+
+
 def numerics_line(artifact: Artifact) -> str:
     """Say in one line what was checked of an artifact beyond its being the same every time."""
     lowered = artifact.result
     if not isinstance(lowered, Lowered):
         return "none: lowering fails"
     bound = f"within {lowered.bound:.2g} of the largest value" if lowered.bound else "equal to the last bit"
-    constants = "; folded constants equal" if lowered.codes else ""
+    if any(lowered.scales):
+        bound += " or one code"
+    constants = "; folded constants equal" if lowered.codes and verdict.only_holds(lowered) else ""
     return f"outputs against eager {bound}{constants}"
 
 
@@ -366,10 +421,36 @@ def load_cells(models: Sequence[str], release: releases.Release) -> tuple[Cell, 
 
     # Importing the registry registers the cases of `models` as well: only those asked for count.
     within = tuple(f"{module}." for module in models)
-    cases = [case.name for case in CASES if f"{case.build.__module__}.".startswith(within)]
+    cases = [case for case in CASES if f"{case.build.__module__}.".startswith(within)]
     if not cases:
         raise UsageError(f"--models {' '.join(models)}: no case is registered there (see models.case)")
-    return tuple(Cell(target, case) for target in release.targets for case in cases)
+    further = releases.load().further
+    for case in cases:
+        if unknown := [target for target in case.also if target not in further]:
+            raise UsageError(
+                f"case {case.name!r} also wants {', '.join(unknown)}; releases.toml has {', '.join(further)}"
+            )
+    return tuple(
+        Cell(target, case.name)
+        for target in release.targets
+        for case in cases
+        if target.startswith(case.backends)
+        and (target not in further or target in case.also)
+        and case.family not in release.unrecorded
+    )
+
+
+def of_families(known: Sequence[Cell], names: Sequence[str]) -> Sequence[Cell]:
+    """Return the cells whose cases are of some of the families named; all for none; raise UsageError."""
+    if not names:
+        return known
+    from models.registry import CASES
+
+    family = {case.name: case.family for case in CASES}
+    families = sorted({family[cell.case] for cell in known})
+    if unknown := [name for name in names if name not in families]:
+        raise UsageError(f"--family {unknown[0]!r} is unknown; the families are {', '.join(families)}")
+    return [cell for cell in known if family[cell.case] in names]
 
 
 def select(known: Sequence[Cell], patterns: Sequence[str] | None) -> frozenset[Cell]:

@@ -21,7 +21,7 @@ import sysconfig
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,23 +37,52 @@ TEMPLATE_LIMIT = 600.0
 #: Lines of a dead child's output that are shown.
 LOG_LINES = 15
 
-#: What is fixed for every export so that the same kernels compute the same bits on every machine (design, trap
-#: "CPU capability"), and what keeps logs of exports readable.
-PINNED_ENVIRONMENT = {
-    "ATEN_CPU_CAPABILITY": "default",
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "PYTHONWARNINGS": "ignore",
-    "TOKENIZERS_PARALLELISM": "false",
-}
+#: What keeps the logs of exports readable.
+QUIET_ENVIRONMENT = {"PYTHONWARNINGS": "ignore", "TOKENIZERS_PARALLELISM": "false"}
 
 #: Variables that would change what a child does or how fast it starts.
-DROPPED_ENVIRONMENT = ("PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "FLATC_EXECUTABLE", "PYTHONSTARTUP")
+DROPPED_ENVIRONMENT = (
+    *("PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "FLATC_EXECUTABLE", "PYTHONSTARTUP"),
+    "ATEN_CPU_CAPABILITY",
+)
 
 
 class SweepError(RuntimeError):
     """The harness itself could not export; never a verdict of a cell. The message says what to do."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the machine that exports looks like to the exporting processes.
+
+    The default pins the kernels: the same ones compute the same bits on every machine (design, trap "CPU
+    capability"). `harness.portable` shows that goldens do not depend on it.
+
+    Attributes
+    ----------
+    capability
+        ``ATEN_CPU_CAPABILITY``: ``default``, ``avx2``, ``avx512``; empty for whatever the CPU has.
+    threads
+        Of torch, OpenMP and BLAS.
+    onednn
+        Whether oneDNN may replace torch's own kernels.
+    environment
+        Further variables: locale, time zone, home.
+    root
+        Checkout that ``harness`` and ``models`` are imported from.
+    """
+
+    capability: str = "default"
+    threads: int = 1
+    onednn: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    root: Path = Path(__file__).resolve().parent.parent
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables that say all of it but the root."""
+        threads = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        capability = {"ATEN_CPU_CAPABILITY": self.capability} if self.capability else {}
+        return {**capability, **dict.fromkeys(threads, str(self.threads)), **self.environment}
 
 
 @dataclass(frozen=True)
@@ -74,8 +103,10 @@ class Settings:
         Seconds that one export may take.
     isolation
         ``fork`` from a warm template, or ``fresh`` interpreter per export.
-    watch
-        Whether artifacts tell which passes and node visitors ran.
+    keep
+        Number, from 1, of the pass after which artifacts keep the graph's text; 0 keeps none.
+    machine
+        What it looks like to them.
     """
 
     interpreter: Path
@@ -84,7 +115,8 @@ class Settings:
     jobs: int
     limit: float
     isolation: str = "fork"
-    watch: bool = False
+    keep: int = 0
+    machine: Machine = Machine()
 
 
 @dataclass(frozen=True)
@@ -100,7 +132,7 @@ class Job:
 class TemplateProcess:
     """A template as the sweep sees it: a process, a pipe with its answers, its jobs and their processes."""
 
-    hash_seed: int
+    variation: Variation
     process: subprocess.Popen[bytes]
     answers: int
     log: Path
@@ -145,7 +177,7 @@ class Sweep:
         self.pending = collections.deque(
             Job(number, cell, variation) for number, (cell, variation) in numbered
         )
-        self.templates: dict[int, TemplateProcess] = {}
+        self.templates: dict[Variation, TemplateProcess] = {}
         self.results: dict[Cell, list[Outcome]] = {cell: [] for cell in cells}
         self.error: BaseException | None = None
         self.stopping = False
@@ -210,9 +242,9 @@ class Sweep:
         skipped: list[Job] = []
         while self.pending and self._running() < self.settings.jobs:
             job = self.pending.popleft()
-            template = self.templates.get(job.variation.hash_seed)
+            template = self.templates.get(job.variation)
             if template is None:
-                template = self._start_template(job.variation.hash_seed)
+                template = self._start_template(job.variation)
                 selector.register(template.answers, selectors.EVENT_READ, template)
             if template.ready:
                 self._request(template, job)
@@ -220,14 +252,17 @@ class Sweep:
                 skipped.append(job)
         self.pending.extendleft(reversed(skipped))
 
-    def _start_template(self, hash_seed: int) -> TemplateProcess:
+    def _start_template(self, variation: Variation) -> TemplateProcess:
         reader, writer = os.pipe()
-        log = self.directory / f"template-{hash_seed}.log"
+        log = self.directory / f"template-{variation.name}.log"
         command = [
             *(str(self.settings.interpreter), "-m", "harness.worker", "--answers", str(writer)),
             *("--isolation", self.settings.isolation),
             *("--models", *self.settings.models),
             *("--targets", *self.targets),
+            *("--heap-seed", str(variation.heap_seed)),
+            *("--threads", str(self.settings.machine.threads)),
+            *(["--onednn"] if self.settings.machine.onednn else []),
         ]
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -236,12 +271,12 @@ class Sweep:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 pass_fds=(writer,),
-                env=worker_environment(self.settings.interpreter, hash_seed),
+                env=worker_environment(self.settings.interpreter, variation.hash_seed, self.settings.machine),
                 start_new_session=True,
             )
         os.close(writer)
-        template = TemplateProcess(hash_seed, process, reader, log)
-        self.templates[hash_seed] = template
+        template = TemplateProcess(variation, process, reader, log)
+        self.templates[variation] = template
         return template
 
     def _request(self, template: TemplateProcess, job: Job) -> None:
@@ -255,7 +290,7 @@ class Sweep:
                 "case": job.cell.case,
                 "heap_seed": job.variation.heap_seed,
                 "patches": list(self.settings.patches),
-                "watch": self.settings.watch,
+                "keep": self.settings.keep,
                 "result": str(scratch / "artifact"),
                 "log": str(scratch / "log"),
                 "cwd": str(scratch / "cwd"),
@@ -317,7 +352,7 @@ class Sweep:
                 f"{last_lines(template.log)}"
             )
         # Its exports died with it; a fresh template takes over the rest.
-        del self.templates[template.hash_seed]
+        del self.templates[template.variation]
         for job in list(template.running.values()):
             answer = {"id": job.number, "status": status, "timed_out": False, "seconds": 0.0, "peak_mb": 0.0}
             self._deliver(job, answer)
@@ -341,15 +376,15 @@ class Sweep:
             template.kill_children()
 
 
-def worker_environment(interpreter: Path, hash_seed: int) -> dict[str, str]:
-    """Return the environment of a template: kernels pinned, the environment's own ``flatc`` first on the PATH."""
+def worker_environment(interpreter: Path, hash_seed: int, machine: Machine = Machine()) -> dict[str, str]:
+    """Return the environment of a template: `machine`'s, the environment's own ``flatc`` first on the PATH."""
     environment = {name: value for name, value in os.environ.items() if name not in DROPPED_ENVIRONMENT}
-    environment.update(PINNED_ENVIRONMENT)
+    environment.update(QUIET_ENVIRONMENT)
+    environment.update(machine.variables())
     environment["PYTHONHASHSEED"] = str(hash_seed)
     # Not resolved: an environment's python is a link to the base interpreter, whose bin has no flatc.
     environment["PATH"] = os.pathsep.join([str(interpreter.parent), environment.get("PATH", os.defpath)])
-    root = str(Path(__file__).resolve().parent.parent)
-    paths = [root, str(Path.cwd()), *environment.get("PYTHONPATH", "").split(os.pathsep)]
+    paths = [str(machine.root), str(Path.cwd()), *environment.get("PYTHONPATH", "").split(os.pathsep)]
     environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
     return environment
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
@@ -26,7 +26,7 @@ from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPar
 from executorch.exir.backend.partitioner import PartitionResult
 from torch.fx.passes.infra.pass_base import PassBase
 
-from harness.artifact import PARTITIONING, PassRun, Watched
+from harness.artifact import PARTITIONING, STAGE, PassRun, Watched
 
 #: Methods that run a pipeline of passes, and its name. The last is absent before 1.5.1.
 PIPELINES = (
@@ -38,6 +38,9 @@ PIPELINES = (
 #: What runs outside of any of them.
 OUTSIDE = "exir"
 
+#: Hexadecimal digits of a fingerprint.
+DIGITS = 12
+
 #: Metadata of a node that later passes or serialization act on. The rest says where a node comes from.
 METADATA = (
     *("input_qparams", "output_qparams", "delegation_tag", "tosa_dim_order", "_arm_disallow_tfa"),
@@ -46,25 +49,74 @@ METADATA = (
 ADDRESS = re.compile(r"0x[0-9a-f]+|id=\d+|graph_id=\d+")
 
 
-def fingerprint(module: torch.fx.GraphModule) -> str:
-    """Return a digest of a graph and the graphs nested in it: operators, edges, arguments, `METADATA`; no names."""
-    return hashlib.sha256("\n".join(_lines(module)).encode()).hexdigest()
+class Fingerprints:
+    """Digests of the graphs of one export: operators, edges, arguments, `METADATA`, values of constants; no names."""
+
+    def __init__(self) -> None:
+        # A tensor is held with its digest: its address would be given to another.
+        self._tensors: dict[int, tuple[torch.Tensor, int, str]] = {}
+
+    def of(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None = None) -> str:
+        """Return the digest of a graph and the graphs nested in it.
+
+        Parameters
+        ----------
+        program
+            Holds the values of the placeholders that stand for parameters, buffers and constants.
+        """
+        return hashlib.sha256(self.text(module, program).encode()).hexdigest()[:DIGITS]
+
+    def text(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None) -> str:
+        """Return what `of` is the digest of: a line per node."""
+        lines = self._lines(module, constants(program) if program is not None else {})
+        return ADDRESS.sub("", "".join(f"{line.rstrip()}\n" for line in lines))
+
+    def _lines(self, module: torch.fx.GraphModule, placeholders: Mapping[str, torch.Tensor]) -> Iterator[str]:
+        numbers = {node: number for number, node in enumerate(module.graph.nodes)}
+        for node in module.graph.nodes:
+            owned = (
+                getattr(module, node.target, None) if node.op == "get_attr" else placeholders.get(node.name)
+            )
+            named = node.op in ("placeholder", "get_attr")
+            metadata = "".join(f" {key}={node.meta[key]}" for key in METADATA if key in node.meta)
+            yield (
+                f"{node.op} {'' if named else node.target} {_argument(node.args, numbers)}"
+                f" {_argument(node.kwargs, numbers)} {_shape(node.meta.get('val'))}{metadata} {self._value(owned)}"
+            )
+            if isinstance(owned, torch.fx.GraphModule):
+                yield from self._lines(owned, {})
+
+    def _value(self, tensor: Any) -> str:
+        """Return the digest of a constant's values, which is made again when it was written to."""
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            return ""
+        held = self._tensors.get(id(tensor))
+        if held is None or held[1] != tensor._version:
+            values = tensor.detach().contiguous().flatten().view(torch.uint8).numpy()
+            digest = hashlib.sha256(values.tobytes()).hexdigest()[:DIGITS]
+            held = self._tensors[id(tensor)] = (tensor, tensor._version, digest)
+        return held[2]
 
 
-def _lines(module: torch.fx.GraphModule) -> Iterator[str]:
-    numbers = {node: number for number, node in enumerate(module.graph.nodes)}
+def constants(program: torch.export.ExportedProgram) -> dict[str, torch.Tensor]:
+    """Return the value of every placeholder that stands for a parameter, a buffer or a constant."""
+    targets = {
+        spec.arg.name: spec.target
+        for spec in program.graph_signature.input_specs
+        if spec.target is not None and hasattr(spec.arg, "name")
+    }
+    values = {**program.constants, **program.state_dict}
+    return {name: values[target] for name, target in targets.items() if target in values}
 
-    def argument(value: Any) -> Any:
-        return f"%{numbers[value]}" if isinstance(value, torch.fx.Node) else value
 
-    for node in module.graph.nodes:
-        nested = getattr(module, node.target, None) if node.op == "get_attr" else None
-        target = "" if node.op == "placeholder" or nested is not None else str(node.target)
-        arguments = torch.fx.node.map_aggregate((node.args, node.kwargs), argument)
-        metadata = {key: node.meta[key] for key in METADATA if key in node.meta}
-        yield ADDRESS.sub("", f"{node.op} {target} {arguments} {_shape(node.meta.get('val'))} {metadata}")
-        if isinstance(nested, torch.fx.GraphModule):
-            yield from _lines(nested)
+def _argument(value: Any, numbers: Mapping[torch.fx.Node, int]) -> str:
+    if isinstance(value, torch.fx.Node):
+        return f"%{numbers[value]}"
+    if isinstance(value, list | tuple):
+        return f"({','.join([_argument(item, numbers) for item in value])})"
+    if isinstance(value, dict):
+        return f"({','.join([f'{key}={_argument(item, numbers)}' for key, item in value.items()])})"
+    return str(value)
 
 
 def _shape(value: Any) -> str:
@@ -76,6 +128,11 @@ def _shape(value: Any) -> str:
 class Watch:
     """A context in which the passes and node visitors of this process are recorded.
 
+    Parameters
+    ----------
+    keep
+        Number, from 1, of the run whose text is kept beside its fingerprint; 0 keeps none.
+
     Attributes
     ----------
     passes
@@ -84,10 +141,16 @@ class Watch:
         ``backend target`` of each visitor that serialized a node, once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keep: int = 0) -> None:
+        self.keep = keep
+        self.kept = ""
         self.passes: list[PassRun] = []
         self.visitors: dict[str, None] = {}
+        self._fingerprints = Fingerprints()
         self._pipelines = [OUTSIDE]
+        # The program that the running pipeline works on, and the graph that the last pass left, with its fingerprint.
+        self._program: torch.export.ExportedProgram | None = None
+        self._last: tuple[torch.fx.GraphModule, str] | None = None
         self._stack = ExitStack()
 
     def __enter__(self) -> Watch:
@@ -115,7 +178,20 @@ class Watch:
         self._stack.close()
 
     def result(self) -> Watched:
-        return Watched(tuple(self.passes), tuple(self.visitors))
+        return Watched(tuple(self.passes), tuple(self.visitors), self.kept)
+
+    def stage(self, name: str, made: torch.export.ExportedProgram | bytes) -> None:
+        """Note what a stage of the export made."""
+        if isinstance(made, bytes):
+            digest = hashlib.sha256(made).hexdigest()[:DIGITS]
+        else:
+            digest = self._fingerprints.of(made.graph_module, made)
+            self._keep(made.graph_module, made)
+        self.passes.append(PassRun(STAGE, name, digest, True))
+
+    def _keep(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None) -> None:
+        if len(self.passes) + 1 == self.keep:
+            self.kept = self._fingerprints.text(module, program)
 
     def _wrap(self, owner: type, name: str, around: Callable[..., Any]) -> None:
         """Replace a method by `around`, which is called with the method, its instance and its arguments."""
@@ -131,11 +207,17 @@ class Watch:
     def _in_pipeline(
         self, pipeline: str, method: Callable[..., Any], instance: Any, *args: Any, **kwargs: Any
     ) -> Any:
+        program = self._program
+        given = (*args, getattr(instance, "exported_program", None))
+        self._program = next(
+            (value for value in given if isinstance(value, torch.export.ExportedProgram)), None
+        )
         self._pipelines.append(pipeline)
         try:
             return method(instance, *args, **kwargs)
         finally:
             self._pipelines.pop()
+            self._program = program
 
     def _in_pass(
         self,
@@ -145,14 +227,32 @@ class Watch:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        before = fingerprint(module)
+        before = self._fingerprint(instance, module)
+        self._last = None
         result = method(instance, module, *args, **kwargs)
-        after = fingerprint(module if result is None else result.graph_module)
+        left = module if result is None else result.graph_module
+        after = self._fingerprint(instance, left)
+        self._last = (left, after)
+        self._keep(left, self._program)
         self.passes.append(PassRun(self._pipelines[-1], type(instance).__name__, after, before != after))
         return result
 
+    def _fingerprint(self, instance: Any, module: torch.fx.GraphModule) -> str:
+        """Return the fingerprint of what a pass got or left.
+
+        Between two passes of a pipeline nothing works on the graph: what one left the next one gets.
+        """
+        if self._last is not None and self._last[0] is module and len(self._pipelines) > 1:
+            return self._last[1]
+        # Some pipelines work on a shallow copy of the program, which only the passes know.
+        program = getattr(instance, "exported_program", None)
+        if isinstance(program, torch.export.ExportedProgram):
+            self._program = program
+        return self._fingerprints.of(module, self._program)
+
     def _in_partitioner(self, method: Callable[..., Any], instance: Any, program: Any) -> PartitionResult:
         """Note the tags in the order in which backend lowering will follow them: no graph shows it."""
+        self.stage("edge", program)
         result: PartitionResult = method(instance, program)
         tags = " ".join(result.partition_tags)
         self.passes.append(PassRun(PARTITIONING, type(instance).__name__, tags, bool(tags)))

@@ -5,7 +5,7 @@ object a line; answers leave on a pipe of their own (``--answers FD``), so that 
 disturb them. A request::
 
     {"id": 7, "target": "tosa-int", "case": "cat-h-v", "heap_seed": 1, "patches": ["partition-order"],
-     "watch": false, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
+     "keep": 0, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
 started and
@@ -19,17 +19,21 @@ interpreter instead: the same `run_request`, slower, same results.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import pickle
 import selectors
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
+
+from harness.variations import perturb_heap
 
 #: How often a template looks for children that ended or ran out of time, in seconds.
 POLL_SECONDS = 0.02
@@ -47,16 +51,16 @@ def load_models(modules: Sequence[str]) -> None:
         importlib.import_module(module)
 
 
-def pin_numerics() -> None:
-    """One thread and no oneDNN: which kernel computes must not depend on the machine.
+def set_kernels(threads: int, onednn: bool) -> None:
+    """Say how many threads torch computes with, and whether oneDNN's kernels may: neither may follow the machine.
 
     The CPU capability and OpenMP's threads are fixed by the environment that `harness.sweep` starts templates with.
     """
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     torch.set_num_interop_threads(1)
-    torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+    torch.backends.mkldnn.enabled = onednn  # type: ignore[assignment]
 
 
 def warm_up(targets: Sequence[str]) -> None:
@@ -78,7 +82,9 @@ def warm_up(targets: Sequence[str]) -> None:
 
     case = Case(name="warm-up", family="worker", guards="warms the template", build=build)
     for target in targets:
-        Export(case, TARGETS[target]).lower(case.example()).to_executorch()
+        # Where the release cannot lower even this, the cells say so.
+        with contextlib.suppress(Exception):
+            Export(case, TARGETS[target]).lower(TARGETS[target].cast(case.example())).to_executorch()
     # Children share these pages with the template as long as the collector does not touch them.
     gc.collect()
     gc.freeze()
@@ -88,13 +94,15 @@ def run_request(request: dict[str, Any]) -> None:
     """Carry out one request in this process; leaves the pickled artifact, or raises."""
     from harness import compat, patches
     from harness.export import export
-    from harness.variations import perturb_heap
+    from harness.variations import shuffle_listings
     from models.registry import CASES
 
     os.chdir(request["cwd"])
+    tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
+    shuffle_listings(request["heap_seed"])
     held = perturb_heap(request["heap_seed"])
     patches.apply(request["patches"], compat.installed_release())
-    artifact = export(CASES[request["case"]], request["target"], request["patches"], request["watch"])
+    artifact = export(CASES[request["case"]], request["target"], request["patches"], request["keep"])
     del held
     result = Path(request["result"])
     aside = result.with_suffix(".partial")
@@ -233,11 +241,12 @@ def redirect(log: str) -> None:
     os.close(descriptor)
 
 
-def fresh_child(models: Sequence[str]) -> Callable[[dict[str, Any]], int]:
+def fresh_child(options: Sequence[str], models: Sequence[str]) -> Callable[[dict[str, Any]], int]:
     """Return a starter that runs each request in a fresh interpreter with this one's environment."""
 
     def start(request: dict[str, Any]) -> int:
-        command = [sys.executable, "-m", "harness.worker", "--once", json.dumps(request), "--models", *models]
+        command = [sys.executable, "-m", "harness.worker", "--once", json.dumps(request), *options]
+        command += ["--models", *models]
         return os.posix_spawn(sys.executable, command, os.environ, setpgroup=0)
 
     return start
@@ -250,22 +259,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--once", help="one request as JSON: carry it out in this interpreter and exit")
     parser.add_argument("--models", nargs="+", default=["models"], help="modules that register the cases")
     parser.add_argument("--targets", nargs="*", default=[], help="targets to warm up for")
+    parser.add_argument("--threads", type=int, default=1, help="threads that torch computes with")
+    parser.add_argument("--onednn", action="store_true", help="let oneDNN replace torch's kernels")
+    parser.add_argument(
+        "--heap-seed", type=int, default=0, help="how to perturb the heap before the first import"
+    )
     parser.add_argument("--isolation", choices=("fork", "fresh"), default="fork")
     options = parser.parse_args(arguments)
+    # What torch and ExecuTorch allocate when they are imported, operators for instance, never moves again.
+    held = perturb_heap(options.heap_seed)
     if options.once is not None:
-        pin_numerics()
+        set_kernels(options.threads, options.onednn)
         load_models(options.models)
         finish_in_child(json.loads(options.once))
     os.set_inheritable(options.answers, False)
     if options.isolation == "fresh":
-        template = Template(0, options.answers, fresh_child(options.models))
+        like_this = ["--threads", str(options.threads), "--heap-seed", str(options.heap_seed)]
+        like_this += ["--onednn"] if options.onednn else []
+        template = Template(0, options.answers, fresh_child(like_this, options.models))
     else:
-        pin_numerics()
+        set_kernels(options.threads, options.onednn)
         load_models(options.models)
         warm_up(options.targets)
         template = Template(0, options.answers, fork_child(options.answers))
     template.answer({"ready": True})
     template.serve()
+    del held
 
 
 if __name__ == "__main__":

@@ -1,6 +1,25 @@
 """The model zoo: importing this package registers every case, family by family."""
 
-from models import cat, layers, neighbours, networks, outputs, partitions, permute
+from models import (
+    activations,
+    attention,
+    cat,
+    convolutions,
+    dynamic,
+    image_networks,
+    indexing,
+    layers,
+    neighbours,
+    networks,
+    orders,
+    outputs,
+    partitions,
+    permute,
+    pooling,
+    recurrent,
+    sequence_networks,
+    shapes,
+)
 from models.registry import CASES, Case, Data, Example, case
 
 __all__ = [
@@ -8,12 +27,23 @@ __all__ = [
     "Case",
     "Data",
     "Example",
+    "activations",
+    "attention",
     "case",
     "cat",
+    "convolutions",
+    "dynamic",
+    "image_networks",
+    "indexing",
     "layers",
     "neighbours",
     "networks",
+    "orders",
     "outputs",
     "partitions",
     "permute",
+    "pooling",
+    "recurrent",
+    "sequence_networks",
+    "shapes",
 ]

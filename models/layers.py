@@ -8,7 +8,10 @@ from torch import nn
 from models.registry import Data, Example, case
 
 
-@case(guards="a linear layer: per-channel weight scales, int32 bias")
+@case(
+    guards="a linear layer: per-channel weight scales, int32 bias",
+    also=("tosa-int16", "tosa-bf16", "xnnpack-dynamic"),
+)
 def linear(data: Data) -> Example:
     return Example(nn.Linear(12, 8), (data.tensor("x", 3, 12),))
 
@@ -25,7 +28,10 @@ class ConvBnRelu(nn.Module):
         return torch.relu(self.norm(self.conv(x)))
 
 
-@case(guards="batch norm and ReLU fold into their convolution, stride and padding kept")
+@case(
+    guards="batch norm and ReLU fold into their convolution, stride and padding kept",
+    also=("tosa-int16", "tosa-fp+int", "tosa-bf16"),
+)
 def conv_bn_relu(data: Data) -> Example:
     return Example(ConvBnRelu(channels=3, features=8), (data.tensor("x", 1, 3, 12, 12),))
 
@@ -43,6 +49,9 @@ class SequenceTagger(nn.Module):
         return self.head(steps[:, -1])  # type: ignore[no-any-return]
 
 
-@case(guards="an LSTM unrolls to gates in a stable order, with one copy of its weights")
+@case(
+    guards="an LSTM unrolls to gates in a stable order, with one copy of its weights",
+    also=("tosa-int16", "xnnpack-dynamic"),
+)
 def lstm(data: Data) -> Example:
     return Example(SequenceTagger(features=6, hidden=8, classes=4), (data.tensor("x", 1, 4, 6),))

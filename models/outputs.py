@@ -119,6 +119,19 @@ def equal_outputs_without_input(data: Data) -> Example:
     return Example(NoInput(values, values.clone()), ())
 
 
+class TwoSums(TwoBuffers):
+    """Constant outputs that only two scalars tell apart."""
+
+    def forward(self) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.first + 1.0, self.second + 2.0
+
+
+@case(guards="scalars of a model without any input keep their places", constant_outputs=True)
+def scalars_without_input(data: Data) -> Example:
+    values = data.tensor("values", *SHAPE)
+    return Example(TwoSums(values, values.clone()), ())
+
+
 class SumDifferenceProduct(torch.nn.Module):
     """Three outputs of one shape, declared in another order than they are computed."""
 

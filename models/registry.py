@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,6 +37,9 @@ def fan_in_bits(fan_in: int) -> int:
     """
     return max(0, (fan_in.bit_length() - 2) // 2)
 
+
+#: What the names of targets start with.
+BACKENDS = ("tosa", "xnnpack")
 
 #: The sets of inputs that a lowered program is run on: the example's; zeros; each element the smallest or the largest
 #: of the example's; and values drawn anew between these.
@@ -136,11 +140,14 @@ class Example:
     fill
         Whether `Data.fill` replaces the parameters. False keeps the module's own, a checkpoint's for instance; two
         processes must then build the same bits.
+    dynamic_shapes
+        For `torch.export.export`: for each input, which of its dimensions may change, as ``{dimension: Dim}``.
     """
 
     module: torch.nn.Module
     inputs: tuple[torch.Tensor, ...]
     fill: bool = True
+    dynamic_shapes: Any = None
 
 
 @dataclass(frozen=True)
@@ -167,6 +174,11 @@ class Case:
     run_on
         Which of `SAMPLES` its program is run on; not those that the model has no meaningful result for, for instance
         zeros where it divides by an input.
+    backends
+        What the names of its targets start with, out of `BACKENDS`: without one where nothing of the model would be
+        delegated, or where the runtime has no kernel for what is left outside.
+    also
+        Targets it is exported for beside those that every case is: some of ``further`` in ``harness/releases.toml``.
     bounds
         Target to how far its outputs may be from eager there, as a part of the largest absolute value, where the
         target's own bound is too narrow; the case says why.
@@ -180,6 +192,8 @@ class Case:
     quantization: str = "symmetric"
     constant_outputs: bool = False
     run_on: tuple[str, ...] = SAMPLES
+    backends: tuple[str, ...] = BACKENDS
+    also: tuple[str, ...] = ()
     bounds: Mapping[str, float] = field(default_factory=dict)
 
     def samples(self, example: Example) -> dict[str, tuple[torch.Tensor, ...]]:
@@ -242,6 +256,8 @@ def case(
     quantization: str = "symmetric",
     constant_outputs: bool = False,
     run_on: tuple[str, ...] = SAMPLES,
+    backends: tuple[str, ...] = BACKENDS,
+    also: tuple[str, ...] = (),
     bounds: Mapping[str, float] | None = None,
     name: str | None = None,
 ) -> Callable[[Callable[[Data], Example]], Callable[[Data], Example]]:
@@ -258,6 +274,8 @@ def case(
                 quantization=quantization,
                 constant_outputs=constant_outputs,
                 run_on=run_on,
+                backends=backends,
+                also=also,
                 bounds=bounds or {},
             )
         )

@@ -16,7 +16,7 @@ from typing import Any
 
 import harness.run
 from harness.artifact import Cell, Outcome
-from harness.releases import KnownDefect, Release
+from harness.releases import KnownDefect, Release, load
 from harness.sweep import Settings
 from harness.variations import Variation
 
@@ -60,7 +60,9 @@ def load_cells(models: Sequence[str], release: Release) -> tuple[Cell, ...]:
     """Return what `harness.run.load_cells` does, without the seconds that importing torch takes."""
     folder = Path(os.environ[VARIABLE]).parent
     cases = [case for module in models for case in (folder / f"{module}.cases").read_text().splitlines()]
-    return tuple(Cell(target, case) for target in release.targets for case in cases)
+    further = load().further
+    targets = [target for target in release.targets if target not in further]
+    return tuple(Cell(target, case) for target in targets for case in cases)
 
 
 def pytest_configure() -> None:

@@ -42,10 +42,10 @@ def test_equal_values_of_another_dtype_are_a_different_tensor() -> None:
     assert Tensor.of(np.int8([1])) != Tensor.of(np.uint8([1]))
 
 
-def tolerances(bound: float, *samples: list[float]) -> list[float]:
+def tolerances(bound: float, *samples: list[float], scale: float = 0.0) -> list[float]:
     """Return the tolerance of the one output of each sample, the example first."""
     run = tuple(Sample(str(n), (Tensor.of(np.float32(values)),), ()) for n, values in enumerate(samples))
-    lowered = Lowered(graph="", delegates=(), pte=b"", samples=run, bound=bound)
+    lowered = Lowered(graph="", delegates=(), pte=b"", samples=run, bound=bound, scales=(scale,))
     return [lowered.tolerance(sample, 0) for sample in run]
 
 
@@ -57,6 +57,12 @@ def test_the_tolerance_is_a_part_of_the_largest_absolute_value() -> None:
 
 def test_the_tolerance_of_a_sample_is_at_least_the_examples() -> None:
     assert tolerances(0.25, [-8.0, 2.0], [1.0], [16.0]) == [2.0, 2.0, 4.0]
+
+
+def test_a_quantized_output_may_be_off_by_one_code() -> None:
+    (tolerance,) = tolerances(0.25, [2.0], scale=1.0)
+    assert 1.0 < tolerance < 1.01
+    assert tolerances(0.25, [8.0], scale=1.0) == [2.0]
 
 
 def test_what_is_not_finite_does_not_make_every_difference_tolerable() -> None:

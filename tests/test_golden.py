@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness import golden
-from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered
+from harness.artifact import PARTITIONING, Artifact, Casualty, Cell, Failure, Lowered, PassRun, Watched
 from harness.golden import FORMAT, GoldenError, Origin
 
 STACK = {"executorch": "1.4.1", "torch": "2.13.0", "torchao": "0.18.0", "tosa-tools": "2026.5.0"}
@@ -51,7 +51,7 @@ def texts() -> dict[str, str]:
 
 def test_a_lowered_artifact_is_a_graph_a_text_per_delegate_and_a_manifest(artifact: Artifact) -> None:
     texts = golden.render(artifact, ORIGIN)
-    assert sorted(texts) == ["delegate_0.xnnpack.txt", "graph.txt", "manifest.txt", "pte.txt"]
+    assert sorted(texts) == [*("delegate_0.xnnpack.txt", "graph.txt", "manifest.txt", "pte.txt", "trace.txt")]
     assert "executorch_call_delegate" in texts["graph.txt"]
     assert "XNNFullyConnected" in texts["delegate_0.xnnpack.txt"]
     for text in texts.values():
@@ -124,7 +124,37 @@ def test_the_stack_is_compared(lowered: Lowered, name: str) -> None:
     assert golden.compared(one) != golden.compared(golden.render(Artifact(lowered, (), 1.0), other))
 
 
+WATCHED = Watched(
+    (
+        PassRun("exir", "Idle", "0123456789ab", False),
+        PassRun("arm backend", "Fold", "0123456789ab", True),
+        PassRun(PARTITIONING, "TOSAPartitioner", "tag0 tag1", True),
+    ),
+    (),
+)
+
+
+def test_the_trace_tells_what_changed_the_graph_and_is_not_compared(lowered: Lowered) -> None:
+    without = golden.render(Artifact(lowered, (), 1.0), ORIGIN)
+    traced = golden.render(Artifact(lowered, (), 1.0, WATCHED), ORIGIN)
+    assert golden.read_trace(traced[golden.TRACE]) == WATCHED.passes[1:]
+    assert golden.compared(without) == golden.compared(traced)
+
+
 # Reading
+
+
+@pytest.mark.parametrize("damage", ["tag0 tag2", None], ids=["edited", "missing"])
+def test_a_trace_that_was_edited_is_told(tmp_path: Path, lowered: Lowered, damage: str | None) -> None:
+    path = tmp_path / "case"
+    texts = golden.render(Artifact(lowered, (), 1.0, WATCHED), ORIGIN)
+    golden.write(path, texts)
+    if damage is None:
+        (path / golden.TRACE).unlink()
+    else:
+        (path / golden.TRACE).write_text(texts[golden.TRACE].replace("tag0 tag1", damage))
+    with pytest.raises(golden.GoldenError, match=r"trace\.txt: is damaged"):
+        golden.read(path)
 
 
 def test_what_was_written_is_read_back(tmp_path: Path, artifact: Artifact) -> None:

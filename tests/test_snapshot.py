@@ -78,7 +78,7 @@ def test_only_what_agrees_and_is_right_is_recorded(zoo_run: ZooRun) -> None:
 def test_a_failure_to_lower_is_recorded_with_its_facts(zoo_run: ZooRun) -> None:
     texts = golden.read(golden.directory(zoo_run.runner.root, Cell("xnnpack-fp32", "does-not-lower")))
     assert texts is not None
-    assert sorted(texts) == ["failure.txt", "manifest.txt"]
+    assert sorted(texts) == ["failure.txt", "manifest.txt", "trace.txt"]
     assert "stage: emit" in texts["failure.txt"]
     assert "zoo::opaque" in texts["failure.txt"]
 

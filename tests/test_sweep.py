@@ -13,7 +13,7 @@ import pytest
 
 from harness.artifact import Artifact, Casualty, Cell, Lowered, Outcome
 from harness.sweep import (
-    PINNED_ENVIRONMENT,
+    Machine,
     Settings,
     Sweep,
     SweepError,
@@ -95,8 +95,8 @@ def test_the_run_goes_on_after_a_crash_and_a_hang(zoo_run: ZooRun) -> None:
 @needs_proc
 def test_a_dead_template_costs_its_exports_only_and_leaves_no_process(sweeper: Sweeper) -> None:
     sweep = sweeper(["hang", "steady"], jobs=1)
-    wait_until(lambda: 0 in sweep.templates and sweep.templates[0].running)
-    template = sweep.templates[0].process.pid
+    wait_until(lambda: any(template.running for template in sweep.templates.values()))
+    (template,) = (template.process.pid for template in sweep.templates.values())
     wait_until(lambda: len(members(template)) > 1)
     os.kill(template, signal.SIGKILL)
     (outcome,) = sweep.outcomes(HANG)
@@ -111,8 +111,8 @@ def test_a_dead_template_costs_its_exports_only_and_leaves_no_process(sweeper: S
 @pytest.mark.parametrize("isolation", ["fork", "fresh"])
 def test_stopping_leaves_no_process_and_no_file(sweeper: Sweeper, isolation: str) -> None:
     sweep = sweeper(["hang"], isolation=isolation)
-    wait_until(lambda: 0 in sweep.templates and sweep.templates[0].running)
-    template = sweep.templates[0].process.pid
+    wait_until(lambda: any(template.running for template in sweep.templates.values()))
+    (template,) = (template.process.pid for template in sweep.templates.values())
     log = sweep.directory / "export-0" / "log"
     wait_until(lambda: log.exists() and "waiting for nothing" in log.read_text())
     assert len(members(template)) == 2
@@ -179,4 +179,16 @@ def test_the_kernels_are_pinned_whatever_the_person_has_set(monkeypatch: pytest.
     monkeypatch.setenv("OMP_NUM_THREADS", "64")
     environment = worker_environment(Path(sys.executable), 0)
     assert environment["ATEN_CPU_CAPABILITY"] == "default"
-    assert {name: environment[name] for name in PINNED_ENVIRONMENT} == PINNED_ENVIRONMENT
+    assert environment["OMP_NUM_THREADS"] == environment["OPENBLAS_NUM_THREADS"] == "1"
+
+
+def test_another_machine_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx512")
+    machine = Machine("avx2", 2, onednn=True, environment={"TZ": "Pacific/Chatham"}, root=Path("/other"))
+    environment = worker_environment(Path(sys.executable), 0, machine)
+    assert environment["ATEN_CPU_CAPABILITY"] == "avx2"
+    assert environment["MKL_NUM_THREADS"] == "2"
+    assert environment["TZ"] == "Pacific/Chatham"
+    assert environment["PYTHONPATH"].split(os.pathsep)[0] == "/other"
+    native = worker_environment(Path(sys.executable), 0, Machine(""))
+    assert "ATEN_CPU_CAPABILITY" not in native

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 import torch
 from executorch.backends.arm._passes.arm_pass import ArmPass
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
-from harness.artifact import PassRun
+from harness.artifact import STAGE, PassRun
 from harness.export import export
-from harness.trace import OUTSIDE, Watch, fingerprint, visitor_classes
+from harness.trace import OUTSIDE, Fingerprints, Watch, visitor_classes
 from models import CASES
 
 
@@ -54,6 +56,10 @@ def test_after_the_watch_everything_is_as_before() -> None:
     assert [dict(vars(owner)) for owner in owners] == before
 
 
+def fingerprint(module: torch.fx.GraphModule) -> str:
+    return Fingerprints().of(module)
+
+
 def test_a_fingerprint_does_not_see_names() -> None:
     one, other = traced(), traced()
     for node in other.graph.nodes:
@@ -81,7 +87,7 @@ def test_a_fingerprint_sees_all_that_later_passes_act_on(change: object) -> None
 
 
 def runs(target: str) -> tuple[tuple[PassRun, ...], tuple[str, ...]]:
-    artifact = export(CASES["conv-bn-relu"], target, watch=True)
+    artifact = export(CASES["conv-bn-relu"], target)
     assert artifact.watched is not None
     return artifact.watched.passes, artifact.watched.visitors
 
@@ -105,10 +111,35 @@ def test_an_xnnpack_export_tells_its_passes_and_visitors() -> None:
 
 
 def test_a_visitor_that_inherits_its_method_is_told_as_well() -> None:
-    artifact = export(CASES["equal-buffers"], "tosa-fp", watch=True)
+    artifact = export(CASES["equal-buffers"], "tosa-fp")
     assert artifact.watched is not None
     assert {name.partition(".")[2].partition(".")[0].upper() for name in artifact.watched.visitors} >= {"ADD"}
 
 
-def test_an_export_that_is_not_watched_tells_nothing() -> None:
-    assert export(CASES["linear"], "xnnpack-fp32").watched is None
+@pytest.mark.parametrize("write", ["in place", "another tensor"])
+def test_a_fingerprint_sees_the_values_of_constants(write: str) -> None:
+    program = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),))
+    fingerprints = Fingerprints()
+    before = fingerprints.of(program.graph_module, program)
+    assert fingerprints.of(program.graph_module, program) == before
+    weight = program.state_dict["weight"]
+    if write == "in place":
+        with torch.no_grad():
+            weight[0, 0] += 1
+    else:
+        program.state_dict["weight"] = torch.nn.Parameter(weight + 1)
+    assert fingerprints.of(program.graph_module, program) != before
+
+
+def test_the_stages_are_told_from_export_to_program() -> None:
+    artifact = export(CASES["two-delegates"], "tosa-int")
+    assert artifact.watched is not None
+    stages = [run.name for run in artifact.watched.passes if run.pipeline == STAGE]
+    assert stages == ["exported", "quantized", "edge", "delegate_0", "delegate_1", "lowered", "pte"]
+
+
+def test_the_text_behind_one_fingerprint_is_kept_when_asked_for() -> None:
+    passes = export(CASES["linear"], "tosa-fp").watched.passes  # type: ignore[union-attr]
+    number = next(n for n, run in enumerate(passes, 1) if run.pipeline == "arm backend" and run.changed)
+    kept = export(CASES["linear"], "tosa-fp", keep=number).watched.kept  # type: ignore[union-attr]
+    assert hashlib.sha256(kept.encode()).hexdigest().startswith(passes[number - 1].fingerprint)

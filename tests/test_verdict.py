@@ -11,7 +11,6 @@ import pytest
 
 from harness import golden, verdict
 from harness.artifact import (
-    PARTITIONING,
     Artifact,
     Casualty,
     Cell,
@@ -19,10 +18,8 @@ from harness.artifact import (
     Failure,
     Lowered,
     Outcome,
-    PassRun,
     Sample,
     Tensor,
-    Watched,
 )
 from harness.verdict import Deviation, Verdict
 
@@ -352,41 +349,3 @@ def test_only_what_was_recorded_or_stable_is_accepted() -> None:
     assert verdict.Verdict(CELL, "stable", "").accepted
     assert not verdict.new(CELL).accepted
     assert replace(verdict.new(CELL), recorded=True).accepted
-
-
-# The first pass that parts
-
-
-FOLD = PassRun("arm backend", "Fold", "a", True)
-FUSE = PassRun("arm backend", "Fuse", "b", True)
-
-
-def watched(*passes: PassRun) -> Watched:
-    return Watched(passes, ())
-
-
-def test_the_first_pass_whose_result_differs_is_named() -> None:
-    other = replace(FUSE, fingerprint="c")
-    line = verdict.parting(watched(FOLD, FUSE, FOLD), watched(FOLD, other, FUSE))
-    assert line == "first pass that parts: Fuse (arm backend), number 2 of 3"
-
-
-def test_a_partitioner_that_parts_is_shown_with_its_tags_in_both_orders() -> None:
-    tags = [PassRun(PARTITIONING, "TOSAPartitioner", order, True) for order in ("tag0 tag1", "tag1 tag0")]
-    line = verdict.parting(watched(tags[0], FOLD), watched(tags[1], FUSE))
-    assert line == (
-        "first pass that parts: TOSAPartitioner (partitioning), number 1 of 2: tag0 tag1 | tag1 tag0"
-    )
-
-
-def test_other_passes_or_fewer_are_said_to_be() -> None:
-    assert verdict.parting(watched(FOLD), watched(FUSE)) == (
-        "first pass that parts: number 1 is Fold (arm backend) | Fuse (arm backend)"
-    )
-    assert verdict.parting(watched(FOLD, FUSE), watched(FOLD)) == (
-        "first pass that parts: number 2 is Fuse (arm backend) | none"
-    )
-
-
-def test_equal_passes_leave_what_comes_after_them() -> None:
-    assert verdict.parting(watched(FOLD), watched(FOLD)).startswith("no pass parts in 1: ")

@@ -21,7 +21,8 @@ try:
 except torch._export.verifier.SpecViolationError as error:
     print(f"SpecViolationError: {error}")
     sys.exit(1)
-runtime = _load_for_executorch_from_buffer(lowered.to_executorch().buffer)
+pte = lowered.to_executorch().buffer  # the runtime does not keep it
+runtime = _load_for_executorch_from_buffer(pte)
 expected, got = ([y.item() for y in outputs] for outputs in (NoInput()(), runtime.run_method("forward", ())))
 if got != expected:
     print(f"eager gives {expected}, the program gives {got}")

@@ -10,7 +10,8 @@ from executorch.extension.pybindings.portable_lib import _load_for_executorch_fr
 x = torch.ones(1, 1, 3, 2).to(memory_format=torch.channels_last)
 program = torch.export.export(torch.nn.Conv2d(1, 1, 1).eval(), (x,))
 lowered = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
-runtime = _load_for_executorch_from_buffer(lowered.to_executorch().buffer)
+pte = lowered.to_executorch().buffer  # the runtime does not keep it
+runtime = _load_for_executorch_from_buffer(pte)
 try:
     runtime.run_method("forward", (x,))
 except RuntimeError as error:

@@ -32,7 +32,8 @@ converted = convert_pt2e(prepared)
 program = to_edge_transform_and_lower(
     torch.export.export(converted, (x,)), partitioner=[XnnpackPartitioner()]
 )
-runtime = _load_for_executorch_from_buffer(program.to_executorch().buffer)
+pte = program.to_executorch().buffer  # the runtime does not keep it
+runtime = _load_for_executorch_from_buffer(pte)
 expected, got = converted(x).flatten().tolist(), runtime.run_method("forward", (x,))[0].flatten().tolist()
 if max(abs(a - b) for a, b in zip(expected, got, strict=True)) > 0.05:
     print(f"quantized eager gives {expected}, XNNPACK gives {got}")

@@ -1,0 +1,198 @@
+"""Says what the zoo reaches of a release: passes that change a graph, node visitors, operators and their attributes.
+
+``python -m harness.coverage`` exports every cell of the installed release once and compares what it saw
+with the committed table ``docs/coverage/<release>.md``; ``--update`` writes it. ``nox -s coverage`` runs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness import patches
+from harness.artifact import STAGE, Artifact, Cell, Lowered, Outcome
+from harness.golden import decode_delegate
+from harness.run import EXPORT_TIMEOUT, Installed, UsageError, find_release, load_cells, select
+from harness.sweep import Settings, Sweep, SweepError, default_interpreter
+from harness.variations import variations
+
+TABLES = Path(__file__).resolve().parent.parent / "docs" / "coverage"
+#: Most values of an attribute that are listed.
+SHOWN_VALUES = 6
+
+
+@dataclass
+class Coverage:
+    """What some exports reached.
+
+    Attributes
+    ----------
+    entered, changed
+        (pipeline, pass) to the cells in which it ran, and in which it changed the graph.
+    visitors
+        ``backend target`` to the cells in which it serialized a node.
+    attributes
+        (``tosa`` or ``xnnpack``, operator) to attribute to the values it had.
+    """
+
+    entered: dict[tuple[str, str], set[Cell]] = field(default_factory=lambda: defaultdict(set))
+    changed: dict[tuple[str, str], set[Cell]] = field(default_factory=lambda: defaultdict(set))
+    visitors: dict[str, set[Cell]] = field(default_factory=lambda: defaultdict(set))
+    attributes: dict[tuple[str, str], dict[str, set[str]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(set))
+    )
+
+    def add(self, outcome: Outcome) -> None:
+        """Count what one export reached; a crash reached nothing that could be told."""
+        artifact = outcome.result
+        if not isinstance(artifact, Artifact) or artifact.watched is None:
+            return
+        for run in (run for run in artifact.watched.passes if run.pipeline != STAGE):
+            self.entered[run.pipeline, run.name].add(outcome.cell)
+            if run.changed:
+                self.changed[run.pipeline, run.name].add(outcome.cell)
+        for visitor in artifact.watched.visitors:
+            self.visitors[visitor].add(outcome.cell)
+        if isinstance(artifact.result, Lowered):
+            for delegate in artifact.result.delegates:
+                decoded = decode_delegate(delegate)
+                for operator in (operator for graph in decoded.graphs for operator in graph.operators):
+                    seen = self.attributes[decoded.kind, operator.type]
+                    for name, value in operator.attributes.items():
+                        seen[name].add(str(value))
+
+
+def table(version: str, coverage: Coverage, visitors: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Yield the Markdown lines of a release's table.
+
+    Parameters
+    ----------
+    visitors
+        The targets that each backend has a visitor for.
+    """
+    yield f"# What the zoo reaches of ExecuTorch {version}"
+    yield ""
+    yield (
+        'Written by `nox -s "coverage('
+        + version
+        + ')" -- --update`, from one export of every cell with all patches.'
+    )
+    pipelines = sorted({pipeline for pipeline, _ in coverage.entered})
+    # The order in which a pipeline runs its passes is that in which they were first entered.
+    for pipeline in pipelines:
+        passes = [name for owner, name in coverage.entered if owner == pipeline]
+        changing = [name for name in passes if coverage.changed.get((pipeline, name))]
+        yield from (
+            "",
+            f"## Passes: {pipeline}",
+            "",
+            f"{share(changing, passes)} change a graph in some cell.",
+            "",
+        )
+        yield "| pass | cells it runs in | cells it changes | e.g. |"
+        yield "|---|---:|---:|---|"
+        for name in passes:
+            changed = coverage.changed.get((pipeline, name), set())
+            example = str(min(changed)) if changed else "-"
+            yield f"| {name} | {len(coverage.entered[pipeline, name])} | {len(changed)} | {example} |"
+    for backend, targets in visitors.items():
+        known = sorted(targets)
+        used = [target for target in known if f"{backend} {target}" in coverage.visitors]
+        yield from (
+            "",
+            f"## Node visitors: {backend}",
+            "",
+            f"{share(used, known)} serialize a node in some cell.",
+            "",
+        )
+        yield "| visitor | cells | e.g. |"
+        yield "|---|---:|---|"
+        for target in known:
+            cells = coverage.visitors.get(f"{backend} {target}", set())
+            yield f"| {target} | {len(cells)} | {min(cells) if cells else '-'} |"
+    for kind in sorted({kind for kind, _ in coverage.attributes}):
+        yield from (
+            "",
+            f"## Serialized: {kind}",
+            "",
+            "| operator | attributes and their values |",
+            "|---|---|",
+        )
+        for owner, operator in sorted(coverage.attributes):
+            if owner == kind:
+                attributes = coverage.attributes[owner, operator].items()
+                yield f"| {operator} | {'; '.join(f'{name}: {values(seen)}' for name, seen in attributes)} |"
+
+
+def share(some: Sequence[str], of: Sequence[str]) -> str:
+    """Return how many of a list are in another, as a part.
+
+    >>> share(["a"], ["a", "b", "c"])
+    '1 of 3 (33.3%)'
+    """
+    return f"{len(some)} of {len(of)} ({100 * len(some) / len(of):.1f}%)" if of else "none"
+
+
+def values(seen: set[str]) -> str:
+    """Return the values of an attribute, or how many they are."""
+    if len(seen) > SHOWN_VALUES:
+        return f"{len(seen)} values"
+    return ", ".join(sorted(seen)).replace("|", "\\|")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Export, compare with the committed table or write it; return 0 if it is as committed, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m harness.coverage", description=__doc__)
+    parser.add_argument(
+        "--cell", action="append", metavar="TARGET/CASE", help="only these: prints, compares nothing"
+    )
+    parser.add_argument("--update", action="store_true", help="write the table")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    options = parser.parse_args(arguments)
+    interpreter = default_interpreter()
+    release = find_release(Installed.probe(interpreter), None)
+    cells = load_cells(("models",), release)
+    selected = select(cells, options.cell)
+    names = patches.select("auto", release.patches)
+    settings = Settings(interpreter, ("models",), names, options.jobs, EXPORT_TIMEOUT)
+    sweep = Sweep([cell for cell in cells if cell in selected], variations((0,)), settings)
+    coverage = Coverage()
+    sweep.start()
+    try:
+        for cell in sweep.results:
+            for outcome in sweep.outcomes(cell):
+                coverage.add(outcome)
+    finally:
+        sweep.stop()
+    # Only now: it imports ExecuTorch, which the process that sweeps does without.
+    from harness.trace import visitor_classes
+
+    lines = [line + "\n" for line in table(release.version, coverage, visitor_classes())]
+    path = TABLES / f"{release.version}.md"
+    if options.cell:
+        sys.stdout.writelines(lines)
+        return 0
+    if options.update:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(lines), encoding="utf-8")
+        print(f"{path}: written")
+        return 0
+    committed = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    difference = list(difflib.unified_diff(committed, lines, str(path), "now", n=0))
+    sys.stdout.writelines(difference or [f"{path}: as committed\n"])
+    if difference:
+        print(f'accept: nox -s "coverage({release.version})" -- --update')
+    return 1 if difference else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (UsageError, SweepError) as error:
+        sys.exit(f"coverage: {error}")

@@ -1,0 +1,40 @@
+"""Observers whose ranges do not follow the last bit of what they observe.
+
+A kernel of another instruction set may give an exponential, and so the largest value of a tensor, another last bit.
+A scale computed from it would differ in its last bit as well, and with it every golden of the cell. `GridObserver`
+rounds a range outwards to a coarse grid before it computes scale and zero point.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torchao.quantization.pt2e import MinMaxObserver
+
+#: Steps of the grid within one power of two.
+STEPS = 8
+#: A limit this much (relative) beyond a step still counts as the step: values that are steps themselves, a softmax over
+#: equal logits for instance, come out a few units in the last place (6e-8) on either side of it.
+SLACK = 2.0**-12
+
+
+def on_grid(value: float) -> float:
+    """Round `value` away from zero to a multiple of 1/`STEPS` of the power of two below it.
+
+    >>> [on_grid(x) for x in (0.0, 1.0, 1.0000001, 1.01, -1.9, 3.3, 0.3)]
+    [0.0, 1.0, 1.0, 1.125, -2.0, 3.5, 0.3125]
+    """
+    if value == 0.0 or not math.isfinite(value):
+        return value
+    step = 2.0 ** math.floor(math.log2(abs(value) * (1 - SLACK))) / STEPS
+    return math.copysign(step * math.ceil(abs(value) * (1 - SLACK) / step), value)
+
+
+class GridObserver(MinMaxObserver):
+    """A per-tensor min-max observer whose minimum and maximum are rounded outwards to the grid of `on_grid`."""
+
+    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return (scale, zero point), each of shape (1,) or ()."""
+        low, high = (torch.full_like(limit, on_grid(limit.item())) for limit in (self.min_val, self.max_val))
+        return self._calculate_qparams(low, high)  # type: ignore[no-any-return]

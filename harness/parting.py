@@ -1,0 +1,82 @@
+"""Names the pass: where two exports of one cell part, or where one departs from the trace of its golden."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.artifact import PARTITIONING, PassRun
+
+
+@dataclass(frozen=True)
+class Parting:
+    """The first pass, partitioner or stage whose result is not the same in two exports of one cell.
+
+    Attributes
+    ----------
+    line
+        What a person reads.
+    name
+        Of the pass.
+    numbers
+        Where it stands in each export, from 1; None where only one of them has it.
+    """
+
+    line: str
+    name: str
+    numbers: tuple[int, int] | None = None
+
+
+def parting(one: Sequence[PassRun], other: Sequence[PassRun]) -> Parting | None:
+    """Return where two variations of one cell part; None if no result differs."""
+    for number, (left, right) in enumerate(itertools.zip_longest(one, other), 1):
+        if left == right:
+            continue
+        if left is None or right is None or _place(left) != _place(right):
+            names = " | ".join("nothing" if run is None else _place(run) for run in (left, right))
+            run = left or right
+            return Parting(f"first pass that parts: number {number} is {names}", run.name)
+        shown = f": {left.fingerprint} | {right.fingerprint}" if left.pipeline == PARTITIONING else ""
+        line = f"first pass that parts: {_place(left)}, number {number} of {len(one)}{shown}"
+        return Parting(line, left.name, (number, number))
+    return None
+
+
+def departure(recorded: Sequence[PassRun], runs: Sequence[PassRun]) -> Parting | None:
+    """Return the first pass whose result is not the one that a golden's trace tells; None if all are.
+
+    Parameters
+    ----------
+    recorded
+        The runs that changed the graph when the golden was recorded.
+    runs
+        All runs of the export at hand.
+    """
+    effective = [run for run in runs if run.changed]
+    for was, now in itertools.zip_longest(recorded, effective):
+        if was == now:
+            continue
+        label = "first pass whose result is not the golden's"
+        if was is not None and now is not None and _place(was) == _place(now):
+            shown = f": {was.fingerprint} | {now.fingerprint}" if was.pipeline == PARTITIONING else ""
+            return Parting(f"{label}: {_place(was)}{shown}", was.name)
+        if was is None or (now is not None and _comes_later(was, now, recorded, effective)):
+            assert now is not None
+            return Parting(f"{label}: {_place(now)}, which changed nothing then", now.name)
+        idle = any(_place(run) == _place(was) and not run.changed for run in runs)
+        why = "which leaves the graph as it is now" if idle else "which does not run now"
+        return Parting(f"{label}: {_place(was)}, {why}", was.name)
+    return None
+
+
+def _comes_later(was: PassRun, now: PassRun, recorded: Sequence[PassRun], runs: Sequence[PassRun]) -> bool:
+    """Whether the recorded run is still to come, so that the one at hand was put in before it."""
+    after = itertools.dropwhile(lambda run: run is not now, runs)
+    return any(_place(run) == _place(was) for run in after) and sum(
+        _place(run) == _place(now) for run in runs
+    ) > sum(_place(run) == _place(now) for run in recorded)
+
+
+def _place(run: PassRun) -> str:
+    return f"{run.name} ({run.pipeline})"

@@ -1,0 +1,116 @@
+"""Shows that goldens do not depend on the machine: everything exported as on several machines, and compared.
+
+``python -m harness.portable`` exports the cells of the installed release once on each of `machines` and compares what
+would be recorded, text by text, with the first of them. ``nox -s portable`` runs it for the zoo, whose weights,
+inputs and observers are made for this, and for the same models as anyone would write them, which are not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness import golden, patches
+from harness.artifact import Artifact, Cell, Outcome
+from harness.run import EXPORT_TIMEOUT, Installed, UsageError, find_release, load_cells, select
+from harness.sweep import Machine, Settings, Sweep, SweepError, default_interpreter
+from harness.variations import variations
+
+#: Another place on earth. Every Linux has the C.UTF-8 locale; where Turkish is missing, libc falls back to C.
+ELSEWHERE = {"LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8", "TZ": "Pacific/Chatham", "USER": "somebody"}
+
+
+def machines(copy: Path) -> dict[str, Machine]:
+    """Return the machines by a name that says what they are; the first is the one that goldens are made on.
+
+    Parameters
+    ----------
+    copy
+        Another checkout of the same sources, with a ``home`` and a ``tmp`` beside it.
+    """
+    elsewhere = {**ELSEWHERE, "HOME": str(copy.parent / "home"), "TMPDIR": str(copy.parent / "tmp")}
+    return {
+        "pinned": Machine(),
+        "pinned, elsewhere": Machine(environment=elsewhere, root=copy),
+        "default, 2 threads": Machine("default", 2, onednn=True),
+        "avx2, 1 thread": Machine("avx2", 1, onednn=True),
+        "avx2, 2 threads, elsewhere": Machine("avx2", 2, onednn=True, environment=elsewhere, root=copy),
+        "native, 1 thread": Machine("", 1, onednn=True),
+        "native, 2 threads, elsewhere": Machine("", 2, onednn=True, environment=elsewhere, root=copy),
+    }
+
+
+def texts(outcome: Outcome) -> dict[str, str]:
+    """Return what would be recorded and compared of an export, the numerics verdict aside."""
+    if not isinstance(outcome.result, Artifact):
+        return {"casualty": outcome.result.verdict}
+    return golden.compared(golden.render(outcome.result, golden.Origin({}, (), "")))
+
+
+def exported(cells: Sequence[Cell], settings: Settings) -> Iterator[dict[str, str]]:
+    """Yield the texts of each cell under one variation."""
+    sweep = Sweep(cells, variations((0,)), settings)
+    sweep.start()
+    try:
+        for cell in cells:
+            (outcome,) = sweep.outcomes(cell)
+            yield texts(outcome)
+    finally:
+        sweep.stop()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print, machine by machine, which cells differ; return 0 if none does, or with ``--expect-differences`` some."""
+    parser = argparse.ArgumentParser(prog="python -m harness.portable", description=__doc__)
+    parser.add_argument("--models", action="append", metavar="MODULE", help="default: models")
+    parser.add_argument("--cell", action="append", metavar="TARGET/CASE", help="only these cells; wildcards")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument(
+        "--expect-differences", action="store_true", help="fail unless some cell differs (a naive zoo)"
+    )
+    options = parser.parse_args(arguments)
+    interpreter = default_interpreter()
+    release = find_release(Installed.probe(interpreter), None)
+    models = tuple(options.models or ("models",))
+    cells = load_cells(models, release)
+    selected = select(cells, options.cell)
+    cells = tuple(cell for cell in cells if cell in selected)
+    names = patches.select("auto", release.patches)
+    settings = Settings(interpreter, models, names, options.jobs, EXPORT_TIMEOUT)
+    reference: list[dict[str, str]] = []
+    differing: set[Cell] = set()
+    print(f"ExecuTorch {release.version}, {len(cells)} cells of {' '.join(models)}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="goldens-elsewhere-") as folder:
+        copy = Path(folder) / "another checkout"
+        for name in ("harness", "models", "tests"):
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(Machine().root / name, copy / name, ignore=ignored)
+        for name in ("home", "tmp"):
+            (Path(folder) / name).mkdir()
+        for name, machine in machines(copy).items():
+            found = list(exported(cells, replace(settings, machine=machine)))
+            reference = reference or found
+            parted = [
+                (cell, [file for file in {**one, **other} if one.get(file) != other.get(file)])
+                for cell, one, other in zip(cells, reference, found, strict=True)
+                if one != other
+            ]
+            differing |= {cell for cell, _ in parted}
+            print(f"{name}: {len(parted)} of {len(cells)} cells differ from pinned", flush=True)
+            for cell, files in parted:
+                print(f"  {cell}: {', '.join(files)}", flush=True)
+    print(f"{len(differing)} of {len(cells)} cells differ on some machine")
+    return 0 if bool(differing) == options.expect_differences else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (UsageError, SweepError) as error:
+        sys.exit(f"portable: {error}")

@@ -1,0 +1,75 @@
+"""The tables of what the zoo reaches: rendered, committed, and true to the goldens beside them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness import releases
+from harness.artifact import Artifact, Casualty, Cell, Failure, Outcome, PassRun, Watched
+from harness.coverage import TABLES, Coverage, share, table, values
+
+GOLDENS = Path(__file__).resolve().parent.parent / "goldens"
+VERSIONS = list(releases.load().releases)
+
+FAILURE = Failure("lower", "KeyError", "'x'", None, None, "")
+ONE, TWO = Cell("tosa-fp", "one"), Cell("tosa-fp", "two")
+
+
+def outcome(cell: Cell, *passes: PassRun, visitors: tuple[str, ...] = ()) -> Outcome:
+    artifact = Artifact(FAILURE, (), 1.0, Watched(passes, visitors))
+    return Outcome(cell, "seed0-heap0", artifact, 1.0, 1.0)
+
+
+def rendered(*outcomes: Outcome) -> str:
+    coverage = Coverage()
+    for each in outcomes:
+        coverage.add(each)
+    return "\n".join(table("9.9.9", coverage, {"tosa": ["tosa.ADD", "tosa.SUB"]}))
+
+
+def test_a_pass_counts_where_it_ran_and_where_it_changed_something() -> None:
+    text = rendered(
+        outcome(ONE, PassRun("arm backend", "Fold", "a", False), PassRun("arm backend", "Fuse", "b", True)),
+        outcome(TWO, PassRun("arm backend", "Fold", "a", False), PassRun("arm backend", "Fuse", "b", False)),
+    )
+    assert "1 of 2 (50.0%) change a graph in some cell." in text
+    assert "| Fold | 2 | 0 | - |" in text
+    assert "| Fuse | 2 | 1 | tosa-fp/one |" in text
+
+
+def test_a_visitor_that_is_never_used_is_listed() -> None:
+    text = rendered(outcome(ONE, visitors=("tosa tosa.ADD",)))
+    assert "1 of 2 (50.0%) serialize a node in some cell." in text
+    assert "| tosa.ADD | 1 | tosa-fp/one |" in text
+    assert "| tosa.SUB | 0 | - |" in text
+
+
+def test_a_crash_reaches_nothing_that_could_be_told() -> None:
+    text = rendered(Outcome(ONE, "seed0-heap0", Casualty("crashed", "SIGSEGV"), 1.0, 1.0))
+    assert "0 of 2 (0.0%) serialize" in text
+
+
+def test_shares_and_values_are_short() -> None:
+    assert share([], []) == "none"
+    assert values({"b", "a|c"}) == "a\\|c, b"
+    assert values({str(n) for n in range(7)}) == "7 values"
+
+
+def serialized(version: str, kind: str) -> set[str]:
+    """Return the operators of a kind that the committed table says were serialized."""
+    text = (TABLES / f"{version}.md").read_text(encoding="utf-8")
+    section = text.partition(f"## Serialized: {kind}\n")[2].partition("\n## ")[0]
+    return set(re.findall(r"^\| (\w+) \|", section, re.MULTILINE)) - {"operator"}
+
+
+@pytest.mark.parametrize("kind", ["tosa", "xnnpack"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_committed_table_names_the_operators_of_the_committed_goldens(version: str, kind: str) -> None:
+    found: set[str] = set()
+    for path in (GOLDENS / version).glob(f"*/*/delegate_*.{kind}.txt"):
+        found |= set(re.findall(r"^ *operator (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
+    # Beside these the table may name operators of cells that are known to be wrong: they have no golden.
+    assert found <= serialized(version, kind), f'run nox -s "coverage({version})" -- --update'

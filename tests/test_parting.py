@@ -1,0 +1,80 @@
+"""The pass at which two exports part, and the one at which an export departs from its golden."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness.artifact import PARTITIONING, STAGE, PassRun
+from harness.parting import departure, parting
+
+FOLD = PassRun("arm backend", "Fold", "a", True)
+FUSE = PassRun("arm backend", "Fuse", "b", True)
+IDLE = PassRun("arm backend", "Decompose", "b", False)
+PTE = PassRun(STAGE, "pte", "p", True)
+TAGS = [PassRun(PARTITIONING, "TOSAPartitioner", order, True) for order in ("tag0 tag1", "tag1 tag0")]
+
+
+def test_the_first_pass_whose_result_differs_is_named() -> None:
+    other = replace(FUSE, fingerprint="c")
+    found = parting([FOLD, FUSE, FOLD], [FOLD, other, FUSE])
+    assert found is not None
+    assert found.line == "first pass that parts: Fuse (arm backend), number 2 of 3"
+    assert (found.name, found.numbers) == ("Fuse", (2, 2))
+
+
+def test_a_partitioner_that_parts_is_shown_with_its_tags_in_both_orders() -> None:
+    found = parting([TAGS[0], FOLD], [TAGS[1], FUSE])
+    assert found is not None
+    assert found.line == (
+        "first pass that parts: TOSAPartitioner (partitioning), number 1 of 2: tag0 tag1 | tag1 tag0"
+    )
+
+
+def test_other_passes_or_fewer_are_said_to_be() -> None:
+    other, fewer = parting([FOLD], [FUSE]), parting([FOLD, FUSE], [FOLD])
+    assert other is not None
+    assert fewer is not None
+    assert other.line == "first pass that parts: number 1 is Fold (arm backend) | Fuse (arm backend)"
+    assert fewer.line == "first pass that parts: number 2 is Fuse (arm backend) | nothing"
+    assert fewer.numbers is None
+
+
+def test_equal_runs_part_nowhere() -> None:
+    assert parting([FOLD, PTE], [FOLD, PTE]) is None
+    assert departure([FOLD, FUSE, PTE], [FOLD, IDLE, FUSE, PTE]) is None
+
+
+@pytest.mark.parametrize(
+    ("runs", "name", "said"),
+    [
+        ([FOLD, replace(FUSE, fingerprint="c"), PTE], "Fuse", "Fuse (arm backend)"),
+        ([FOLD, replace(IDLE, changed=True), FUSE, PTE], "Decompose", "which changed nothing then"),
+        ([FOLD, replace(FUSE, changed=False), PTE], "Fuse", "which leaves the graph as it is now"),
+        ([FOLD, PTE], "Fuse", "which does not run now"),
+        ([FOLD, FUSE, replace(PTE, fingerprint="q")], "pte", "pte (stage)"),
+        ([FOLD, FUSE, PTE, FUSE], "Fuse", "which changed nothing then"),
+        ([], "Fold", "which does not run now"),
+    ],
+    ids=[
+        "another result",
+        "it acts now",
+        "it acts no more",
+        "it is gone",
+        "a stage",
+        "one more",
+        "nothing ran",
+    ],
+)
+def test_a_departure_names_the_pass_and_what_it_does_now(runs: list[PassRun], name: str, said: str) -> None:
+    found = departure([FOLD, FUSE, PTE], runs)
+    assert found is not None
+    assert found.name == name
+    assert said in found.line
+
+
+def test_a_partitioner_departs_with_its_tags() -> None:
+    found = departure([TAGS[0], FUSE], [TAGS[1], FUSE])
+    assert found is not None
+    assert found.line.endswith("TOSAPartitioner (partitioning): tag0 tag1 | tag1 tag0")

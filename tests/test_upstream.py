@@ -1,0 +1,72 @@
+"""The table of upstream's threads: what each golden, failure and known defect says of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import models
+from harness import golden, releases
+from harness.artifact import Cell
+from harness.releases import KnownDefect
+from harness.upstream import GOLDENS, UPSTREAM, Upstream, cell_state, state, table
+
+COMMITTED = Path(__file__).resolve().parent.parent / "docs" / "upstream.md"
+RELEASE = replace(
+    releases.load().releases["1.5.1"], known={"tosa-fp/known": KnownDefect("corrupt", "is wrong (#7)")}
+)
+FAILURE = "stage: lower\ntype: KeyError\npass: SomePass\nfunction: -\nmessage: a cycle\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Goldens of two cells: one that lowers, one that fails."""
+    for case, texts in {"right": {}, "fails": {golden.FAILURE: FAILURE}}.items():
+        whole = {**texts, golden.MANIFEST: "format: 1\n"}
+        whole[golden.MANIFEST] += f"contents: sha256 {golden.contents_digest(whole)}\n"
+        golden.write(golden.directory(tmp_path, Cell("tosa-fp", case)), whole)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("cell", "sign", "says"),
+    [
+        ("tosa-fp/right", "", "no"),
+        ("tosa-fp/fails", "", "shows (fails)"),
+        ("tosa-fp/fails", "cycle", "shows (fails)"),
+        ("tosa-fp/fails", "circle", "other: lower, SomePass fails"),
+        ("tosa-fp/known", "#7", "shows (corrupt)"),
+        ("tosa-fp/known", "#8", "other: is wrong (#7)"),
+        ("tosa-fp/absent", "", "not recorded"),
+    ],
+)
+def test_a_cell_says_whether_it_shows_the_defect(root: Path, cell: str, sign: str, says: str) -> None:
+    assert cell_state(root, RELEASE, cell, sign) == says
+
+
+def test_a_target_that_the_release_lacks_cannot_show_it(root: Path) -> None:
+    release = replace(RELEASE, unsupported={"tosa-fp": "no"})
+    assert cell_state(root, release, "tosa-fp/right", "") == "cannot be reached: no tosa-fp"
+
+
+def test_one_cell_that_shows_a_defect_is_enough(root: Path) -> None:
+    entry = Upstream((7,), "x", ("tosa-fp/right", "tosa-fp/fails"))
+    assert state(root, RELEASE, entry) == "shows (fails)"
+    assert state(root, RELEASE, replace(entry, cells=entry.cells[:1])) == "no"
+
+
+def test_every_cell_is_one_of_the_zoo() -> None:
+    matrix = releases.load()
+    for entry in UPSTREAM:
+        for name in entry.cells:
+            target, _, case = name.partition("/")
+            assert target in matrix.targets
+            assert target not in matrix.further or target in models.CASES[case].also
+
+
+def test_the_committed_table_is_that_of_the_committed_goldens() -> None:
+    assert "\n".join(table(GOLDENS)) in COMMITTED.read_text(encoding="utf-8"), (
+        "python -m harness upstream prints it"
+    )

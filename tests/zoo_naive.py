@@ -1,0 +1,43 @@
+"""The zoo's layers and networks as anyone would write them: torch's own initialization, normal inputs, histograms.
+
+What ``nox -s portable`` measures the zoo against: ``--models tests.zoo_naive``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import torch
+
+from models import CASES
+from models.registry import Case, Data, Example, case
+
+FAMILIES = frozenset(
+    (
+        "attention",
+        "convolutions",
+        "image_networks",
+        "layers",
+        "networks",
+        "pooling",
+        "recurrent",
+        "sequence_networks",
+    )
+)
+
+
+def build(original: Case, data: Data) -> Example:
+    """Build the model of a case with torch's random weights and inputs."""
+    torch.manual_seed(0)
+    example = original.build(Data(original.name))
+    inputs = tuple(torch.randn_like(x) if x.is_floating_point() else x for x in example.inputs)
+    return dataclasses.replace(example, inputs=inputs, fill=False)
+
+
+for original in [known for known in CASES if known.family in FAMILIES]:
+    builder = functools.partial(build, original)
+    functools.update_wrapper(builder, build)
+    case(name=f"naive-{original.name}"[:64], guards=f"naively: {original.guards}", quantization="histogram")(
+        builder
+    )
