@@ -19,6 +19,7 @@ COMMANDS = {
     "diff": "harness.structure.command",
     "drift": "harness.drift",
     "failures": "harness.failures",
+    "probe": "harness.probe",
     "upstream": "harness.upstream",
 }
 

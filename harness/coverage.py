@@ -10,8 +10,9 @@ import argparse
 import difflib
 import os
 import sys
+import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from harness.sweep import Settings, Sweep, SweepError, default_interpreter
 from harness.variations import variations
 
 TABLES = Path(__file__).resolve().parent.parent / "docs" / "coverage"
+#: Why a pass or a visitor is reached on no release, by its name.
+UNREACHED = Path(__file__).resolve().parent / "unreached.toml"
 #: Most values of an attribute that are listed.
 SHOWN_VALUES = 6
 
@@ -68,13 +71,26 @@ class Coverage:
                         seen[name].add(str(value))
 
 
-def table(version: str, coverage: Coverage, visitors: Mapping[str, Iterable[str]]) -> Iterator[str]:
+def reasons() -> dict[str, str]:
+    """Return why a pass or a visitor is not reached, by its name."""
+    return {
+        name: reason
+        for group in tomllib.loads(UNREACHED.read_text(encoding="utf-8")).values()
+        for name, reason in group.items()
+    }
+
+
+def table(
+    version: str, coverage: Coverage, visitors: Mapping[str, Iterable[str]], why_not: Mapping[str, str]
+) -> Iterator[str]:
     """Yield the Markdown lines of a release's table.
 
     Parameters
     ----------
     visitors
         The targets that each backend has a visitor for.
+    why_not
+        Name of a pass or a visitor to the reason that stands where it was not reached.
     """
     yield f"# What the zoo reaches of ExecuTorch {version}"
     yield ""
@@ -83,6 +99,16 @@ def table(version: str, coverage: Coverage, visitors: Mapping[str, Iterable[str]
         + version
         + ')" -- --update`, from one export of every cell with all patches.'
     )
+    yield from ("", "| of the release | reached |", "|---|---:|")
+    run, effective = (
+        {name for pipeline, name in seen if pipeline.startswith("arm ")}
+        for seen in (coverage.entered, coverage.changed)
+    )
+    yield f"| Arm passes that change a graph, at annotation or in the backend | {share(effective, run)} |"
+    for backend, targets in visitors.items():
+        known = sorted(targets)
+        used = [target for target in known if f"{backend} {target}" in coverage.visitors]
+        yield f"| node visitors of {backend} that serialize a node | {share(used, known)} |"
     pipelines = sorted({pipeline for pipeline, _ in coverage.entered})
     # The order in which a pipeline runs its passes is that in which they were first entered.
     for pipeline in pipelines:
@@ -95,11 +121,17 @@ def table(version: str, coverage: Coverage, visitors: Mapping[str, Iterable[str]
             f"{share(changing, passes)} change a graph in some cell.",
             "",
         )
-        yield "| pass | cells it runs in | cells it changes | e.g. |"
+        yield "| pass | cells it runs in | cells it changes | e.g., or why none |"
         yield "|---|---:|---:|---|"
         for name in passes:
             changed = coverage.changed.get((pipeline, name), set())
-            example = str(min(changed)) if changed else "-"
+            others = [cells for (_, other), cells in coverage.changed.items() if other == name and cells]
+            if changed:
+                example = str(min(changed))
+            elif others:
+                example = f"none here; in another pipeline {min(others[0])}"
+            else:
+                example = why_not.get(name, "-")
             yield f"| {name} | {len(coverage.entered[pipeline, name])} | {len(changed)} | {example} |"
     for backend, targets in visitors.items():
         known = sorted(targets)
@@ -111,11 +143,11 @@ def table(version: str, coverage: Coverage, visitors: Mapping[str, Iterable[str]
             f"{share(used, known)} serialize a node in some cell.",
             "",
         )
-        yield "| visitor | cells | e.g. |"
+        yield "| visitor | cells | e.g., or why none |"
         yield "|---|---:|---|"
         for target in known:
             cells = coverage.visitors.get(f"{backend} {target}", set())
-            yield f"| {target} | {len(cells)} | {min(cells) if cells else '-'} |"
+            yield f"| {target} | {len(cells)} | {min(cells) if cells else why_not.get(target, '-')} |"
     for kind in sorted({kind for kind, _ in coverage.attributes}):
         yield from (
             "",
@@ -130,7 +162,7 @@ def table(version: str, coverage: Coverage, visitors: Mapping[str, Iterable[str]
                 yield f"| {operator} | {'; '.join(f'{name}: {values(seen)}' for name, seen in attributes)} |"
 
 
-def share(some: Sequence[str], of: Sequence[str]) -> str:
+def share(some: Collection[str], of: Collection[str]) -> str:
     """Return how many of a list are in another, as a part.
 
     >>> share(["a"], ["a", "b", "c"])
@@ -173,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Only now: it imports ExecuTorch, which the process that sweeps does without.
     from harness.trace import visitor_classes
 
-    lines = [line + "\n" for line in table(release.version, coverage, visitor_classes())]
+    lines = [line + "\n" for line in table(release.version, coverage, visitor_classes(), reasons())]
     path = TABLES / f"{release.version}.md"
     if options.cell:
         sys.stdout.writelines(lines)

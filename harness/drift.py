@@ -12,7 +12,7 @@ import json
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -145,14 +145,13 @@ def run(arguments: argparse.Namespace) -> int:
 # Reading goldens
 
 
-def read(root: Path, version: str, pattern: str = "*") -> dict[Cell, Reading]:
-    """Read every golden of a release, and its known defects, which have none."""
+def read(folder: Path, known: Mapping[str, releases.KnownDefect], pattern: str = "*") -> dict[Cell, Reading]:
+    """Read every golden in a release's folder, and the release's known defects, which have none."""
     readings = {}
-    for cell in golden.recorded(root / version):
-        texts = golden.read(golden.directory(root / version, cell))
+    for cell in golden.recorded(folder):
+        texts = golden.read(golden.directory(folder, cell))
         if texts is not None:
             readings[cell] = reading(texts)
-    known = releases.load().releases[version].known if version in releases.load().releases else {}
     for name, defect in known.items():
         target, _, case = name.partition("/")
         readings[Cell(target, case)] = Reading(f"{defect.verdict}: {defect.reason}")
@@ -242,7 +241,18 @@ class Drift:
     @classmethod
     def between(cls, root: Path, before: str, after: str, pattern: str = "*") -> Drift:
         """Compare the goldens of two releases under `root`."""
-        old, new = read(root, before, pattern), read(root, after, pattern)
+        matrix = releases.load().releases
+        return cls.of(
+            *(
+                (version, read(root / version, matrix[version].known if version in matrix else {}, pattern))
+                for version in (before, after)
+            )
+        )
+
+    @classmethod
+    def of(cls, one: tuple[str, Mapping[Cell, Reading]], other: tuple[str, Mapping[Cell, Reading]]) -> Drift:
+        """Compare what was read of two releases, each with its version."""
+        (before, old), (after, new) = one, other
         common = [cell for cell in old if cell in new]
         found: dict[tuple[str, str], Entry] = {}
         for cell in common:

@@ -28,7 +28,7 @@ class Export:
     Attributes
     ----------
     samples
-        Sets of inputs to run, by name.
+        Sets of inputs to run, by name; none where the program is not to be run.
     expected
         For each of them, the outputs of the eager model or, once quantized, of the quantized eager graph.
     scales, codes
@@ -37,8 +37,9 @@ class Export:
         Notes the stages; enter it to have passes and node visitors noted as well.
     """
 
-    def __init__(self, case: Case, target: Target, keep: int = 0) -> None:
+    def __init__(self, case: Case, target: Target, keep: int = 0, run: bool = True) -> None:
         self.case = case
+        self.running = run
         self.target = target
         self.stage = "model"
         self.samples: dict[str, tuple[torch.Tensor, ...]] = {}
@@ -78,7 +79,7 @@ class Export:
 
     def lower(self, example: Example) -> EdgeProgramManager:
         """Run eagerly, export, quantize where the target does, and lower."""
-        self.samples = self.case.samples(example)
+        self.samples = self.case.samples(example) if self.running else {}
         self.expect(example.module)
         self.stage = "export"
         program = export_program(example.module, example)
@@ -134,7 +135,7 @@ def export_program(module: torch.nn.Module, example: Example) -> torch.export.Ex
     return torch.export.export(module, example.inputs, dynamic_shapes=example.dynamic_shapes, strict=True)
 
 
-def export(case: Case, target: str, patches: Sequence[str] = (), keep: int = 0) -> Artifact:
+def export(case: Case, target: str, patches: Sequence[str] = (), keep: int = 0, run: bool = True) -> Artifact:
     """Export `case` for `target`; an exception of the release is an artifact, too.
 
     Parameters
@@ -143,9 +144,11 @@ def export(case: Case, target: str, patches: Sequence[str] = (), keep: int = 0) 
         Names of the patches that the caller has installed in this process; noted in the artifact.
     keep
         See `harness.trace.Watch`.
+    run
+        Whether the program is run on the case's samples.
     """
     started = time.perf_counter()
-    attempt = Export(case, TARGETS[target], keep)
+    attempt = Export(case, TARGETS[target], keep, run)
     result: Lowered | Failure
     try:
         with attempt.watch:

@@ -13,6 +13,7 @@ import pytest
 
 from harness import golden
 from harness.artifact import Cell
+from harness.releases import MATRIX
 from harness.run import EXPORT_TIMEOUT, Options, Run, UsageError
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -22,6 +23,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("goldens", "golden artifacts of ExecuTorch exports")
     add = group.addoption
     add("--release", metavar="VERSION", help="stop unless the environment holds this ExecuTorch release")
+    add(
+        "--matrix",
+        type=Path,
+        default=MATRIX,
+        metavar="FILE",
+        help="another releases.toml (default: the harness's)",
+    )
     add("--cell", action="append", metavar="TARGET/CASE", help="only these cells; wildcards; repeatable")
     add("--family", action="append", metavar="NAME", help="only cases of these families; repeatable")
     add(
@@ -90,6 +98,7 @@ def _run(config: pytest.Config) -> Run:
             config.stash[RUN] = Run(
                 Options(
                     release=option.release,
+                    matrix=option.matrix,
                     cells=tuple(option.cell or ()),
                     families=tuple(option.family or ()),
                     variations=option.variations,

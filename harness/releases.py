@@ -70,8 +70,6 @@ class Release:
         Names of the targets that the release supports.
     unsupported
         Name of each of the others to the reason.
-    unrecorded
-        Families of cases that have no goldens on this release yet: a run leaves them out.
     patches
         Names of the patches that ``--patches auto`` applies, in order.
     reports
@@ -84,7 +82,6 @@ class Release:
     pins: dict[str, str]
     targets: tuple[str, ...]
     unsupported: dict[str, str]
-    unrecorded: tuple[str, ...]
     patches: tuple[str, ...]
     reports: dict[int, str]
     known: dict[str, KnownDefect]
@@ -191,7 +188,6 @@ def _release(
         pins={"executorch": version, **{name: str(table[name]) for name in pinned}, **common},
         targets=tuple(name for name in targets if name not in unsupported),
         unsupported=dict(unsupported),
-        unrecorded=strings("unrecorded") if "unrecorded" in table else (),
         patches=strings("patches"),
         reports={int(number): state for number, state in reports.items()},
         known={cell: KnownDefect(*_halves(cell, text)) for cell, text in known.items()},

@@ -64,10 +64,12 @@ class Installed:
 STACK = ("executorch", "torch", "torchao", "tosa-tools")
 
 
-def find_release(installed: Installed, wanted: str | None) -> releases.Release:
+def find_release(
+    installed: Installed, wanted: str | None, matrix_file: Path = releases.MATRIX
+) -> releases.Release:
     """Return the matrix's release that is installed; raise UsageError where there is none, or another."""
-    matrix = releases.load()
     try:
+        matrix = releases.load(matrix_file)
         if wanted is not None:
             wanted = matrix.release(wanted).version
         version = installed.versions.get("executorch")
@@ -82,7 +84,7 @@ def find_release(installed: Installed, wanted: str | None) -> releases.Release:
                 f'run: nox -s "goldens({wanted})"'
             )
         release = matrix.release(version)
-    except releases.UnknownReleaseError as error:
+    except (OSError, releases.UnknownReleaseError, releases.MatrixError) as error:
         raise UsageError(str(error)) from error
     wrong = {
         n: installed.versions.get(n) for n, v in release.stack().items() if installed.versions.get(n) != v
@@ -104,6 +106,8 @@ class Options:
     ----------
     release
         The release that must be installed; None takes whichever is.
+    matrix
+        The file that says what there is of releases.
     cells
         Patterns ``TARGET/CASE``; empty selects every cell.
     families
@@ -119,6 +123,7 @@ class Options:
     """
 
     release: str | None
+    matrix: Path
     cells: tuple[str, ...]
     families: tuple[str, ...]
     variations: str
@@ -160,7 +165,7 @@ class Run:
             )
         interpreter = options.interpreter or default_interpreter()
         installed = Installed.probe(interpreter)
-        self.release = find_release(installed, options.release)
+        self.release = find_release(installed, options.release, options.matrix)
         # Payloads are decoded by the schemas of the release that made them, whichever this interpreter has.
         os.environ.setdefault(ENVIRONMENT_VARIABLE, str(installed.site_packages))
         try:
@@ -434,9 +439,7 @@ def load_cells(models: Sequence[str], release: releases.Release) -> tuple[Cell, 
         Cell(target, case.name)
         for target in release.targets
         for case in cases
-        if target.startswith(case.backends)
-        and (target not in further or target in case.also)
-        and case.family not in release.unrecorded
+        if target.startswith(case.backends) and (target not in further or target in case.also)
     )
 
 

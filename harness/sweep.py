@@ -105,6 +105,8 @@ class Settings:
         ``fork`` from a warm template, or ``fresh`` interpreter per export.
     keep
         Number, from 1, of the pass after which artifacts keep the graph's text; 0 keeps none.
+    run
+        Whether programs are run on their samples.
     machine
         What it looks like to them.
     """
@@ -116,6 +118,7 @@ class Settings:
     limit: float
     isolation: str = "fork"
     keep: int = 0
+    run: bool = True
     machine: Machine = Machine()
 
 
@@ -291,6 +294,7 @@ class Sweep:
                 "heap_seed": job.variation.heap_seed,
                 "patches": list(self.settings.patches),
                 "keep": self.settings.keep,
+                "run": self.settings.run,
                 "result": str(scratch / "artifact"),
                 "log": str(scratch / "log"),
                 "cwd": str(scratch / "cwd"),

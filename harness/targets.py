@@ -129,13 +129,20 @@ XNNPACK_SETTINGS: Mapping[str, Callable[[], Any]] = {
 }
 
 
+#: What ``EthosUCompileSpec`` lowers for an Ethos-U55; what Vela then makes of it is not looked at.
+ETHOS_U55 = "TOSA-1.0+INT+int16+int4+u55"
+
+
 def _tosa(name: str) -> Callable[[], Any]:
     return lambda: TOSAPartitioner(TosaCompileSpec(name))
 
 
-def _tosa_int_quantizer(settings: str) -> Any:
-    config = TOSA_SETTINGS[settings]()
-    return compat.tosa_quantizer(TosaCompileSpec("TOSA-1.0+INT")).set_global(config).set_io(config)
+def _tosa_int8(name: str) -> Callable[[str], Any]:
+    def quantizer(settings: str) -> Any:
+        config = TOSA_SETTINGS[settings]()
+        return compat.tosa_quantizer(TosaCompileSpec(name)).set_global(config).set_io(config)
+
+    return quantizer
 
 
 def _tosa_int16_quantizer(settings: str) -> Any:
@@ -181,8 +188,10 @@ TARGETS: Mapping[str, Target] = {
     target.name: target
     for target in (
         Target("tosa-fp", _tosa("TOSA-1.0+FP"), FLOAT32_BOUND),
-        Target("tosa-int", _tosa("TOSA-1.0+INT"), INT8_BOUND, _tosa_int_quantizer),
+        Target("tosa-int", _tosa("TOSA-1.0+INT"), INT8_BOUND, _tosa_int8("TOSA-1.0+INT")),
         Target("tosa-int16", _tosa("TOSA-1.0+INT+int16"), INT16_BOUND, _tosa_int16_quantizer),
+        Target("tosa-fp+cf", _tosa("TOSA-1.0+FP+cf"), FLOAT32_BOUND),
+        Target("tosa-u55", _tosa(ETHOS_U55), INT8_BOUND, _tosa_int8(ETHOS_U55)),
         Target("tosa-fp+int", _tosa("TOSA-1.0+INT+FP"), INT8_BOUND, _tosa_mixed_quantizer),
         Target("tosa-bf16", _tosa("TOSA-1.0+FP+bf16"), BFLOAT16_BOUND, dtype=torch.bfloat16),
         Target("xnnpack-fp32", XnnpackPartitioner, FLOAT32_BOUND, runtime=True),

@@ -288,8 +288,10 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
         for index, codes in enumerate(lowered.codes):
             yield from missing_constant(f"output {index}", codes, lowered)
     for index, delegate in enumerate(lowered.delegates):
-        for graph in decode_delegate(delegate).graphs:
-            yield from (f"delegate {index}: {line}" for line in miswired_outputs(graph))
+        # The first graph is what the delegate runs; the others are branches and bodies of loops, which may hand on an
+        # input, and one value twice.
+        main = decode_delegate(delegate).graphs[0]
+        yield from (f"delegate {index}: {line}" for line in miswired_outputs(main))
 
 
 def worst_difference(lowered: Lowered) -> float:

@@ -4,8 +4,8 @@ Run as ``python -m harness.worker`` by `harness.sweep`, never by hand. Requests 
 object a line; answers leave on a pipe of their own (``--answers FD``), so that whatever a release prints cannot
 disturb them. A request::
 
-    {"id": 7, "target": "tosa-int", "case": "cat-h-v", "heap_seed": 1, "patches": ["partition-order"],
-     "keep": 0, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
+    {"id": 7, "target": "tosa-int", "case": "cat-h-v", "heap_seed": 1, "patches": ["partition-order"], "keep": 0,
+     "run": true, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
 started and
@@ -63,6 +63,18 @@ def set_kernels(threads: int, onednn: bool) -> None:
     torch.backends.mkldnn.enabled = onednn  # type: ignore[assignment]
 
 
+def share_provenance() -> None:
+    """Let copies of a node share what torch recorded of where it comes from (``NodeSource``), instead of copying it.
+
+    Every pass copies the whole history of every node that it visits, which grows with every pass: a third of the time
+    of an LSTM's export. Nothing in a history is changed after it was made (``torch/fx/traceback.py``), nor is
+    any of it in a golden.
+    """
+    from torch.fx.traceback import NodeSource
+
+    NodeSource.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
+
+
 def warm_up(targets: Sequence[str]) -> None:
     """Export one small model for each target, so that children find every lazy import done and every cache filled.
 
@@ -102,7 +114,9 @@ def run_request(request: dict[str, Any]) -> None:
     shuffle_listings(request["heap_seed"])
     held = perturb_heap(request["heap_seed"])
     patches.apply(request["patches"], compat.installed_release())
-    artifact = export(CASES[request["case"]], request["target"], request["patches"], request["keep"])
+    artifact = export(
+        CASES[request["case"]], request["target"], request["patches"], request["keep"], request["run"]
+    )
     del held
     result = Path(request["result"])
     aside = result.with_suffix(".partial")
@@ -197,14 +211,16 @@ class Template:
             )
 
 
-def fork_child(answers: int) -> Callable[[dict[str, Any]], int]:
+def fork_child(answers: int, threads: int) -> Callable[[dict[str, Any]], int]:
     """Return a starter that forks: the child carries out the request with its output in the log, and exits."""
+    import torch
 
     def start(request: dict[str, Any]) -> int:
         process = os.fork()
         if process == 0:
             # Only the template answers: when it dies, the sweep must see the pipe's end.
             os.close(answers)
+            torch.set_num_threads(threads)
             finish_in_child(request)
         return process
 
@@ -270,6 +286,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     held = perturb_heap(options.heap_seed)
     if options.once is not None:
         set_kernels(options.threads, options.onednn)
+        share_provenance()
         load_models(options.models)
         finish_in_child(json.loads(options.once))
     os.set_inheritable(options.answers, False)
@@ -278,10 +295,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         like_this += ["--onednn"] if options.onednn else []
         template = Template(0, options.answers, fresh_child(like_this, options.models))
     else:
-        set_kernels(options.threads, options.onednn)
+        # One thread: OpenMP's others do not survive a fork, and the child would wait for them for ever.
+        set_kernels(1, options.onednn)
+        share_provenance()
         load_models(options.models)
         warm_up(options.targets)
-        template = Template(0, options.answers, fork_child(options.answers))
+        template = Template(0, options.answers, fork_child(options.answers, options.threads))
     template.answer({"ready": True})
     template.serve()
     del held

@@ -30,9 +30,39 @@ class Choice(nn.Module):
         return torch.cond(switch > 0.5, scaled, shifted, (y, self.weight)) + 1.0  # type: ignore[no-any-return]
 
 
-@case(guards="both branches of a condition are lowered, and the one that the input chooses runs")
+@case(
+    guards="both branches of a condition are lowered, and the one that the input chooses runs",
+    also=("tosa-fp+cf",),
+)
 def condition(data: Data) -> Example:
     return Example(Choice(), (torch.full((1,), 0.75), data.tensor("x", 3, 4)))
+
+
+class Doubling(nn.Module):
+    """Doubles its input until its sum is large enough, by a weight that the loop reads and does not change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(3, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def small(y: torch.Tensor) -> torch.Tensor:
+            return y.sum() < 20.0
+
+        def more(y: torch.Tensor) -> tuple[torch.Tensor]:
+            return (y + torch.abs(self.weight) + 1.0,)
+
+        (y,) = torch.ops.higher_order.while_loop(small, more, (torch.abs(x),), ())
+        return y * 0.5  # type: ignore[no-any-return]
+
+
+@case(
+    guards="a loop is lowered with its condition and its body, and ends after the same number of rounds",
+    also=("tosa-fp+cf",),
+    backends=("tosa-fp",),
+)
+def loop(data: Data) -> Example:
+    return Example(Doubling(), (data.tensor("x", 3, 4),))
 
 
 class Perceptron(nn.Module):

@@ -99,7 +99,7 @@ class KeywordSeparable(nn.Module):
 
 @case(
     guards="MLPerf Tiny's DS-CNN: an oblong strided kernel, separable blocks, a mean over both axes",
-    also=("tosa-fp+int",),
+    also=("tosa-fp+int", "tosa-u55"),
 )
 def ds_cnn(data: Data) -> Example:
     return Example(KeywordSeparable(features=64, words=12), (data.tensor("x", 1, 1, 49, 10),))

@@ -30,7 +30,7 @@ class ConvBnRelu(nn.Module):
 
 @case(
     guards="batch norm and ReLU fold into their convolution, stride and padding kept",
-    also=("tosa-int16", "tosa-fp+int", "tosa-bf16"),
+    also=("tosa-int16", "tosa-fp+int", "tosa-bf16", "tosa-u55"),
 )
 def conv_bn_relu(data: Data) -> Example:
     return Example(ConvBnRelu(channels=3, features=8), (data.tensor("x", 1, 3, 12, 12),))
@@ -55,3 +55,20 @@ class SequenceTagger(nn.Module):
 )
 def lstm(data: Data) -> Example:
     return Example(SequenceTagger(features=6, hidden=8, classes=4), (data.tensor("x", 1, 4, 6),))
+
+
+class PlainProducts(nn.Module):
+    """A weight that is multiplied as it lies, not transposed as a linear layer's, with a bias and without."""
+
+    def __init__(self, inputs: int, features: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(inputs, features))
+        self.bias = nn.Parameter(torch.zeros(features))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.addmm(self.bias, x, self.weight), torch.mm(x, self.weight)
+
+
+@case(guards="a matrix product with a constant that is not transposed reads it the right way round")
+def plain_products(data: Data) -> Example:
+    return Example(PlainProducts(inputs=8, features=5), (data.tensor("x", 3, 8),))

@@ -87,6 +87,28 @@ def layer_norm(data: Data) -> Example:
     return Example(RowNorms(rows=4, width=6), (data.tensor("x", 2, 4, 6),))
 
 
+class Maxima(nn.Module):
+    """The largest along a dimension that stays."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.amax(x, 3, keepdim=True), torch.max(x, 2, keepdim=True)[0]
+
+
+@case(guards="the largest of each row and of each column", backends=("xnnpack",))
+def row_maxima(data: Data) -> Example:
+    return Example(Maxima(), (data.tensor("x", 1, 2, 3, 8),))
+
+
+class LargestOfRow(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.max(x, -1)[0] + 1.0
+
+
+@case(guards="the largest of each row, the dimension gone", backends=("xnnpack",))
+def row_maximum_squeezed(data: Data) -> Example:
+    return Example(LargestOfRow(), (data.tensor("x", 1, 2, 3, 8),))
+
+
 class ChannelNorms(nn.Module):
     """Batch norms without a convolution before them, of images and rows, group norm and instance norm."""
 

@@ -18,6 +18,8 @@ def dense(features: int, units: int) -> nn.Sequential:
 @case(
     guards="MLPerf Tiny's deep autoencoder: batch norm behind linear layers, a code of eight numbers",
     also=("xnnpack-dynamic",),
+    # Ten layers in a row, each of which chooses its scale anew from what the layers before it rounded.
+    bounds={"xnnpack-dynamic": 2 / 127},
 )
 def deep_autoencoder(data: Data) -> Example:
     widths = (640, 128, 128, 128, 128, 8, 128, 128, 128, 128)

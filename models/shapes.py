@@ -37,6 +37,20 @@ def upsample(data: Data) -> Example:
     return Example(Resizes(), (data.tensor("x", 1, 2, 3, 4),))
 
 
+class Downscale(nn.Module):
+    """A sixteenth in both dimensions, which is as far as TOSA's RESIZE shrinks."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.interpolate(x, scale_factor=1 / 16, mode="bilinear")
+
+
+@case(
+    guards="a bilinear resize to a sixteenth, at RESIZE's limit, takes the mean of the middle four of each square"
+)
+def downscale(data: Data) -> Example:
+    return Example(Downscale(), (data.tensor("x", 1, 2, 32, 16),))
+
+
 class Shuffles(nn.Module):
     """Channels to pixels and back, and a permutation of six dimensions."""
 
@@ -235,6 +249,25 @@ def integer_arithmetic(data: Data) -> Example:
     return Example(IntegerArithmetic(), (integers(data, "n", 4, 5, limit=6), divisors))
 
 
+class NarrowComparisons(nn.Module):
+    """Comparisons of int8 with int8 and of int16 with int16."""
+
+    def forward(
+        self, n: torch.Tensor, m: torch.Tensor, p: torch.Tensor, q: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        return n > m, n == m, p <= q, p != q
+
+
+@case(
+    guards="narrow integers are compared by value, where the profile compares only floats too",
+    backends=("tosa",),
+)
+def narrow_comparisons(data: Data) -> Example:
+    dtypes = {"n": torch.int8, "m": torch.int8, "p": torch.int16, "q": torch.int16}
+    narrow = (data.tensor(name, 3, 5, bits=0, limit=3).to(dtype) for name, dtype in dtypes.items())
+    return Example(NarrowComparisons(), tuple(narrow))
+
+
 class BitPatterns(nn.Module):
     """Bitwise logic and shifts of int32, and bitwise logic of booleans."""
 
@@ -273,7 +306,7 @@ class Casts(nn.Module):
         )
 
 
-@case(guards="casts truncate towards zero; a sum of two dtypes takes the wider one")
+@case(guards="casts truncate towards zero; a sum of two dtypes takes the wider one", also=("tosa-fp+int",))
 def casts(data: Data) -> Example:
     return Example(Casts(), (data.tensor("x", 3, 4), integers(data, "n", 3, 4)))
 

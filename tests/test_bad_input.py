@@ -17,6 +17,7 @@ import pytest
 
 from harness.artifact import Artifact
 from harness.golden import FORMAT
+from harness.releases import MATRIX
 from harness.run import Options, Run, UsageError
 from tests.conftest import Runner
 
@@ -49,6 +50,7 @@ def options(**asked: Any) -> Options:
     """Return what the plugin asks of a run when nothing is said, but for `asked`."""
     unsaid = Options(
         release=None,
+        matrix=MATRIX,
         cells=(),
         families=(),
         variations="full",

@@ -127,8 +127,3 @@ def test_known_defects_name_cells_of_the_zoo_and_verdicts_of_the_harness(release
         assert target in release.targets
         assert case in models.CASES
         assert defect.verdict in ("order-only", "unstable", "corrupt", "failed", "crashed", "timed-out")
-
-
-@each_release
-def test_what_is_not_recorded_yet_are_families_of_the_zoo(release: releases.Release) -> None:
-    assert set(release.unrecorded) <= {case.family for case in models.CASES}

@@ -21,13 +21,14 @@ from harness.artifact import (
     Sample,
     Tensor,
 )
+from harness.golden import decode_delegate
 from harness.verdict import Deviation, Verdict
 
 CELL = Cell("tosa-fp", "some-case")
 
 #: TOSA payloads that ExecuTorch 1.2.0 made of the zoo's ``equal-buffers`` (tosa-fp) and ``cat-h-v`` (tosa-int) with
 #: patches off: ``python -m pytest --pyargs harness.cells --release 1.2.0 --patches none --cell '*/equal-buffers'
-#: --cell '*/cat-h-v'`` leaves them in ``build/sweeps`` as ``delegate_0.bin``.
+#: --cell '*/cat-h-v'`` leaves them in ``build/sweeps`` as ``delegate_0.bin``. That of the loop is 1.4.1's of tosa-fp+cf/loop.
 PAYLOADS = Path(__file__).with_name("payloads")
 DUPLICATE_OUTPUTS = (PAYLOADS / "equal-buffers-1.2.0.tosa").read_bytes()
 WRONG_CAT = (PAYLOADS / "cat-h-v-1.2.0.tosa").read_bytes()
@@ -289,6 +290,13 @@ def test_output_slots_that_collapsed_are_corrupt_in_a_real_payload() -> None:
     assert slots in found.reason
     assert "tosa_transpose_default_2 stands in 2 slots" in found.reason
     assert "tosa_transpose_default_3 is written and never read" in found.reason
+
+
+def test_the_body_of_a_loop_may_hand_on_its_input_in_a_real_payload() -> None:
+    payload = (PAYLOADS / "loop-1.4.1.tosa").read_bytes()
+    body = decode_delegate(Delegate("lowered_module_0", "TOSABackend", payload, ())).graphs[2]
+    assert any("an input" in line for line in verdict.miswired_outputs(body))
+    assert isinstance(verdict.judge(CELL, outcomes(lowered(payload=payload))), Artifact)
 
 
 def test_a_constant_folded_wrongly_is_corrupt_in_a_real_payload() -> None:

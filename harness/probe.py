@@ -1,0 +1,310 @@
+"""``python -m harness probe REQUIREMENT``: tries an ExecuTorch that is not in the matrix, and says what it would take.
+
+An environment is made for it; the upstream reports are tried in it with patches off and on; the zoo is exported and
+judged in it, recorded under ``build/probe`` and compared with the goldens of the nearest release of the matrix. What
+comes out is the table that ``releases.toml`` would need. Nothing outside of ``build/probe`` is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import Version
+
+from harness import drift, patches, releases, stock
+from harness.cli import DIFFERENT, SAME, CommandError
+from harness.failures import GOLDENS
+from harness.run import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
+from harness.sweep import Settings, SweepError
+from harness.variations import parse_hash_seeds
+
+EXAMPLES = """\
+examples:
+  python -m harness probe "executorch==1.6.0"
+  python -m harness probe ./executorch-1.6.0a0-cp311-cp311-linux_x86_64.whl --with torch==2.15.0
+  python -m harness probe ../executorch --cell 'tosa-int/cat-*' --variations 1
+"""
+#: What an entry of releases.toml pins, beside executorch.
+PINNED = ("torch", "torchao", "tosa-tools", "pytest")
+#: Lines of the drift that are printed; the whole is in a file.
+SHOWN_LINES = 25
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A release under trial and where its things are.
+
+    Attributes
+    ----------
+    folder
+        Of the environment, the logs, the matrix, the goldens and the drift.
+    python
+        Interpreter of the environment.
+    release
+        What is installed there, as releases.toml would have it.
+    nearest
+        The release of the matrix that it is compared with.
+    """
+
+    folder: Path
+    python: Path
+    release: releases.Release
+    nearest: releases.Release
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "probe",
+        help="try an ExecuTorch that is not in the matrix",
+        description="Make an environment for an ExecuTorch, export the zoo in it, compare with the nearest release.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "requirement", metavar="REQUIREMENT", help="of pip: executorch==X, a wheel, a checkout"
+    )
+    parser.add_argument(
+        "--with",
+        dest="others",
+        action="append",
+        default=[],
+        metavar="REQUIREMENT",
+        help="beside it, e.g. torch==2.15.0; default: what it requires itself, else what the nearest release has",
+    )
+    parser.add_argument(
+        "--cell", action="append", metavar="TARGET/CASE", help="only these; wildcards; repeatable"
+    )
+    parser.add_argument("--variations", default="quick", metavar="quick|full|N", help="default: %(default)s")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("build/probe"), metavar="DIR", help="default: %(default)s"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Try the release, print what was found; return 0 if nothing drifted from the nearest release, else 1."""
+    wanted = named(arguments.requirement)
+    folder = arguments.folder.resolve() / re.sub(r"[^A-Za-z0-9.]+", "-", Path(arguments.requirement).name)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        trial = install(folder, wanted, arguments.others)
+        found, needed = reports(trial, arguments.jobs)
+        known = sweep(trial, found, needed, arguments)
+        drifted = compared(trial, known, arguments.cell)
+    except (UsageError, SweepError, releases.MatrixError) as error:
+        raise CommandError(str(error)) from error
+    whole = folder / "drift.md"
+    lines = list(drifted.markdown())
+    whole.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines[:SHOWN_LINES]))
+    print(f"\nall of it: {whole}\n\nfor {releases.MATRIX.name}:\n")
+    print(entry(trial, found, needed, known), end="")
+    return DIFFERENT if drifted.entries else SAME
+
+
+# The environment
+
+
+def named(requirement: str) -> str:
+    """Return what an installer is asked for; raise CommandError for what is neither a requirement nor a path."""
+    path = Path(requirement)
+    if path.exists():
+        return str(path.resolve())
+    if path.suffix == ".whl" or (os.sep in requirement and "://" not in requirement):
+        raise CommandError(f"{requirement}: no such wheel or checkout")
+    try:
+        parsed = Requirement(requirement)
+    except InvalidRequirement as error:
+        raise CommandError(
+            f"{requirement!r} is not a requirement of pip ({error}); e.g. executorch==1.6.0"
+        ) from error
+    if parsed.name != "executorch":
+        raise CommandError(f"{requirement!r} is {parsed.name}, not executorch; put it behind --with")
+    return requirement
+
+
+def install(folder: Path, wanted: str, others: Sequence[str]) -> Trial:
+    """Make the environment: what executorch requires itself, what was asked for, and the nearest release's pins."""
+    matrix = releases.load()
+    python = folder / "env" / "bin" / "python"
+    uv = shutil.which("uv")
+    log = folder / "install.log"
+    log.write_text("")
+    if not python.exists():
+        make = [uv, "venv", "--python", matrix.python] if uv else [sys.executable, "-m", "venv"]
+        _run([*make, str(folder / "env")], log)
+    pip = [uv, "pip", "install", "--python", str(python)] if uv else [str(python), "-m", "pip", "install"]
+    print(f"installing {wanted} in {folder / 'env'}", flush=True)
+    _run([*pip, "--no-deps", wanted], log)
+    version = Installed.probe(python).versions["executorch"]
+    nearest = closest(version, matrix)
+    stated = _required(python) | {Requirement(other).name for other in others}
+    pins = [f"{name}=={pin}" for name, pin in nearest.pins.items() if name not in stated | {"executorch"}]
+    _run([*pip, wanted, *others, *pins], log)
+    installed = _versions(python)
+    release = releases.Release(
+        version=version,
+        pins={**nearest.pins, "executorch": version, **installed},
+        targets=nearest.targets,
+        unsupported=nearest.unsupported,
+        patches=(),
+        reports={},
+        known={},
+    )
+    stack = ", ".join(f"{name} {pin}" for name, pin in release.stack().items())
+    print(f"{stack}; nearest in the matrix: {nearest.version}", flush=True)
+    return Trial(folder, python, release, nearest)
+
+
+def closest(version: str, matrix: releases.Matrix) -> releases.Release:
+    """Return the last release of the matrix that is not after `version`, the first where all are."""
+    ordered = sorted(matrix.releases, key=Version)
+    before = [known for known in ordered if Version(known) <= Version(Version(version).base_version)]
+    return matrix.releases[(before or ordered[:1])[-1]]
+
+
+def _required(python: Path) -> set[str]:
+    """Return the distributions that the installed executorch itself requires."""
+    code = "from importlib import metadata; print('\\n'.join(metadata.requires('executorch') or ()))"
+    printed = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
+    found = (Requirement(line) for line in printed.splitlines() if line)
+    return {each.name for each in found if each.marker is None or each.marker.evaluate()}
+
+
+def _versions(python: Path) -> dict[str, str]:
+    code = f"from importlib import metadata as m; print('\\n'.join(map(m.version, {PINNED!r})))"
+    printed = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
+    return dict(zip(PINNED, (line.partition("+")[0] for line in printed.split()), strict=True))
+
+
+def _run(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    """Run a command with its output behind `log`; raise CommandError with its last line if it fails."""
+    with log.open("a", encoding="utf-8") as out:
+        code = subprocess.run(
+            command, stdout=out, stderr=subprocess.STDOUT, env=environment, check=False
+        ).returncode
+    if code:
+        lines = [line for line in log.read_text(encoding="utf-8").splitlines() if line.strip()]
+        raise CommandError(f"{' '.join(command[:4])} ... failed: {lines[-1] if lines else code}; see {log}")
+
+
+# The release in it
+
+
+def reports(trial: Trial, jobs: int) -> tuple[dict[int, str], tuple[str, ...]]:
+    """Try the upstream reports with patches off and on; return their states and the patches that help."""
+    settings = Settings(trial.python, ("models",), (), jobs, EXPORT_TIMEOUT)
+    seeds = parse_hash_seeds(stock.HASH_SEEDS)
+    states = {number: finding.state for number, finding in stock.findings(settings, seeds).items()}
+    needed: list[str] = []
+    for patch in patches.PATCHES.values():
+        state = states[patch.report]
+        if state == "fixed":
+            said = "not needed"
+        else:
+            try:
+                patched = stock.findings(
+                    Settings(trial.python, ("models",), (patch.name,), jobs, EXPORT_TIMEOUT), seeds
+                )
+                said = f"needed; with it: {patched[patch.report].state}"
+                needed += [patch.name] if patched[patch.report].state == "fixed" else []
+            except SweepError as error:
+                said = f"needed, but it does not apply: {error}"
+        print(f"#{patch.report}: {state}; patch {patch.name}: {said}", flush=True)
+    return states, tuple(needed)
+
+
+def sweep(
+    trial: Trial, found: Mapping[int, str], needed: Sequence[str], arguments: argparse.Namespace
+) -> dict[str, str]:
+    """Export, judge and record the zoo; return the cells that have no golden, with their verdict and its reason."""
+    matrix = trial.folder / releases.MATRIX.name
+    others = releases.MATRIX.read_text(encoding="utf-8").replace(
+        f'[releases."{trial.release.version}"', '[releases."replaced"'
+    )
+    matrix.write_text(f"{others}\n{entry(trial, found, needed, {})}", encoding="utf-8")
+    goldens, sweeps = trial.folder / "goldens", trial.folder / "sweeps"
+    shutil.rmtree(goldens, ignore_errors=True)
+    log = trial.folder / "sweep.log"
+    command = [sys.executable, "-m", "pytest", "--pyargs", "harness.cells", "-p", "no:cacheprovider", "-q"]
+    command += [
+        "--matrix",
+        str(matrix),
+        "--release",
+        trial.release.version,
+        "--interpreter",
+        str(trial.python),
+    ]
+    command += [
+        "--goldens",
+        str(goldens),
+        "--sweeps",
+        str(sweeps),
+        "--snapshot-update",
+        "--jobs",
+        str(arguments.jobs),
+    ]
+    command += ["--variations", arguments.variations]
+    command += [word for cell in arguments.cell or () for word in ("--cell", cell)]
+    print(f"exporting the zoo; follow it in {log}", flush=True)
+    # These goldens are not accepted by anyone: they are there to be compared, in CI as well.
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    with log.open("w", encoding="utf-8") as out:
+        code = subprocess.run(
+            command, stdout=out, stderr=subprocess.STDOUT, env=environment, check=False
+        ).returncode
+    lines = log.read_text(encoding="utf-8").splitlines()
+    if code > 1:
+        raise CommandError(f"the sweep could not run: {lines[-1] if lines else code}; see {log}")
+    print(lines[-1].strip("= "))
+    results = (sweeps / trial.release.version / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    judged = [json.loads(line) for line in results]
+    return {
+        f"{each['target']}/{each['case']}": f"{each['verdict']}: {each['reason']}"
+        for each in judged
+        if each["verdict"] not in ("new", "stable")
+    }
+
+
+def compared(trial: Trial, known: Mapping[str, str], cells: Sequence[str] | None) -> drift.Drift:
+    """Return what changed from the nearest release, over the cells that were exported."""
+    exported = select(load_cells(("models",), trial.release), cells)
+    defects = {cell: releases.KnownDefect(*said.split(": ", 1)) for cell, said in known.items()}
+    before = drift.read(GOLDENS / trial.nearest.version, trial.nearest.known)
+    after = drift.read(trial.folder / "goldens" / trial.release.version, defects)
+    return drift.Drift.of(
+        (trial.nearest.version, {cell: read for cell, read in before.items() if cell in exported}),
+        (trial.release.version, after),
+    )
+
+
+def entry(trial: Trial, found: Mapping[int, str], needed: Sequence[str], known: Mapping[str, str]) -> str:
+    """Return the table that releases.toml would need, as TOML."""
+    release = trial.release
+    lines = [f'[releases."{release.version}"]']
+    lines += [f'{name} = "{release.pins[name]}"' for name in PINNED]
+    unsupported = ", ".join(
+        f"{json.dumps(name)} = {json.dumps(why)}" for name, why in release.unsupported.items()
+    )
+    lines.append(f"unsupported = {{ {unsupported} }}" if unsupported else "unsupported = {}")
+    lines.append(f"patches = {json.dumps(list(needed))}")
+    lines.append(
+        f"reports = {{ {', '.join(f'{number} = {json.dumps(state)}' for number, state in found.items())} }}"
+    )
+    if known:
+        lines += ["", f'[releases."{release.version}".known]']
+        lines += [f"{json.dumps(cell)} = {json.dumps(said)}" for cell, said in sorted(known.items())]
+    return "\n".join(lines) + "\n"
