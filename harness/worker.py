@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from harness.variations import perturb_heap
+from harness.variations import exports_before, perturb_heap
 
 #: How often a template looks for children that ended or ran out of time, in seconds.
 POLL_SECONDS = 0.02
@@ -63,9 +63,10 @@ def set_kernels(threads: int, onednn: bool) -> None:
     torch.backends.mkldnn.enabled = onednn  # type: ignore[assignment]
 
 
-def warm_up(targets: Sequence[str]) -> None:
+def warm_up(targets: Sequence[str], rounds: int) -> None:
     """Export one small model for each target, so that children find every lazy import done and every cache filled.
 
+    More than one round leaves counters of the process, which names may follow, at other values.
     The runtime is not run: it would start threads, and threads do not survive a fork.
     """
     import gc
@@ -81,7 +82,7 @@ def warm_up(targets: Sequence[str]) -> None:
         return Example(model, (data.tensor("x", 1, 2, 6, 6),))
 
     case = Case(name="warm-up", family="worker", guards="warms the template", build=build)
-    for target in targets:
+    for target in (*targets,) * rounds:
         # Where the release cannot lower even this, the cells say so.
         with contextlib.suppress(Exception):
             Export(case, TARGETS[target]).lower(TARGETS[target].cast(case.example())).to_executorch()
@@ -280,7 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     else:
         set_kernels(options.threads, options.onednn)
         load_models(options.models)
-        warm_up(options.targets)
+        warm_up(options.targets, exports_before(options.heap_seed))
         template = Template(0, options.answers, fork_child(options.answers))
     template.answer({"ready": True})
     template.serve()
