@@ -12,16 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.artifact import (
+    STAGE,
     Artifact,
     Casualty,
     Cell,
     Failure,
     Lowered,
     Outcome,
+    PassRun,
     Tensor,
 )
 from harness.decode import Constant, Decoded, Graph
 from harness.golden import FAILURE, compared, decode_delegate
+from harness.parting import Parting
 from harness.structure import BoundaryChanged, compare
 
 #: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
@@ -51,6 +54,8 @@ class Verdict:
         Whether ``--snapshot-update`` accepted the artifact as the cell's golden.
     known
         Whether releases.toml says that the cell is like this.
+    parting
+        The pass that made the difference, where one is known.
     """
 
     cell: Cell
@@ -60,6 +65,7 @@ class Verdict:
     recordable: bool = False
     recorded: bool = False
     known: bool = False
+    parting: Parting | None = None
 
     @property
     def accepted(self) -> bool:
@@ -167,11 +173,17 @@ def group_by_content(outcomes: Sequence[Outcome]) -> list[Group]:
         result = outcome.result.result
         content: object
         if isinstance(result, Failure):
-            content = result.facts()
+            content = (result.facts(), _made(outcome.result) if result.stage == "run" else ())
         else:
             content = (result.graph, result.delegates, result.pte_sha256)
         groups.setdefault(content, []).append(outcome)
     return list(groups.values())
+
+
+def _made(artifact: Artifact) -> tuple[PassRun, ...]:
+    """Return what stands for the payloads of a program that does not run: the digests of what was made of it."""
+    runs = artifact.watched.passes if artifact.watched is not None else ()
+    return tuple(run for run in runs if run.pipeline == STAGE)
 
 
 def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
@@ -379,6 +391,20 @@ def changed(cell: Cell, golden: Mapping[str, str], received: Mapping[str, str]) 
         reason = f"differs from its golden in {', '.join(names)}"
     detail = tuple(text_difference(old, new, "golden", "now"))
     return Verdict(cell, "changed", reason, detail, recordable=True)
+
+
+def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -> str:
+    """Return the first difference of the payload ``delegate_<n>`` from its golden; empty for what is no payload.
+
+    Where no pass has made another graph, it tells which operator, attribute or constant a node visitor serialized
+    otherwise.
+    """
+    before = [text for file, text in golden.items() if file.startswith(f"{name}.")]
+    after = {f"delegate_{index}": delegate for index, delegate in enumerate(lowered.delegates)}
+    if not before or name not in after:
+        return ""
+    changes = compare(before[0], decode_delegate(after[name])).changes
+    return next(changes[0].lines()) if changes else ""
 
 
 def new(cell: Cell) -> Verdict:

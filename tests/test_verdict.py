@@ -11,6 +11,7 @@ import pytest
 
 from harness import golden, verdict
 from harness.artifact import (
+    STAGE,
     Artifact,
     Casualty,
     Cell,
@@ -18,8 +19,10 @@ from harness.artifact import (
     Failure,
     Lowered,
     Outcome,
+    PassRun,
     Sample,
     Tensor,
+    Watched,
 )
 from harness.verdict import Deviation, Verdict
 
@@ -177,6 +180,20 @@ def test_a_case_or_a_program_that_does_not_run_is_none(stage: str, name: str) ->
     assert found.name == name
     assert found.reason.endswith("ValueError: no")
     assert found.detail == ("Traceback …", "  here")
+
+
+def test_programs_that_do_not_run_and_differ_are_unstable() -> None:
+    def made(payload: str) -> Outcome:
+        watched = Watched((PassRun(STAGE, "delegate_0", payload, True),), ())
+        return Outcome(CELL, payload, Artifact(failure(stage="run"), (), 1.0, watched), 1.0, 100.0)
+
+    found = verdict.judge(CELL, [made("a"), made("b")])
+    assert isinstance(found, Verdict)
+    assert found.name == "unstable"
+    assert found.detail[0] == "variations: a | b"
+    agreed = verdict.judge(CELL, [made("a"), made("a")])
+    assert isinstance(agreed, Verdict)
+    assert agreed.name == "corrupt"
 
 
 # Rightness
@@ -349,3 +366,11 @@ def test_only_what_was_recorded_or_stable_is_accepted() -> None:
     assert verdict.Verdict(CELL, "stable", "").accepted
     assert not verdict.new(CELL).accepted
     assert replace(verdict.new(CELL), recorded=True).accepted
+
+
+def test_a_payload_that_differs_is_told_by_its_first_difference_from_the_golden() -> None:
+    right, wrong = lowered(payload=DUPLICATE_OUTPUTS), lowered(payload=WRONG_CAT)
+    assert verdict.payload_difference("delegate_0", texts(right), right) == ""
+    assert verdict.payload_difference("delegate_0", texts(right), wrong) != ""
+    assert verdict.payload_difference("delegate_1", texts(right), wrong) == ""
+    assert verdict.payload_difference("lowered", texts(right), wrong) == ""
