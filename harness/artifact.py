@@ -101,6 +101,8 @@ class Failure:
         ``module.function`` of the innermost ExecuTorch frame, or None.
     traceback
         The whole traceback, for the terminal; never compared, never recorded.
+    made
+        Graph and delegates of a program that does not run; None where lowering fails.
     """
 
     stage: str
@@ -109,6 +111,7 @@ class Failure:
     pass_name: str | None
     function: str | None
     traceback: str
+    made: Lowered | None = None
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Return what a golden records, as (field, value)."""

@@ -301,8 +301,9 @@ class Run:
         result = artifact.result
         end = result.pass_name or result.function if isinstance(result, Failure) else None
         found = parting.departure(golden.read_trace(texts[golden.TRACE]), passes(outcomes[0]), end)
-        if found is not None and isinstance(result, Lowered):
-            change = verdict.payload_difference(found.name, texts, result)
+        made = result.made if isinstance(result, Failure) else result
+        if found is not None and made is not None:
+            change = verdict.payload_difference(found.name, texts, made)
             return dataclasses.replace(found, line=f"{found.line}: {change}") if change else found
         return found
 
@@ -406,9 +407,12 @@ class Run:
                 continue
             place = folder / outcome.variation
             golden.write(place, golden.render(outcome.result, self._origin(outcome.result)))
-            if isinstance(outcome.result.result, Lowered):
-                (place / "program.pte").write_bytes(outcome.result.result.pte)
-                for index, delegate in enumerate(outcome.result.result.delegates):
+            result = outcome.result.result
+            made = result.made if isinstance(result, Failure) else result
+            if made is not None:
+                if made.pte:
+                    (place / "program.pte").write_bytes(made.pte)
+                for index, delegate in enumerate(made.delegates):
                     (place / f"delegate_{index}.bin").write_bytes(delegate.payload)
 
     def stale(self) -> list[Cell]:

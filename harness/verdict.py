@@ -12,14 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.artifact import (
-    STAGE,
     Artifact,
     Casualty,
     Cell,
     Failure,
     Lowered,
     Outcome,
-    PassRun,
     Tensor,
 )
 from harness.decode import Constant, Decoded, Graph
@@ -173,17 +171,12 @@ def group_by_content(outcomes: Sequence[Outcome]) -> list[Group]:
         result = outcome.result.result
         content: object
         if isinstance(result, Failure):
-            content = (result.facts(), _made(outcome.result) if result.stage == "run" else ())
+            made = result.made
+            content = (result.facts(), (made.graph, made.delegates) if made is not None else None)
         else:
             content = (result.graph, result.delegates, result.pte_sha256)
         groups.setdefault(content, []).append(outcome)
     return list(groups.values())
-
-
-def _made(artifact: Artifact) -> tuple[PassRun, ...]:
-    """Return what stands for the payloads of a program that does not run: the digests of what was made of it."""
-    runs = artifact.watched.passes if artifact.watched is not None else ()
-    return tuple(run for run in runs if run.pipeline == STAGE)
 
 
 def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
@@ -209,11 +202,17 @@ def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
     """Yield (name, text) of all that is compared between variations, in the order of a reader's interest."""
     if isinstance(result, Failure):
         yield "failure.txt", "".join(f"{name}: {value}\n" for name, value in result.facts())
+        if result.made is not None:
+            yield from _made_texts(result.made)
         return
-    yield "graph.txt", result.graph
-    for index, delegate in enumerate(result.delegates):
-        yield f"delegate_{index}", decode_delegate(delegate).text()
+    yield from _made_texts(result)
     yield "pte", f"sha256 {result.pte_sha256}\n"
+
+
+def _made_texts(lowered: Lowered) -> Iterator[tuple[str, str]]:
+    yield "graph.txt", lowered.graph
+    for index, delegate in enumerate(lowered.delegates):
+        yield f"delegate_{index}", decode_delegate(delegate).text()
 
 
 def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:

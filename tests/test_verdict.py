@@ -11,7 +11,6 @@ import pytest
 
 from harness import golden, verdict
 from harness.artifact import (
-    STAGE,
     Artifact,
     Casualty,
     Cell,
@@ -19,10 +18,8 @@ from harness.artifact import (
     Failure,
     Lowered,
     Outcome,
-    PassRun,
     Sample,
     Tensor,
-    Watched,
 )
 from harness.verdict import Deviation, Verdict
 
@@ -183,17 +180,13 @@ def test_a_case_or_a_program_that_does_not_run_is_none(stage: str, name: str) ->
 
 
 def test_programs_that_do_not_run_and_differ_are_unstable() -> None:
-    def made(payload: str) -> Outcome:
-        watched = Watched((PassRun(STAGE, "delegate_0", payload, True),), ())
-        return Outcome(CELL, payload, Artifact(failure(stage="run"), (), 1.0, watched), 1.0, 100.0)
+    def broken(payload: bytes) -> Failure:
+        return replace(failure(stage="run"), made=lowered(payload=payload))
 
-    found = verdict.judge(CELL, [made("a"), made("b")])
-    assert isinstance(found, Verdict)
+    found = judged(broken(DUPLICATE_OUTPUTS), broken(WRONG_CAT))
     assert found.name == "unstable"
-    assert found.detail[0] == "variations: a | b"
-    agreed = verdict.judge(CELL, [made("a"), made("a")])
-    assert isinstance(agreed, Verdict)
-    assert agreed.name == "corrupt"
+    assert "delegate_0: - seed0-heap0, + seed1-heap1" in found.detail
+    assert judged(broken(WRONG_CAT), broken(WRONG_CAT)).name == "corrupt"
 
 
 # Rightness
