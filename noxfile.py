@@ -88,6 +88,13 @@ def portable(session: nox.Session, release: str) -> None:
 
 
 @nox.session(python=MATRIX.python)
+def mutants(session: nox.Session) -> None:
+    """Export with deliberate defects in the default release, and demand that each is told, and by its pass."""
+    install(session, MATRIX.default)
+    session.run("python", "-m", "tests.mutants", *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
 def bench(session: nox.Session) -> None:
     """Time the decoders side by side with flatc and SHA-256; ratios hold, seconds do not."""
     install(session, MATRIX.default)

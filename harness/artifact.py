@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -101,6 +101,8 @@ class Failure:
         ``module.function`` of the innermost ExecuTorch frame, or None.
     traceback
         The whole traceback, for the terminal; never compared, never recorded.
+    made
+        Graph and delegates of a program that does not run; None where lowering fails.
     """
 
     stage: str
@@ -109,6 +111,7 @@ class Failure:
     pass_name: str | None
     function: str | None
     traceback: str
+    made: Lowered | None = None
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Return what a golden records, as (field, value)."""
@@ -216,12 +219,16 @@ class PassRun:
         Digest of the graph that it left, or of the bytes that it made; of a partitioner, its tags in order.
     changed
         Whether it left another graph than it got.
+    beyond
+        Digest of what the fingerprint leaves out and no golden's trace tells: the names of the graph's nodes; of a
+        partitioner, the tag of each node.
     """
 
     pipeline: str
     name: str
     fingerprint: str
     changed: bool
+    beyond: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

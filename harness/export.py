@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import re
 import time
 import traceback
@@ -33,6 +34,8 @@ class Export:
         For each of them, the outputs of the eager model or, once quantized, of the quantized eager graph.
     scales, codes
         See `Lowered`.
+    made
+        What there is before it is run: graph and delegates.
     watch
         Notes the stages; enter it to have passes and node visitors noted as well.
     """
@@ -46,6 +49,7 @@ class Export:
         self.expected: dict[str, tuple[Tensor, ...]] = {}
         self.scales: tuple[float, ...] = ()
         self.codes: tuple[Tensor, ...] = ()
+        self.made: Lowered | None = None
         self.watch = Watch(keep)
 
     def run(self) -> Lowered:
@@ -60,6 +64,8 @@ class Export:
         for index, delegate in enumerate(partitions):
             self.watch.stage(f"delegate_{index}", delegate.payload)
         self.watch.stage("lowered", graph.encode())
+        bound = self.case.bounds.get(self.target.name, self.target.bound)
+        self.made = Lowered(graph + "\n", partitions, b"", (), bound, self.scales, self.codes)
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
         if not self.target.runtime:
             self.stage = "run"
@@ -74,8 +80,7 @@ class Export:
             self.stage = "run"
             outputs = {name: numerics.in_runtime(pte, inputs) for name, inputs in self.samples.items()}
         samples = tuple(Sample(name, self.expected[name], outputs[name]) for name in self.samples)
-        bound = self.case.bounds.get(self.target.name, self.target.bound)
-        return Lowered(graph + "\n", partitions, pte, samples, bound, self.scales, self.codes)
+        return dataclasses.replace(self.made, pte=pte, samples=samples)
 
     def lower(self, example: Example) -> EdgeProgramManager:
         """Run eagerly, export, quantize where the target does, and lower."""
@@ -155,6 +160,8 @@ def export(case: Case, target: str, patches: Sequence[str] = (), keep: int = 0, 
             result = attempt.run()
     except (Exception, SystemExit) as error:
         result = failure(attempt.stage, error)
+        if attempt.stage == "run":
+            result = dataclasses.replace(result, made=attempt.made)
     return Artifact(result, tuple(patches), time.perf_counter() - started, attempt.watch.result())
 
 

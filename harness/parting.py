@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.artifact import PARTITIONING, PassRun
+from harness.artifact import PARTITIONING, STAGE, PassRun
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,22 @@ class Parting:
 
 
 def parting(one: Sequence[PassRun], other: Sequence[PassRun]) -> Parting | None:
-    """Return where two variations of one cell part; None if no result differs."""
+    """Return where two variations of one cell part; None if no result differs.
+
+    What passes leave is compared without names. Where only serialization parts, names tell the pass that gave them.
+    """
+    renamed = None
     for number, (left, right) in enumerate(itertools.zip_longest(one, other), 1):
         if left == right:
+            if left.beyond == right.beyond or renamed is not None:
+                continue
+            line = f"first pass that parts: {_place(left)}, number {number} of {len(one)}, "
+            if left.pipeline == PARTITIONING:
+                return Parting(f"{line}in the nodes that its tags stand for", left.name)
+            renamed = Parting(f"{line}in names only", left.name)
             continue
+        if renamed is not None and left is not None and left.pipeline == STAGE:
+            return renamed
         if left is None or right is None or _place(left) != _place(right):
             names = " | ".join("nothing" if run is None else _place(run) for run in (left, right))
             run = left or right
@@ -40,10 +52,10 @@ def parting(one: Sequence[PassRun], other: Sequence[PassRun]) -> Parting | None:
         shown = f": {left.fingerprint} | {right.fingerprint}" if left.pipeline == PARTITIONING else ""
         line = f"first pass that parts: {_place(left)}, number {number} of {len(one)}{shown}"
         return Parting(line, left.name, (number, number))
-    return None
+    return renamed
 
 
-def departure(recorded: Sequence[PassRun], runs: Sequence[PassRun]) -> Parting | None:
+def departure(recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None = None) -> Parting | None:
     """Return the first pass whose result is not the one that a golden's trace tells; None if all are.
 
     Parameters
@@ -52,16 +64,20 @@ def departure(recorded: Sequence[PassRun], runs: Sequence[PassRun]) -> Parting |
         The runs that changed the graph when the golden was recorded.
     runs
         All runs of the export at hand.
+    end
+        Pass or function in which the export at hand failed; None if it did not.
     """
     effective = [run for run in runs if run.changed]
     for was, now in itertools.zip_longest(recorded, effective):
         if was == now:
             continue
+        if now is None and end is not None:
+            return Parting(f"all passes leave what the golden's did, until it fails in {end}", end)
         label = "first pass whose result is not the golden's"
         if was is not None and now is not None and _place(was) == _place(now):
             shown = f": {was.fingerprint} | {now.fingerprint}" if was.pipeline == PARTITIONING else ""
             return Parting(f"{label}: {_place(was)}{shown}", was.name)
-        if was is None or (now is not None and _comes_later(was, now, recorded, effective)):
+        if was is None or (now is not None and _put_in(was, now, recorded, effective, end)):
             assert now is not None
             return Parting(f"{label}: {_place(now)}, which changed nothing then", now.name)
         idle = any(_place(run) == _place(was) and not run.changed for run in runs)
@@ -70,12 +86,15 @@ def departure(recorded: Sequence[PassRun], runs: Sequence[PassRun]) -> Parting |
     return None
 
 
-def _comes_later(was: PassRun, now: PassRun, recorded: Sequence[PassRun], runs: Sequence[PassRun]) -> bool:
-    """Whether the recorded run is still to come, so that the one at hand was put in before it."""
+def _put_in(
+    was: PassRun, now: PassRun, recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None
+) -> bool:
+    """Whether the run at hand was put in before the recorded one, which is still to come, or came to be unreached."""
     after = itertools.dropwhile(lambda run: run is not now, runs)
-    return any(_place(run) == _place(was) for run in after) and sum(
-        _place(run) == _place(now) for run in runs
-    ) > sum(_place(run) == _place(now) for run in recorded)
+    to_come = end is not None or any(_place(run) == _place(was) for run in after)
+    return to_come and sum(_place(run) == _place(now) for run in runs) > sum(
+        _place(run) == _place(now) for run in recorded
+    )
 
 
 def _place(run: PassRun) -> str:

@@ -211,6 +211,7 @@ def reports(trial: Trial, jobs: int) -> tuple[dict[int, str], tuple[str, ...]]:
     states = {number: finding.state for number, finding in stock.findings(settings, seeds).items()}
     needed: list[str] = []
     for patch in patches.PATCHES.values():
+        assert patch.report is not None
         state = states[patch.report]
         if state == "fixed":
             said = "not needed"

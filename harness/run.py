@@ -19,11 +19,14 @@ import filelock
 from syrupy.assertion import SnapshotAssertion
 
 from harness import golden, parting, patches, releases, variations, verdict
-from harness.artifact import PARTITIONING, Artifact, Casualty, Cell, Lowered, Outcome, PassRun
+from harness.artifact import PARTITIONING, Artifact, Casualty, Cell, Failure, Lowered, Outcome, PassRun
 from harness.decode.schemas import ENVIRONMENT_VARIABLE
 from harness.snapshot import GoldenExtension
 from harness.sweep import Settings, Sweep, default_interpreter, worker_environment
 from harness.verdict import Verdict
+
+#: Verdicts of cells whose variations disagree.
+VARYING = ("order-only", "unstable")
 
 #: Seconds that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
 EXPORT_TIMEOUT = 180.0
@@ -174,10 +177,11 @@ class Run:
                 if options.hash_seeds is None
                 else variations.parse_hash_seeds(options.hash_seeds)
             )
+            self.known = load_cells(options.models, self.release)
+            # A module that registers cases may register patches as well.
             self.patches = patches.select(options.patches, self.release.patches)
         except ValueError as error:
             raise UsageError(str(error)) from error
-        self.known = load_cells(options.models, self.release)
         self.selected = select(of_families(self.known, options.families), options.cells)
         self.variations = variations.variations(seeds)
         self.settings = Settings(
@@ -228,7 +232,7 @@ class Run:
         self.lock.release()
 
     def check(self, cell: Cell, snapshot: SnapshotAssertion) -> Verdict:
-        """Judge `cell`, compare with its golden or record it, note the result.
+        """Judge `cell`, record it where that was asked for, note the result.
 
         Raises
         ------
@@ -239,61 +243,84 @@ class Run:
         """
         assert self.sweep is not None
         outcomes = self.sweep.outcomes(cell)
-        judged = self._judge(cell, outcomes, snapshot)
+        judged, texts = self._compare(cell, outcomes)
+        if texts is not None:
+            artifact = outcomes[0].result
+            if isinstance(artifact, Artifact) and isinstance(artifact.result, Lowered):
+                self.differences[cell] = verdict.worst_difference(artifact.result)
+            # syrupy compares once more, counts and, under --snapshot-update, records.
+            recorded = snapshot.use_extension(GoldenExtension.for_root(self.root)) == texts
+            judged = dataclasses.replace(judged, recorded=recorded and judged.recordable)
+            place = golden.directory(self.root, cell)
+            if judged.name == "stable" and self.updating and golden.TRACE not in (golden.read(place) or ()):
+                golden.write(place, texts)
+        if judged.name != "stable" and not judged.recorded:
+            self._keep(cell, outcomes)
+            judged = dataclasses.replace(judged, detail=(*self._where(judged, outcomes), *judged.detail))
         self.verdicts[cell] = judged
         self._note(judged, outcomes)
         return judged
 
-    def _judge(self, cell: Cell, outcomes: Sequence[Outcome], snapshot: SnapshotAssertion) -> Verdict:
+    def judge(self, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
+        """Judge the exports of `cell`, compare them with its golden, name the pass that made the difference.
+
+        Raises
+        ------
+        GoldenError, DecodeError
+            See `check`.
+        """
+        return self._compare(cell, outcomes)[0]
+
+    def _compare(self, cell: Cell, outcomes: Sequence[Outcome]) -> tuple[Verdict, golden.Texts | None]:
+        """Return the verdict, and the texts of an artifact that could be the cell's golden."""
         artifact = verdict.judge(cell, outcomes)
         defect = self.release.known.get(str(cell))
         if isinstance(artifact, Verdict):
             known = defect is not None and defect.verdict == artifact.name
-            self._keep(cell, outcomes)
-            return dataclasses.replace(
-                artifact, known=known, detail=(*self._where(artifact, outcomes), *artifact.detail)
-            )
+            return dataclasses.replace(artifact, known=known, parting=self._parting(artifact, outcomes)), None
         if defect is not None:
             known_as = f"{defect.verdict} ({defect.reason})"
             reason = f"is right now, but releases.toml knows it as {known_as}: delete that entry"
-            return Verdict(cell, "changed", reason)
-        if isinstance(artifact.result, Lowered):
-            self.differences[cell] = verdict.worst_difference(artifact.result)
+            return Verdict(cell, "changed", reason), None
         texts = golden.render(artifact, self._origin(artifact))
         reviewed = golden.read(golden.directory(self.root, cell))
-        # syrupy compares and, under --snapshot-update, records.
-        recorded = snapshot.use_extension(GoldenExtension.for_root(self.root)) == texts
-        if reviewed is not None and golden.compared(reviewed) == golden.compared(texts):
-            if self.updating and golden.TRACE not in reviewed:
-                golden.write(golden.directory(self.root, cell), texts)
-            return Verdict(cell, "stable", "")
-        judged = verdict.new(cell) if reviewed is None else verdict.changed(cell, reviewed, texts)
-        if not recorded:
-            self._keep(cell, outcomes)
-            judged = dataclasses.replace(judged, detail=(*self._where(judged, outcomes), *judged.detail))
-        return dataclasses.replace(judged, recorded=recorded)
+        if reviewed is None:
+            return verdict.new(cell), texts
+        if golden.compared(reviewed) == golden.compared(texts):
+            return Verdict(cell, "stable", ""), texts
+        judged = verdict.changed(cell, reviewed, texts)
+        return dataclasses.replace(judged, parting=self._parting(judged, outcomes)), texts
 
-    def _where(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Iterator[str]:
-        """Yield the line that names the pass at which an artifact went wrong, and what the pass made where it is known.
+    def _parting(self, judged: Verdict, outcomes: Sequence[Outcome]) -> parting.Parting | None:
+        """Return the pass at which an artifact went wrong; None where no pass tells.
 
         Where variations disagree it is the first at which two of them part; else the first whose result is not the one
         that the golden's trace tells.
         """
-        if judged.name in ("order-only", "unstable"):
-            pair = [group[0] for group in verdict.group_by_content(outcomes)[:2]]
-            found = parting.parting(*(passes(outcome) for outcome in pair))
-            if found is None:
-                yield "no pass parts: what differs is made by serialization or emission"
-                return
-            yield found.line
-            yield from self._difference(judged.cell, [outcome.variation for outcome in pair], found)
-            return
+        if judged.name in VARYING:
+            return parting.parting(*(passes(group[0]) for group in verdict.group_by_content(outcomes)[:2]))
+        artifact = outcomes[0].result
         texts = golden.read(golden.directory(self.root, judged.cell))
-        if texts is None or golden.TRACE not in texts:
-            return
-        found = parting.departure(golden.read_trace(texts[golden.TRACE]), passes(outcomes[0]))
-        if found is not None:
-            yield found.line
+        if not isinstance(artifact, Artifact) or texts is None or golden.TRACE not in texts:
+            return None
+        result = artifact.result
+        end = result.pass_name or result.function if isinstance(result, Failure) else None
+        found = parting.departure(golden.read_trace(texts[golden.TRACE]), passes(outcomes[0]), end)
+        made = result.made if isinstance(result, Failure) else result
+        if found is not None and made is not None:
+            change = verdict.payload_difference(found.name, texts, made)
+            return dataclasses.replace(found, line=f"{found.line}: {change}") if change else found
+        return found
+
+    def _where(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Iterator[str]:
+        """Yield the line that names the pass, and what it made in the variations that it parts."""
+        if judged.parting is not None:
+            yield judged.parting.line
+        elif judged.name in VARYING:
+            yield "no pass parts: what differs is made by serialization or emission"
+        if judged.parting is not None and judged.name in VARYING:
+            pair = [group[0].variation for group in verdict.group_by_content(outcomes)[:2]]
+            yield from self._difference(judged.cell, pair, judged.parting)
 
     def _difference(self, cell: Cell, names: Sequence[str], found: parting.Parting) -> Iterator[str]:
         """Export two variations again, which keep the graph that the pass at which they part left, and compare."""
@@ -372,6 +399,7 @@ class Run:
             "difference": self.differences.get(judged.cell),
             "reason": judged.reason,
             "known": judged.known,
+            "pass": judged.parting.name if judged.parting else None,
         }
         with (self.sweeps / "results.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
@@ -384,9 +412,12 @@ class Run:
                 continue
             place = folder / outcome.variation
             golden.write(place, golden.render(outcome.result, self._origin(outcome.result)))
-            if isinstance(outcome.result.result, Lowered):
-                (place / "program.pte").write_bytes(outcome.result.result.pte)
-                for index, delegate in enumerate(outcome.result.result.delegates):
+            result = outcome.result.result
+            made = result.made if isinstance(result, Failure) else result
+            if made is not None:
+                if made.pte:
+                    (place / "program.pte").write_bytes(made.pte)
+                for index, delegate in enumerate(made.delegates):
                     (place / f"delegate_{index}.bin").write_bytes(delegate.payload)
 
     def stale(self) -> list[Cell]:

@@ -216,6 +216,10 @@ class Sweep:
             by_name = {outcome.variation: outcome for outcome in self.results[cell]}
         return tuple(by_name[variation.name] for variation in self.variations)
 
+    def patches(self, cell: Cell) -> list[str]:
+        """Return the names of the patches that exports of `cell` get."""
+        return list(self.settings.patches)
+
     # What follows runs in the sweep's thread.
 
     def _run(self) -> None:
@@ -292,7 +296,7 @@ class Sweep:
                 "target": job.cell.target,
                 "case": job.cell.case,
                 "heap_seed": job.variation.heap_seed,
-                "patches": list(self.settings.patches),
+                "patches": self.patches(job.cell),
                 "keep": self.settings.keep,
                 "run": self.settings.run,
                 "result": str(scratch / "artifact"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
@@ -98,6 +98,15 @@ class Fingerprints:
         return held[2]
 
 
+def names(module: torch.fx.GraphModule) -> str:
+    """Return the digest of the names of a graph's nodes."""
+    return digest_of(node.name for node in module.graph.nodes)
+
+
+def digest_of(words: Iterable[str]) -> str:
+    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:DIGITS]
+
+
 def constants(program: torch.export.ExportedProgram) -> dict[str, torch.Tensor]:
     """Return the value of every placeholder that stands for a parameter, a buffer or a constant."""
     targets = {
@@ -183,11 +192,12 @@ class Watch:
     def stage(self, name: str, made: torch.export.ExportedProgram | bytes) -> None:
         """Note what a stage of the export made."""
         if isinstance(made, bytes):
-            digest = hashlib.sha256(made).hexdigest()[:DIGITS]
+            run = PassRun(STAGE, name, hashlib.sha256(made).hexdigest()[:DIGITS], True)
         else:
             digest = self._fingerprints.of(made.graph_module, made)
+            run = PassRun(STAGE, name, digest, True, names(made.graph_module))
             self._keep(made.graph_module, made)
-        self.passes.append(PassRun(STAGE, name, digest, True))
+        self.passes.append(run)
 
     def _keep(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None) -> None:
         if len(self.passes) + 1 == self.keep:
@@ -234,7 +244,8 @@ class Watch:
         after = self._fingerprint(instance, left)
         self._last = (left, after)
         self._keep(left, self._program)
-        self.passes.append(PassRun(self._pipelines[-1], type(instance).__name__, after, before != after))
+        run = PassRun(self._pipelines[-1], type(instance).__name__, after, before != after, names(left))
+        self.passes.append(run)
         return result
 
     def _fingerprint(self, instance: Any, module: torch.fx.GraphModule) -> str:
@@ -255,7 +266,8 @@ class Watch:
         self.stage("edge", program)
         result: PartitionResult = method(instance, program)
         tags = " ".join(result.partition_tags)
-        self.passes.append(PassRun(PARTITIONING, type(instance).__name__, tags, bool(tags)))
+        placed = digest_of(str(node.meta.get("delegation_tag")) for node in program.graph.nodes)
+        self.passes.append(PassRun(PARTITIONING, type(instance).__name__, tags, bool(tags), placed))
         return result
 
     def _in_visitor(

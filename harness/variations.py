@@ -1,8 +1,9 @@
 """Which things that must not matter are varied, and why these.
 
-Orders that leak into artifacts come from three places: iteration over sets of strings (the hash seed decides),
-iteration over sets of objects hashed by address (the heap layout decides), and the file system (the order in which it
-lists a directory, and the names of working and temporary directories). A variation fixes one choice of each.
+Orders and names that leak into artifacts come from four places: iteration over sets of strings (the hash seed
+decides), iteration over sets of objects hashed by address (the heap layout decides), the file system (the order in
+which it lists a directory, and the names of working and temporary directories), and counters of the process, which
+whatever it exported before has advanced. A variation fixes one choice of each.
 
 How likely a leak is missed by k variations: in a set of 2 to 16 of the names that partitioning uses, not at all with
 the default four. An order of m things with other names, or of things that hash by address, comes in one of m! ways in
@@ -42,7 +43,7 @@ class Variation:
         ``PYTHONHASHSEED`` of the interpreter.
     heap_seed
         Seed of what the exporting process does to its heap, before it imports torch and again before it exports, and to
-        the listings of directories; 0 leaves both as they are.
+        the listings of directories; 0 leaves both as they are. It also decides `exports_before`.
     """
 
     hash_seed: int
@@ -122,6 +123,11 @@ def perturb_heap(seed: int) -> list[bytes]:
         while blocks:
             blocks.pop()
     return held
+
+
+def exports_before(seed: int) -> int:
+    """Return how often a template exports its small model for each target before it serves: twice, but for seed 0."""
+    return 1 if seed == 0 else 2
 
 
 def shuffle_listings(seed: int) -> None:

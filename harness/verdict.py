@@ -22,6 +22,7 @@ from harness.artifact import (
 )
 from harness.decode import Constant, Decoded, Graph
 from harness.golden import FAILURE, compared, decode_delegate
+from harness.parting import Parting
 from harness.structure import BoundaryChanged, compare
 
 #: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
@@ -51,6 +52,8 @@ class Verdict:
         Whether ``--snapshot-update`` accepted the artifact as the cell's golden.
     known
         Whether releases.toml says that the cell is like this.
+    parting
+        The pass that made the difference, where one is known.
     """
 
     cell: Cell
@@ -60,6 +63,7 @@ class Verdict:
     recordable: bool = False
     recorded: bool = False
     known: bool = False
+    parting: Parting | None = None
 
     @property
     def accepted(self) -> bool:
@@ -167,7 +171,8 @@ def group_by_content(outcomes: Sequence[Outcome]) -> list[Group]:
         result = outcome.result.result
         content: object
         if isinstance(result, Failure):
-            content = result.facts()
+            made = result.made
+            content = (result.facts(), (made.graph, made.delegates) if made is not None else None)
         else:
             content = (result.graph, result.delegates, result.pte_sha256)
         groups.setdefault(content, []).append(outcome)
@@ -197,11 +202,17 @@ def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
     """Yield (name, text) of all that is compared between variations, in the order of a reader's interest."""
     if isinstance(result, Failure):
         yield "failure.txt", "".join(f"{name}: {value}\n" for name, value in result.facts())
+        if result.made is not None:
+            yield from _made_texts(result.made)
         return
-    yield "graph.txt", result.graph
-    for index, delegate in enumerate(result.delegates):
-        yield f"delegate_{index}", decode_delegate(delegate).text()
+    yield from _made_texts(result)
     yield "pte", f"sha256 {result.pte_sha256}\n"
+
+
+def _made_texts(lowered: Lowered) -> Iterator[tuple[str, str]]:
+    yield "graph.txt", lowered.graph
+    for index, delegate in enumerate(lowered.delegates):
+        yield f"delegate_{index}", decode_delegate(delegate).text()
 
 
 def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:
@@ -381,6 +392,20 @@ def changed(cell: Cell, golden: Mapping[str, str], received: Mapping[str, str]) 
         reason = f"differs from its golden in {', '.join(names)}"
     detail = tuple(text_difference(old, new, "golden", "now"))
     return Verdict(cell, "changed", reason, detail, recordable=True)
+
+
+def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -> str:
+    """Return the first difference of the payload ``delegate_<n>`` from its golden; empty for what is no payload.
+
+    Where no pass has made another graph, it tells which operator, attribute or constant a node visitor serialized
+    otherwise.
+    """
+    before = [text for file, text in golden.items() if file.startswith(f"{name}.")]
+    after = {f"delegate_{index}": delegate for index, delegate in enumerate(lowered.delegates)}
+    if not before or name not in after:
+        return ""
+    changes = compare(before[0], decode_delegate(after[name])).changes
+    return next(changes[0].lines()) if changes else ""
 
 
 def new(cell: Cell) -> Verdict:

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from harness.variations import perturb_heap
+from harness.variations import exports_before, perturb_heap
 
 #: How often a template looks for children that ended or ran out of time, in seconds.
 POLL_SECONDS = 0.02
@@ -75,9 +75,10 @@ def share_provenance() -> None:
     NodeSource.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
 
 
-def warm_up(targets: Sequence[str]) -> None:
+def warm_up(targets: Sequence[str], rounds: int) -> None:
     """Export one small model for each target, so that children find every lazy import done and every cache filled.
 
+    More than one round leaves counters of the process, which names may follow, at other values.
     The runtime is not run: it would start threads, and threads do not survive a fork.
     """
     import gc
@@ -93,7 +94,7 @@ def warm_up(targets: Sequence[str]) -> None:
         return Example(model, (data.tensor("x", 1, 2, 6, 6),))
 
     case = Case(name="warm-up", family="worker", guards="warms the template", build=build)
-    for target in targets:
+    for target in (*targets,) * rounds:
         # Where the release cannot lower even this, the cells say so.
         with contextlib.suppress(Exception):
             Export(case, TARGETS[target]).lower(TARGETS[target].cast(case.example())).to_executorch()
@@ -299,7 +300,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         set_kernels(1, options.onednn)
         share_provenance()
         load_models(options.models)
-        warm_up(options.targets)
+        warm_up(options.targets, exports_before(options.heap_seed))
         template = Template(0, options.answers, fork_child(options.answers, options.threads))
     template.answer({"ready": True})
     template.serve()

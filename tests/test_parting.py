@@ -78,3 +78,41 @@ def test_a_partitioner_departs_with_its_tags() -> None:
     found = departure([TAGS[0], FUSE], [TAGS[1], FUSE])
     assert found is not None
     assert found.line.endswith("TOSAPartitioner (partitioning): tag0 tag1 | tag1 tag0")
+
+
+def test_where_only_serialization_parts_the_pass_that_gave_other_names_is_named() -> None:
+    one, other = replace(FUSE, beyond="names"), replace(FUSE, beyond="other names")
+    found = parting([FOLD, one, PTE], [FOLD, other, replace(PTE, fingerprint="q")])
+    assert found is not None
+    assert found.line == "first pass that parts: Fuse (arm backend), number 2 of 3, in names only"
+    assert (found.name, found.numbers) == ("Fuse", None)
+
+
+def test_a_pass_that_makes_another_graph_is_named_before_one_that_gives_other_names() -> None:
+    named = [replace(FOLD, beyond=names) for names in ("names", "other names")]
+    found = parting([named[0], FUSE, PTE], [named[1], replace(FUSE, fingerprint="c"), PTE])
+    assert found is not None
+    assert found.name == "Fuse"
+
+
+def test_a_partitioner_parts_where_equal_tags_stand_for_other_nodes() -> None:
+    found = parting([replace(TAGS[0], beyond="a b"), FOLD], [replace(TAGS[0], beyond="b a"), FUSE])
+    assert found is not None
+    assert found.line == (
+        "first pass that parts: TOSAPartitioner (partitioning), number 1 of 2, in the nodes that its tags stand for"
+    )
+
+
+def test_an_export_that_fails_departs_where_it_fails_unless_a_pass_before_did() -> None:
+    ended = departure([FOLD, FUSE, PTE], [FOLD], "FuseVisitor")
+    before = departure([FOLD, FUSE, PTE], [replace(FOLD, fingerprint="c")], "FuseVisitor")
+    assert ended is not None
+    assert before is not None
+    assert (ended.name, before.name) == ("FuseVisitor", "Fold")
+    assert ended.line == "all passes leave what the golden's did, until it fails in FuseVisitor"
+
+
+def test_a_pass_that_was_put_in_is_named_where_the_export_fails_behind_it() -> None:
+    found = departure([FOLD, FUSE, PTE], [FOLD, replace(IDLE, changed=True)], "FuseVisitor")
+    assert found is not None
+    assert found.name == "Decompose"

@@ -28,7 +28,8 @@ CELL = Cell("tosa-fp", "some-case")
 
 #: TOSA payloads that ExecuTorch 1.2.0 made of the zoo's ``equal-buffers`` (tosa-fp) and ``cat-h-v`` (tosa-int) with
 #: patches off: ``python -m pytest --pyargs harness.cells --release 1.2.0 --patches none --cell '*/equal-buffers'
-#: --cell '*/cat-h-v'`` leaves them in ``build/sweeps`` as ``delegate_0.bin``. That of the loop is 1.4.1's of tosa-fp+cf/loop.
+#: --cell '*/cat-h-v'`` leaves them in ``build/sweeps`` as ``delegate_0.bin``. The loop's is
+#: 1.4.1's of tosa-fp+cf/loop.
 PAYLOADS = Path(__file__).with_name("payloads")
 DUPLICATE_OUTPUTS = (PAYLOADS / "equal-buffers-1.2.0.tosa").read_bytes()
 WRONG_CAT = (PAYLOADS / "cat-h-v-1.2.0.tosa").read_bytes()
@@ -178,6 +179,16 @@ def test_a_case_or_a_program_that_does_not_run_is_none(stage: str, name: str) ->
     assert found.name == name
     assert found.reason.endswith("ValueError: no")
     assert found.detail == ("Traceback …", "  here")
+
+
+def test_programs_that_do_not_run_and_differ_are_unstable() -> None:
+    def broken(payload: bytes) -> Failure:
+        return replace(failure(stage="run"), made=lowered(payload=payload))
+
+    found = judged(broken(DUPLICATE_OUTPUTS), broken(WRONG_CAT))
+    assert found.name == "unstable"
+    assert "delegate_0: - seed0-heap0, + seed1-heap1" in found.detail
+    assert judged(broken(WRONG_CAT), broken(WRONG_CAT)).name == "corrupt"
 
 
 # Rightness
@@ -357,3 +368,11 @@ def test_only_what_was_recorded_or_stable_is_accepted() -> None:
     assert verdict.Verdict(CELL, "stable", "").accepted
     assert not verdict.new(CELL).accepted
     assert replace(verdict.new(CELL), recorded=True).accepted
+
+
+def test_a_payload_that_differs_is_told_by_its_first_difference_from_the_golden() -> None:
+    right, wrong = lowered(payload=DUPLICATE_OUTPUTS), lowered(payload=WRONG_CAT)
+    assert verdict.payload_difference("delegate_0", texts(right), right) == ""
+    assert verdict.payload_difference("delegate_0", texts(right), wrong) != ""
+    assert verdict.payload_difference("delegate_1", texts(right), wrong) == ""
+    assert verdict.payload_difference("lowered", texts(right), wrong) == ""

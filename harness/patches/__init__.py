@@ -15,13 +15,23 @@ from collections.abc import Iterable, Sequence
 from harness.patches import list_qparams, output_aliases, partition_order, unique_outputs
 from harness.patches.patch import Patch, PatchError, UnknownPatchError, digest, verify
 
-__all__ = ["PATCHES", "Patch", "PatchError", "UnknownPatchError", "apply", "digest", "select"]
+__all__ = ["PATCHES", "Patch", "PatchError", "UnknownPatchError", "apply", "digest", "register", "select"]
 
-#: Every patch by name, in the order in which they are applied and named.
+#: Every patch by name, in the order in which they are applied and named; registered ones come last.
 PATCHES: dict[str, Patch] = {
     patch.name: patch
     for patch in (partition_order.PATCH, unique_outputs.PATCH, list_qparams.PATCH, output_aliases.PATCH)
 }
+
+
+def register(patch: Patch) -> None:
+    """Let `patch` be asked for by name in this process; raise ValueError for a taken name.
+
+    A module that exporting processes import, because ``--models`` names it, may bring edits of its own.
+    """
+    if patch.name in PATCHES:
+        raise ValueError(f"patch {patch.name!r} is registered twice")
+    PATCHES[patch.name] = patch
 
 
 def select(spec: str, declared: Sequence[str]) -> tuple[str, ...]:

@@ -13,14 +13,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Patch:
-    """The correction of one upstream report.
+    """The correction of one upstream report, or another edit of installed code that a module of `--models` registers.
 
     Attributes
     ----------
     name
         What ``--patches`` and ``releases.toml`` call it.
     report
-        Number of the upstream report.
+        Number of the upstream report; None for an edit that corrects none.
     summary
         One line: what is different once it is installed.
     known
@@ -31,7 +31,7 @@ class Patch:
     """
 
     name: str
-    report: int
+    report: int | None
     summary: str
     known: Mapping[str, Mapping[str, str]]
     install: Callable[[str], None]
