@@ -189,6 +189,9 @@ def delegates(module: torch.fx.GraphModule) -> Iterator[Delegate]:
 
 #: What may stand in a message and differ from run to run or from machine to machine, and what stands for it.
 VARYING = (
+    (re.compile(r'\bFile "[^"\n]*/'), 'File "…/'),
+    # Numbered by how many graphs the process has compiled.
+    (re.compile(r"<eval_with_key>\.\d+"), "<eval_with_key>"),
     (re.compile(r"0x[0-9a-fA-F]{6,}"), "0x…"),
     (re.compile(r"(?:/[\w.+@-]+)+/(?=[\w.+-]+)"), "…/"),
     (re.compile(r"\bline \d+"), "line …"),

@@ -9,6 +9,7 @@ write them, which are not.
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import os
 import shutil
 import sys
@@ -50,6 +51,18 @@ def machines(copy: Path) -> dict[str, Machine]:
     }
 
 
+def chosen(known: dict[str, Machine], patterns: Sequence[str] | None) -> dict[str, Machine]:
+    """Return the machines whose names match some pattern, all for none; raise UsageError where none match."""
+    found = {
+        name: machine
+        for name, machine in known.items()
+        if not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    }
+    if not found:
+        raise UsageError(f"--machine {' '.join(patterns or ())}: there are {'; '.join(known)}")
+    return found
+
+
 def texts(outcome: Outcome) -> dict[str, str]:
     """Return what would be recorded and compared of an export."""
     if not isinstance(outcome.result, Artifact):
@@ -82,6 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m harness.portable", description=__doc__)
     parser.add_argument("--models", action="append", metavar="MODULE", help="default: models")
     parser.add_argument("--cell", action="append", metavar="TARGET/CASE", help="only these cells; wildcards")
+    parser.add_argument("--machine", action="append", metavar="NAME", help="only these; wildcards; repeatable")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument(
         "--expect-differences", action="store_true", help="fail unless some cell differs (a naive zoo)"
@@ -111,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             shutil.copytree(Machine().root / name, copy / name, ignore=ignored)
         for name in ("home", "tmp"):
             (Path(folder) / name).mkdir()
-        for name, machine in machines(copy).items():
+        for name, machine in chosen(machines(copy), options.machine).items():
             found = list(exported(cells, replace(settings, machine=machine)))
             reference = [one or other for one, other in zip(reference, found, strict=True)]
             parted = [

@@ -263,7 +263,7 @@ class Sweep:
         reader, writer = os.pipe()
         log = self.directory / f"template-{variation.name}.log"
         command = [
-            *(str(self.settings.interpreter), "-m", "harness.worker", "--answers", str(writer)),
+            *(str(self.settings.interpreter), "-P", "-m", "harness.worker", "--answers", str(writer)),
             *("--isolation", self.settings.isolation),
             *("--models", *self.settings.models),
             *("--targets", *self.targets),

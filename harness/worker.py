@@ -262,7 +262,7 @@ def fresh_child(options: Sequence[str], models: Sequence[str]) -> Callable[[dict
     """Return a starter that runs each request in a fresh interpreter with this one's environment."""
 
     def start(request: dict[str, Any]) -> int:
-        command = [sys.executable, "-m", "harness.worker", "--once", json.dumps(request), *options]
+        command = [sys.executable, "-P", "-m", "harness.worker", "--once", json.dumps(request), *options]
         command += ["--models", *models]
         return os.posix_spawn(sys.executable, command, os.environ, setpgroup=0)
 

@@ -124,6 +124,8 @@ def test_what_raises_is_a_failure_of_its_stage(
 @pytest.mark.parametrize(
     ("message", "normalised"),
     [
+        ('File "/home/a b/models/cat.py", line 3, in forward', 'File "…/cat.py", line …, in forward'),
+        ('File "<eval_with_key>.3425", line 12', 'File "<eval_with_key>", line …'),
         ("<Pass object at 0x7f0123456789>", "<Pass object at 0x…>"),
         ("cannot open /opt/env/lib/python3.11/x.py:12", "cannot open …/x.py:…"),
         ('File "/opt/env/x.py", line 345, in f', 'File "…/x.py", line …, in f'),
