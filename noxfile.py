@@ -96,9 +96,10 @@ def mutants(session: nox.Session) -> None:
 
 @nox.session(python=MATRIX.python)
 def bench(session: nox.Session) -> None:
-    """Time the decoders side by side with flatc and SHA-256; ratios hold, seconds do not."""
+    """Time side by side: decoders with flatc and SHA-256, sweeps with fresh interpreters, tracing with none."""
     install(session, MATRIX.default)
-    session.run("python", "-m", "tests.bench.decode", *session.posargs)
+    session.run("python", "-m", "tests.bench.decode")
+    session.run("python", "-m", "tests.bench.exports", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)

@@ -95,7 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m harness.portable", description=__doc__)
     parser.add_argument("--models", action="append", metavar="MODULE", help="default: models")
     parser.add_argument("--cell", action="append", metavar="TARGET/CASE", help="only these cells; wildcards")
-    parser.add_argument("--machine", action="append", metavar="NAME", help="only these; wildcards; repeatable")
+    parser.add_argument(
+        "--machine", action="append", metavar="NAME", help="only these; wildcards; repeatable"
+    )
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument(
         "--expect-differences", action="store_true", help="fail unless some cell differs (a naive zoo)"

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from harness import drift, patches, releases, stock
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.failures import GOLDENS
 from harness.run import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
-from harness.sweep import Settings, SweepError
+from harness.sweep import Settings, SweepError, worker_environment
 from harness.variations import parse_hash_seeds
 
 EXAMPLES = """\
@@ -129,7 +129,7 @@ def named(requirement: str) -> str:
         parsed = Requirement(requirement)
     except InvalidRequirement as error:
         raise CommandError(
-            f"{requirement!r} is not a requirement of pip ({error}); e.g. executorch==1.6.0"
+            f"{requirement!r} is not a requirement of pip ({str(error).splitlines()[0]}); e.g. executorch==1.6.0"
         ) from error
     if parsed.name != "executorch":
         raise CommandError(f"{requirement!r} is {parsed.name}, not executorch; put it behind --with")
@@ -170,9 +170,10 @@ def install(folder: Path, wanted: str, others: Sequence[str]) -> Trial:
 
 
 def closest(version: str, matrix: releases.Matrix) -> releases.Release:
-    """Return the last release of the matrix that is not after `version`, the first where all are."""
+    """Return the release of the matrix of the same minor version, else the last before it, else the first of all."""
     ordered = sorted(matrix.releases, key=Version)
-    before = [known for known in ordered if Version(known) <= Version(Version(version).base_version)]
+    minor = Version(version).release[:2]
+    before = [known for known in ordered if Version(known).release[:2] <= minor]
     return matrix.releases[(before or ordered[:1])[-1]]
 
 
@@ -216,16 +217,35 @@ def reports(trial: Trial, jobs: int) -> tuple[dict[int, str], tuple[str, ...]]:
         if state == "fixed":
             said = "not needed"
         else:
-            try:
-                patched = stock.findings(
-                    Settings(trial.python, ("models",), (patch.name,), jobs, EXPORT_TIMEOUT), seeds
-                )
+            if trial.release.version in patch.known:
+                patched = stock.findings(replace(settings, patches=(patch.name,)), seeds)
                 said = f"needed; with it: {patched[patch.report].state}"
                 needed += [patch.name] if patched[patch.report].state == "fixed" else []
-            except SweepError as error:
-                said = f"needed, but it does not apply: {error}"
+            else:
+                said = f"needed; {fits(trial, patch)}"
         print(f"#{patch.report}: {state}; patch {patch.name}: {said}", flush=True)
     return states, tuple(needed)
+
+
+def fits(trial: Trial, patch: patches.Patch) -> str:
+    """Return whether a patch that does not know the release would fit: whether its functions are the nearest's."""
+    nearest = trial.nearest.version
+    if nearest not in patch.known:
+        return f"it is not for {nearest} either: write one"
+    code = "import sys; from harness import patches; print(*(patches.digest(name) for name in sys.argv[1:]))"
+    functions = patch.known[nearest]
+    found = subprocess.run(
+        [trial.python, "-P", "-c", code, *functions],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=worker_environment(trial.python, 0),
+    )
+    if found.returncode == 0 and found.stdout.split() == list(functions.values()):
+        return f"its functions are those of {nearest}: add {trial.release.version} beside it in the patch's module"
+    return (
+        f"its functions are not those of {nearest}: review them (`python -m harness.patches` prints digests)"
+    )
 
 
 def sweep(
