@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import json
 import os
 import pickle
@@ -170,15 +171,24 @@ class Sweep:
         Each cell is exported once under each.
     settings
         How exports are run.
+    lasting
+        Whether its templates wait for further exports (`again`) until the sweep is stopped.
     """
 
-    def __init__(self, cells: Sequence[Cell], variations: Sequence[Variation], settings: Settings) -> None:
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        variations: Sequence[Variation],
+        settings: Settings,
+        lasting: bool = False,
+    ) -> None:
         self.settings = settings
+        self.lasting = lasting
         self.variations = tuple(variations)
         self.targets = sorted({cell.target for cell in cells})
-        numbered = enumerate((cell, variation) for cell in cells for variation in variations)
+        self.numbers = itertools.count()
         self.pending = collections.deque(
-            Job(number, cell, variation) for number, (cell, variation) in numbered
+            Job(next(self.numbers), cell, variation) for cell in cells for variation in variations
         )
         self.templates: dict[Variation, TemplateProcess] = {}
         self.results: dict[Cell, list[Outcome]] = {cell: [] for cell in cells}
@@ -199,22 +209,28 @@ class Sweep:
             self.thread.join()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def outcomes(self, cell: Cell) -> tuple[Outcome, ...]:
-        """Wait for every export of `cell` and return them in the order of the variations.
+    def again(self, cell: Cell, variations: Sequence[Variation]) -> tuple[Outcome, ...]:
+        """Export `cell` once more, in templates that are warm already, and wait; raises as `outcomes` does."""
+        with self.changed:
+            self.results[cell] = []
+            self.pending.extend(Job(next(self.numbers), cell, variation) for variation in variations)
+        return self.outcomes(cell, variations)
+
+    def outcomes(self, cell: Cell, variations: Sequence[Variation] | None = None) -> tuple[Outcome, ...]:
+        """Wait for every export of `cell` and return them in the order of the variations, the sweep's by default.
 
         Raises
         ------
         SweepError
             When the harness itself failed: a template did not start, a request could not be carried out.
         """
+        wanted = self.variations if variations is None else variations
         with self.changed:
-            self.changed.wait_for(
-                lambda: self.error is not None or len(self.results[cell]) == len(self.variations)
-            )
+            self.changed.wait_for(lambda: self.error is not None or len(self.results[cell]) == len(wanted))
             if self.error is not None:
                 raise self.error
             by_name = {outcome.variation: outcome for outcome in self.results[cell]}
-        return tuple(by_name[variation.name] for variation in self.variations)
+        return tuple(by_name[variation.name] for variation in wanted)
 
     def patches(self, cell: Cell) -> list[str]:
         """Return the names of the patches that exports of `cell` get."""
@@ -225,7 +241,7 @@ class Sweep:
     def _run(self) -> None:
         try:
             with selectors.DefaultSelector() as selector:
-                while not self.stopping and (self.pending or self._running()):
+                while not self.stopping and (self.lasting or self.pending or self._running()):
                     self._dispatch(selector)
                     for key, _ in selector.select(0.1):
                         self._receive(selector, key.data)
