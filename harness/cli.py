@@ -20,6 +20,7 @@ COMMANDS = {
     "drift": "harness.drift",
     "failures": "harness.failures",
     "probe": "harness.probe",
+    "repro": "harness.repro.command",
     "upstream": "harness.upstream",
 }
 

@@ -1,0 +1,40 @@
+"""The case that stands for the program under trial; templates load this module after those of the cell's own case."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+from models.registry import CASES, Data, Example
+
+NAME = "repro-candidate"
+#: Environment variables: the file that the program is written to, the case that it comes from, quantizer settings.
+FILE, ORIGIN, QUANTIZATION = "GOLDENS_REPRO_FILE", "GOLDENS_REPRO_ORIGIN", "GOLDENS_REPRO_QUANTIZATION"
+
+
+def build(data: Data) -> Example:
+    """Load the program as it is written at this moment; see `harness.repro.program.Program.source`."""
+    spec = importlib.util.spec_from_file_location("repro_candidate", Path(os.environ[FILE]))
+    assert spec is not None
+    assert spec.loader is not None
+    # A strict export looks names up in the module that the model's class says it is of.
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    shapes = getattr(module, "dynamic_shapes", None)
+    return Example(module.Model(), module.inputs, fill=False, dynamic_shapes=shapes)
+
+
+if ORIGIN in os.environ:
+    CASES.add(
+        dataclasses.replace(
+            CASES[os.environ[ORIGIN]],
+            name=NAME,
+            build=build,
+            quantization=os.environ[QUANTIZATION],
+            constant_outputs=False,
+            run_on=("example",),
+        )
+    )

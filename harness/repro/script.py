@@ -1,0 +1,207 @@
+"""Writes a program and its defect as one Python script, which needs torch, ExecuTorch and what the target needs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from harness.releases import Release
+from harness.repro.defect import Defect, NotShownError
+from harness.repro.program import WIDTH, Program
+
+ARM, XNNPACK = "executorch.backends.arm", "executorch.backends.xnnpack"
+PT2E = "torchao.quantization.pt2e"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A target of `harness.targets` as plain code.
+
+    Attributes
+    ----------
+    tosa
+        The TOSA specification; empty for XNNPACK.
+    quantizer
+        Lines that make ``quantizer`` out of ``config``; none for float targets.
+    config
+        The function that gives the release's own config, and its further arguments.
+    """
+
+    tosa: str = ""
+    quantizer: tuple[str, ...] = ()
+    config: tuple[str, str] = ("get_symmetric_quantization_config", "")
+
+
+TOSA_QUANTIZER = "quantizer = TOSAQuantizer(spec).set_global(config).set_io(config)"
+XNNPACK_QUANTIZER = "quantizer = XNNPACKQuantizer().set_global(config)"
+
+#: Each target of releases.toml.
+RECIPES: Mapping[str, Recipe] = {
+    "tosa-fp": Recipe("TOSA-1.0+FP"),
+    "tosa-bf16": Recipe("TOSA-1.0+FP+bf16"),
+    "tosa-int": Recipe("TOSA-1.0+INT", (TOSA_QUANTIZER,)),
+    "tosa-fp+cf": Recipe("TOSA-1.0+FP+cf"),
+    "tosa-u55": Recipe("TOSA-1.0+INT+int16+int4+u55", (TOSA_QUANTIZER,)),
+    "tosa-int16": Recipe(
+        "TOSA-1.0+INT+int16", (TOSA_QUANTIZER,), ("get_symmetric_a16w8_quantization_config", "")
+    ),
+    "tosa-fp+int": Recipe(
+        "TOSA-1.0+INT+FP",
+        (
+            "quantizer = TOSAQuantizer(spec)",
+            "for module in (torch.nn.Linear, torch.nn.Conv1d, torch.nn.Conv2d):",
+            "    quantizer.set_module_type(module, config)",
+        ),
+    ),
+    "xnnpack-fp32": Recipe(),
+    "xnnpack-int8": Recipe(quantizer=(XNNPACK_QUANTIZER,)),
+    "xnnpack-dynamic": Recipe(
+        quantizer=(XNNPACK_QUANTIZER,), config=("get_symmetric_quantization_config", ", is_dynamic=True")
+    ),
+}
+
+#: `harness.targets.snorm_int8`, written out.
+SNORM_INT8 = """\
+observer = FixedQParamsObserver.with_args(
+    scale=1 / 127,
+    zero_point=0,
+    dtype=torch.qint8,
+    qscheme=torch.per_tensor_symmetric,
+    quant_min=-127,
+    quant_max=127,
+)
+snorm = QuantizationSpec(torch.int8, observer, -127, 127, torch.per_tensor_symmetric, is_dynamic=False)
+config = QuantizationConfig(snorm, snorm, None, None)"""
+
+#: What a kind of defect is, in the script's first line, and what is expected.
+KINDS: Mapping[str, tuple[str, str]] = {
+    "raises": ("an export fails", "It is exported, lowered and run."),
+    "follows-seed": ("lowering follows the hash seed", "One program, whatever PYTHONHASHSEED is."),
+    "outputs": ("outputs are wrong", "What eager computes."),
+    "slots": ("a delegate's outputs are miswired", "An operator writes each output, in a slot of its own."),
+    "crashes": ("a process dies", "It is exported, lowered and run."),
+}
+
+
+def quantization(target: str, settings: str) -> str:
+    """Return the settings (`harness.targets`) that the script for a target repeats; raise `NotShownError`.
+
+    Without the harness there are no observers but the release's own.
+    """
+    if RECIPES[target].quantizer and settings not in ("symmetric", "histogram", "snorm-int8"):
+        raise NotShownError(
+            f"quantizer settings {settings!r} name a part of the model, which a graph has not: there is no script"
+        )
+    return "histogram" if settings == "symmetric" else settings
+
+
+def script(
+    program: Program, defect: Defect, release: Release, target: str, settings: str, origin: str
+) -> str:
+    """Return the text of a script that shows `defect`.
+
+    Parameters
+    ----------
+    settings
+        What `quantization` returned.
+    origin
+        What a reader is told of where the program comes from.
+    """
+    recipe = RECIPES[target]
+    title, expected = KINDS[defect.kind]
+    runs = defect.kind == "outputs" or defect.stage == "run"
+    quantizer = (*_config(recipe, settings), *recipe.quantizer) if recipe.quantizer else ()
+    two_processes = defect.kind in ("follows-seed", "crashes")
+    standard = {"import os", "import sys", "" if two_processes else "import traceback"}
+    standard |= {f"import {name}" for name in STANDARD.get(defect.kind, ())}
+    torch_imports = {"import torch", *_imports(recipe, settings, defect, runs)}
+    for line in program.imports():
+        (standard if line.split()[1] in ("base64", "math", "zlib") else torch_imports).add(line)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("script.py.jinja").render(
+        release=release.version,
+        target=target,
+        title=title,
+        requirements=_filled("pip install " + " ".join(f"{n}=={v}" for n, v in release.stack().items())),
+        expected=expected,
+        seen=_filled(defect.reason),
+        origin=origin,
+        defect=defect,
+        program=program,
+        standard_imports=_sorted(standard),
+        imports=_sorted(torch_imports),
+        two_processes=two_processes,
+        runs=runs,
+        tosa=recipe.tosa,
+        quantizer=quantizer,
+        dynamic=", dynamic_shapes=dynamic_shapes" if program.shapes() else "",
+        bf16=target == "tosa-bf16",
+        to_numpy=".view(torch.int16).numpy().view(np.uint16)" if target == "tosa-bf16" else ".numpy()",
+        tolerances=list(defect.tolerances),
+    )
+
+
+#: What a script imports of the standard library beside os, sys and traceback.
+STANDARD: Mapping[str, Iterable[str]] = {
+    "follows-seed": ("hashlib", "itertools", "subprocess"),
+    "crashes": ("signal", "subprocess"),
+}
+
+
+def _sorted(lines: Iterable[str]) -> list[str]:
+    """Return import statements as isort has them."""
+    return sorted((line for line in lines if line), key=lambda line: (line.startswith("from"), line.lower()))
+
+
+def _imports(recipe: Recipe, settings: str, defect: Defect, runs: bool) -> Iterable[str]:
+    """Yield the imports of what comes with ExecuTorch."""
+    if recipe.tosa:
+        yield f"from {ARM}.tosa.compile_spec import TosaCompileSpec"
+    if recipe.quantizer:
+        yield f"from {PT2E}.quantize_pt2e import convert_pt2e, prepare_pt2e"
+        backend = f"{ARM}.quantizer" if recipe.tosa else f"{XNNPACK}.quantizer.xnnpack_quantizer"
+        config = "" if settings == "snorm-int8" else f", {recipe.config[0]}"
+        yield f"from {backend} import {'TOSAQuantizer' if recipe.tosa else 'XNNPACKQuantizer'}{config}"
+        if settings == "snorm-int8":
+            where = "quantizer.quantization_config" if recipe.tosa else "quantizer.xnnpack_quantizer_utils"
+            yield f"from {ARM if recipe.tosa else XNNPACK}.{where} import QuantizationConfig"
+            yield f"from {PT2E} import FixedQParamsObserver"
+            yield f"from {PT2E}.quantizer import QuantizationSpec"
+    if defect.stage != "quantize":
+        yield "from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower"
+        partitioner = (
+            ("tosa.partitioner", "TOSA") if recipe.tosa else ("partition.xnnpack_partitioner", "Xnnpack")
+        )
+        yield f"from {ARM if recipe.tosa else XNNPACK}.{partitioner[0]} import {partitioner[1]}Partitioner"
+    if runs and recipe.tosa:
+        yield from ("import numpy as np", "import tosa_reference_model")
+        yield "from executorch.exir.delegate import executorch_call_delegate"
+    elif runs:
+        yield "from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer"
+    if defect.kind in ("follows-seed", "slots"):
+        yield "from executorch.exir.lowered_backend_module import get_lowered_submodules"
+    if defect.kind == "slots":
+        yield "from tosa.TosaGraph import TosaGraph"
+
+
+def _config(recipe: Recipe, settings: str) -> list[str]:
+    if settings == "snorm-int8":
+        return SNORM_INT8.splitlines()
+    function, arguments = recipe.config
+    return [f"config = {function}(is_per_channel=True{arguments})"]
+
+
+def _filled(text: str) -> str:
+    """Return text that stands behind a word of the docstring."""
+    safe = text.replace("\\", "\\\\").replace('"""', "'''")
+    return textwrap.fill(safe, WIDTH - 10).replace("\n", "\n          ")
