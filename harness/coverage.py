@@ -193,15 +193,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     selected = select(cells, options.cell)
     names = patches.select("auto", release.patches)
     settings = Settings(interpreter, ("models",), names, options.jobs, EXPORT_TIMEOUT)
-    sweep = Sweep([cell for cell in cells if cell in selected], variations((0,)), settings)
     coverage = Coverage()
-    sweep.start()
-    try:
+    with Sweep([cell for cell in cells if cell in selected], variations((0,)), settings) as sweep:
         for cell in sweep.results:
             for outcome in sweep.outcomes(cell):
                 coverage.add(outcome)
-    finally:
-        sweep.stop()
     # Only now: it imports ExecuTorch, which the process that sweeps does without.
     from harness.trace import visitor_classes
 

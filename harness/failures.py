@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,19 +34,23 @@ def add_to(subparsers: Any) -> None:
         description="Print a Markdown table of the goldens that are failures, and of the defects that releases.toml "
         "declares: a line per cause.",
     )
+    prints_table(parser, table)
+
+
+def prints_table(parser: argparse.ArgumentParser, table: Callable[[Path], Iterable[str]]) -> None:
+    """Make `parser` one of a subcommand that prints the lines of `table`, a function of the root of the goldens."""
     parser.add_argument(
         "--goldens", type=Path, default=GOLDENS, help="root of the goldens (default: the project's)"
     )
+
+    def run(arguments: argparse.Namespace) -> int:
+        if not arguments.goldens.is_dir():
+            raise CommandError(f"{arguments.goldens} is not a folder: name a root of goldens with --goldens")
+        for line in table(arguments.goldens):
+            print(line)
+        return SAME
+
     parser.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Print the table."""
-    if not arguments.goldens.is_dir():
-        raise CommandError(f"{arguments.goldens} is not a folder: name a root of goldens with --goldens")
-    for line in table(arguments.goldens):
-        print(line)
-    return SAME
 
 
 def table(root: Path) -> Iterator[str]:

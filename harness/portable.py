@@ -80,14 +80,10 @@ def exported_texts(texts: golden.Texts) -> dict[str, str]:
 
 def exported(cells: Sequence[Cell], settings: Settings) -> Iterator[dict[str, str]]:
     """Yield the texts of each cell under one variation."""
-    sweep = Sweep(cells, variations((0,)), settings)
-    sweep.start()
-    try:
+    with Sweep(cells, variations((0,)), settings) as sweep:
         for cell in cells:
             (outcome,) = sweep.outcomes(cell)
             yield texts(outcome)
-    finally:
-        sweep.stop()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

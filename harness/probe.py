@@ -180,26 +180,37 @@ def closest(version: str, matrix: releases.Matrix) -> releases.Release:
 def _required(python: Path) -> set[str]:
     """Return the distributions that the installed executorch itself requires."""
     code = "from importlib import metadata; print('\\n'.join(metadata.requires('executorch') or ()))"
-    printed = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
-    found = (Requirement(line) for line in printed.splitlines() if line)
+    found = (Requirement(line) for line in _asked(python, code).splitlines() if line)
     return {each.name for each in found if each.marker is None or each.marker.evaluate()}
 
 
 def _versions(python: Path) -> dict[str, str]:
     code = f"from importlib import metadata as m; print('\\n'.join(map(m.version, {PINNED!r})))"
-    printed = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
-    return dict(zip(PINNED, (line.partition("+")[0] for line in printed.split()), strict=True))
+    found = (line.partition("+")[0] for line in _asked(python, code).split())
+    return dict(zip(PINNED, found, strict=True))
 
 
-def _run(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+def _asked(python: Path, code: str) -> str:
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def _run(command: Sequence[str], log: Path) -> None:
     """Run a command with its output behind `log`; raise CommandError with its last line if it fails."""
+    code, last = _logged(command, log)
+    if code:
+        raise CommandError(f"{' '.join(command[:4])} ... failed: {last or code}; see {log}")
+
+
+def _logged(
+    command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    """Run a command with its output behind `log`; return its exit code and the last line that says something."""
     with log.open("a", encoding="utf-8") as out:
         code = subprocess.run(
             command, stdout=out, stderr=subprocess.STDOUT, env=environment, check=False
         ).returncode
-    if code:
-        lines = [line for line in log.read_text(encoding="utf-8").splitlines() if line.strip()]
-        raise CommandError(f"{' '.join(command[:4])} ... failed: {lines[-1] if lines else code}; see {log}")
+    lines = [line for line in log.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return code, lines[-1] if lines else ""
 
 
 # The release in it
@@ -283,14 +294,11 @@ def sweep(
     print(f"exporting the zoo; follow it in {log}", flush=True)
     # These goldens are not accepted by anyone: they are there to be compared, in CI as well.
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
-    with log.open("w", encoding="utf-8") as out:
-        code = subprocess.run(
-            command, stdout=out, stderr=subprocess.STDOUT, env=environment, check=False
-        ).returncode
-    lines = log.read_text(encoding="utf-8").splitlines()
+    log.write_text("")
+    code, last = _logged(command, log, environment)
     if code > 1:
-        raise CommandError(f"the sweep could not run: {lines[-1] if lines else code}; see {log}")
-    print(lines[-1].strip("= "))
+        raise CommandError(f"the sweep could not run: {last or code}; see {log}")
+    print(last.strip("= "))
     results = (sweeps / trial.release.version / "results.jsonl").read_text(encoding="utf-8").splitlines()
     judged = [json.loads(line) for line in results]
     return {

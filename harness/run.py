@@ -177,7 +177,7 @@ class Run:
                 if options.hash_seeds is None
                 else variations.parse_hash_seeds(options.hash_seeds)
             )
-            self.known = load_cells(options.models, self.release)
+            self.known = load_cells(options.models, self.release, options.matrix)
             # A module that registers cases may register patches as well.
             self.patches = patches.select(options.patches, self.release.patches)
         except ValueError as error:
@@ -329,12 +329,8 @@ class Run:
         kept = []
         for name, number in zip(names, found.numbers, strict=True):
             variation = [variation for variation in self.variations if variation.name == name]
-            sweep = Sweep([cell], variation, dataclasses.replace(self.settings, keep=number))
-            sweep.start()
-            try:
+            with Sweep([cell], variation, dataclasses.replace(self.settings, keep=number)) as sweep:
                 (outcome,) = sweep.outcomes(cell)
-            finally:
-                sweep.stop()
             if isinstance(outcome.result, Artifact) and outcome.result.watched is not None:
                 kept.append({f"graph after {found.name}": outcome.result.watched.kept})
         if len(kept) == 2:
@@ -443,7 +439,9 @@ def numerics_line(artifact: Artifact) -> str:
     return f"outputs against eager {bound}{constants}"
 
 
-def load_cells(models: Sequence[str], release: releases.Release) -> tuple[Cell, ...]:
+def load_cells(
+    models: Sequence[str], release: releases.Release, matrix_file: Path = releases.MATRIX
+) -> tuple[Cell, ...]:
     """Import the modules that register cases and return every cell of `release`, target by target."""
     sys.path[:0] = [path for path in (str(Path.cwd()),) if path not in sys.path]
     for module in models:
@@ -460,7 +458,7 @@ def load_cells(models: Sequence[str], release: releases.Release) -> tuple[Cell, 
     cases = [case for case in CASES if f"{case.build.__module__}.".startswith(within)]
     if not cases:
         raise UsageError(f"--models {' '.join(models)}: no case is registered there (see models.case)")
-    further = releases.load().further
+    further = releases.load(matrix_file).further
     for case in cases:
         if unknown := [target for target in case.also if target not in further]:
             raise UsageError(

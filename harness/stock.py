@@ -106,15 +106,11 @@ def findings(settings: Settings, seeds: Sequence[int]) -> dict[int, Finding]:
         report: [Cell(report.target, case.name) for case in CASES if case.report == report.number]
         for report in REPORTS
     }
-    sweep = Sweep([cell for group in cells.values() for cell in group], variations(seeds), settings)
-    sweep.start()
-    try:
+    with Sweep([cell for group in cells.values() for cell in group], variations(seeds), settings) as sweep:
         return {
             report.number: judge({cell: sweep.outcomes(cell) for cell in group})
             for report, group in cells.items()
         }
-    finally:
-        sweep.stop()
 
 
 def judge(outcomes: Mapping[Cell, Sequence[Outcome]]) -> Finding:

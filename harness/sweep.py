@@ -25,7 +25,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.variations import Variation
@@ -215,6 +215,13 @@ class Sweep:
             self.results[cell] = []
             self.pending.extend(Job(next(self.numbers), cell, variation) for variation in variations)
         return self.outcomes(cell, variations)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.stop()
 
     def outcomes(self, cell: Cell, variations: Sequence[Variation] | None = None) -> tuple[Outcome, ...]:
         """Wait for every export of `cell` and return them in the order of the variations, the sweep's by default.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,7 @@ from typing import Any
 
 from harness import golden, releases
 from harness.artifact import Cell
-from harness.cli import SAME, CommandError
-from harness.failures import GOLDENS, cause
+from harness.failures import cause, prints_table
 
 
 @dataclass(frozen=True)
@@ -126,19 +124,7 @@ def add_to(subparsers: Any) -> None:
         help="tell which upstream threads show on which release, from the goldens",
         description="Print a Markdown table: upstream's threads beside the four reports, release by release.",
     )
-    parser.add_argument(
-        "--goldens", type=Path, default=GOLDENS, help="root of the goldens (default: the project's)"
-    )
-    parser.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Print the table."""
-    if not arguments.goldens.is_dir():
-        raise CommandError(f"{arguments.goldens} is not a folder: name a root of goldens with --goldens")
-    for line in table(arguments.goldens):
-        print(line)
-    return SAME
+    prints_table(parser, table)
 
 
 def table(root: Path) -> Iterator[str]:

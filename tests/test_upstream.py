@@ -10,8 +10,9 @@ import pytest
 import models
 from harness import golden, releases
 from harness.artifact import Cell
+from harness.failures import GOLDENS
 from harness.releases import KnownDefect
-from harness.upstream import GOLDENS, UPSTREAM, Upstream, cell_state, state, table
+from harness.upstream import UPSTREAM, Upstream, cell_state, state, table
 
 COMMITTED = Path(__file__).resolve().parent.parent / "docs" / "upstream.md"
 RELEASE = replace(

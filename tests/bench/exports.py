@@ -42,13 +42,9 @@ def swept(isolation: str, seeds: Sequence[int], jobs: int) -> tuple[float, float
     names = patches.select("auto", releases.load().release(installed_release()).patches)
     settings = Settings(default_interpreter(), ("models",), names, jobs, EXPORT_TIMEOUT, isolation=isolation)
     selected = cells()
-    sweep = Sweep(selected, variations(seeds), settings)
     started = time.perf_counter()
-    sweep.start()
-    try:
+    with Sweep(selected, variations(seeds), settings) as sweep:
         inside = sum(outcome.seconds for cell in selected for outcome in sweep.outcomes(cell))
-    finally:
-        sweep.stop()
     return time.perf_counter() - started, inside
 
 

@@ -13,6 +13,12 @@ CONFIG_PARTITIONER = (
 #: A counter of the process: how many graph modules torch has made code for.
 COUNTER = "__import__('torch').fx.graph_module._loader.next_id"
 
+TOSA_OUTPUTS_IN_A_SET = Edit(
+    f"{ARM}.process_node:process_output",
+    "cast(tuple[torch.fx.Node, ...], node.args[0])",
+    "set(cast(tuple[torch.fx.Node, ...], node.args[0]))",
+)
+
 MUTANTS = (
     Mutant(
         name="tosa-tags-by-names-in-a-set",
@@ -84,13 +90,7 @@ MUTANTS = (
         cell="tosa-fp/slices",
         verdict="unstable",
         place="delegate_0",
-        edits=(
-            Edit(
-                f"{ARM}.process_node:process_output",
-                "cast(tuple[torch.fx.Node, ...], node.args[0])",
-                "set(cast(tuple[torch.fx.Node, ...], node.args[0]))",
-            ),
-        ),
+        edits=(TOSA_OUTPUTS_IN_A_SET,),
     ),
     Mutant(
         name="tosa-like-outputs-from-a-set-of-nodes",
@@ -99,13 +99,7 @@ MUTANTS = (
         cell="tosa-fp/piecewise-units",
         verdict="unstable",
         place="delegate_0",
-        edits=(
-            Edit(
-                f"{ARM}.process_node:process_output",
-                "cast(tuple[torch.fx.Node, ...], node.args[0])",
-                "set(cast(tuple[torch.fx.Node, ...], node.args[0]))",
-            ),
-        ),
+        edits=(TOSA_OUTPUTS_IN_A_SET,),
     ),
     Mutant(
         name="xnnpack-outputs-from-a-set-of-nodes",
