@@ -12,11 +12,11 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import harness.run
 from harness.artifact import Cell, Outcome
-from harness.releases import KnownDefect, Release, load
+from harness.releases import MATRIX, KnownDefect, Release, load
 from harness.sweep import Settings
 from harness.variations import Variation
 
@@ -39,6 +39,12 @@ class Replay:
     def stop(self) -> None:
         """Do nothing: no process was started."""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
     def outcomes(self, cell: Cell) -> tuple[Outcome, ...]:
         answer = next(self.answers[key] for key in (str(cell), cell.case, "*") if key in self.answers)
         if isinstance(answer, Exception):
@@ -56,11 +62,11 @@ def recorded() -> dict[str, Any]:
     return answers
 
 
-def load_cells(models: Sequence[str], release: Release) -> tuple[Cell, ...]:
+def load_cells(models: Sequence[str], release: Release, matrix_file: Path = MATRIX) -> tuple[Cell, ...]:
     """Return what `harness.run.load_cells` does, without the seconds that importing torch takes."""
     folder = Path(os.environ[VARIABLE]).parent
     cases = [case for module in models for case in (folder / f"{module}.cases").read_text().splitlines()]
-    further = load().further
+    further = load(matrix_file).further
     targets = [target for target in release.targets if target not in further]
     return tuple(Cell(target, case) for target in targets for case in cases)
 
