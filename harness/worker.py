@@ -63,16 +63,32 @@ def set_kernels(threads: int, onednn: bool) -> None:
     torch.backends.mkldnn.enabled = onednn  # type: ignore[assignment]
 
 
-def share_provenance() -> None:
-    """Let copies of a node share what torch recorded of where it comes from (``NodeSource``), instead of copying it.
+def spare_repetition() -> None:
+    """Keep torch from doing again and again, in every export, what changes no artifact.
 
-    Every pass copies the whole history of every node that it visits, which grows with every pass: a third of the time
-    of an LSTM's export. Nothing in a history is changed after it was made (``torch/fx/traceback.py``), nor is
-    any of it in a golden.
+    Every pass copies the whole history of every node that it visits (``NodeSource``), which grows with every pass: a
+    third of the time of an LSTM's export. Nothing in a history is changed after it was made
+    (``torch/fx/traceback.py``), so copies of a node share it; nor is any of it in a golden.
+
+    Every decomposition looks up all composite operators of the C++ dispatcher, once per namespace of operators, so that
+    Python knows those that were registered since: a tenth of the time of a small export. Now it does where
+    there are such.
     """
+    import torch
+    from torch._export import utils
     from torch.fx.traceback import NodeSource
 
     NodeSource.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
+    materialize = utils._materialize_cpp_cia_ops
+    known: list[str] = []
+
+    def materialize_new() -> None:
+        registered = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
+        if registered != known:
+            materialize()
+            known[:] = registered
+
+    utils._materialize_cpp_cia_ops = materialize_new
 
 
 def warm_up(targets: Sequence[str], rounds: int) -> None:
@@ -287,7 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     held = perturb_heap(options.heap_seed)
     if options.once is not None:
         set_kernels(options.threads, options.onednn)
-        share_provenance()
+        spare_repetition()
         load_models(options.models)
         finish_in_child(json.loads(options.once))
     os.set_inheritable(options.answers, False)
@@ -298,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     else:
         # One thread: OpenMP's others do not survive a fork, and the child would wait for them for ever.
         set_kernels(1, options.onednn)
-        share_provenance()
+        spare_repetition()
         load_models(options.models)
         warm_up(options.targets, exports_before(options.heap_seed))
         template = Template(0, options.answers, fork_child(options.answers, options.threads))

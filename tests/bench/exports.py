@@ -22,7 +22,7 @@ from harness.run import EXPORT_TIMEOUT
 from harness.stock import REPORTS
 from harness.sweep import Settings, Sweep, default_interpreter
 from harness.variations import parse_hash_seeds, variations
-from harness.worker import load_models, set_kernels, share_provenance
+from harness.worker import load_models, set_kernels, spare_repetition
 
 #: Traced and untraced exports of a cell, in turn, after one that fills the caches.
 ROUNDS = 3
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     set_kernels(1, False)
-    share_provenance()
+    spare_repetition()
     load_models(("models",))
     seeds = parse_hash_seeds(options.hash_seeds)
     exports = len(cells()) * len(seeds)
