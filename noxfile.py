@@ -95,6 +95,14 @@ def mutants(session: nox.Session) -> None:
 
 
 @nox.session(python=MATRIX.python)
+@nox.parametrize("release", PER_RELEASE)
+def findings(session: nox.Session, release: str) -> None:
+    """Run the scripts of docs/findings on one release, and compare with what their table says of it."""
+    install(session, release)
+    session.run("python", "-m", "tests.findings", *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
 def bench(session: nox.Session) -> None:
     """Time side by side: decoders with flatc and SHA-256, sweeps with fresh interpreters, tracing with none."""
     install(session, MATRIX.default)
