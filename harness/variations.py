@@ -43,7 +43,7 @@ class Variation:
         ``PYTHONHASHSEED`` of the interpreter.
     heap_seed
         Seed of what the exporting process does to its heap, before it imports torch and again before it exports, and to
-        the listings of directories; 0 leaves both as they are. It also decides `exports_before`.
+        the listings of directories; 0 leaves both as they are. It also decides `exported_before`.
     """
 
     hash_seed: int
@@ -125,9 +125,18 @@ def perturb_heap(seed: int) -> list[bytes]:
     return held
 
 
-def exports_before(seed: int) -> int:
-    """Return how often a template exports its small model for each target before it serves: twice, but for seed 0."""
-    return 1 if seed == 0 else 2
+def exported_before(targets: Sequence[str], heap_seed: int) -> tuple[str, ...]:
+    """Return the targets for which a template exports its small model, one after the other, before it serves.
+
+    Each once, and under a seed other than 0 some once more, so that counters of the process, which names may follow,
+    stand elsewhere: every third target, beginning at another one for each of the default's seeds 1, 2 and 3.
+
+    >>> exported_before(("a", "b", "c", "d"), 0), exported_before(("a", "b", "c", "d"), 1)
+    (('a', 'b', 'c', 'd'), ('a', 'b', 'c', 'd', 'a', 'd'))
+    """
+    if heap_seed == 0 or not targets:
+        return tuple(targets)
+    return (*targets, *targets[(heap_seed - 1) % min(3, len(targets)) :: 3])
 
 
 def shuffle_listings(seed: int) -> None:

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from harness.variations import exports_before, perturb_heap
+from harness.variations import exported_before, perturb_heap
 
 #: How often a template looks for children that ended or ran out of time, in seconds.
 POLL_SECONDS = 0.02
@@ -91,10 +91,9 @@ def spare_repetition() -> None:
     utils._materialize_cpp_cia_ops = materialize_new
 
 
-def warm_up(targets: Sequence[str], rounds: int) -> None:
-    """Export one small model for each target, so that children find every lazy import done and every cache filled.
+def warm_up(targets: Sequence[str]) -> None:
+    """Export one small model for each of `targets`: children find every lazy import done and every cache filled.
 
-    More than one round leaves counters of the process, which names may follow, at other values.
     The runtime is not run: it would start threads, and threads do not survive a fork.
     """
     import gc
@@ -110,7 +109,7 @@ def warm_up(targets: Sequence[str], rounds: int) -> None:
         return Example(model, (data.tensor("x", 1, 2, 6, 6),))
 
     case = Case(name="warm-up", family="worker", guards="warms the template", build=build)
-    for target in (*targets,) * rounds:
+    for target in targets:
         # Where the release cannot lower even this, the cells say so.
         with contextlib.suppress(Exception):
             Export(case, TARGETS[target]).lower(TARGETS[target].cast(case.example())).to_executorch()
@@ -300,7 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--isolation", choices=("fork", "fresh"), default="fork")
     options = parser.parse_args(arguments)
     # What torch and ExecuTorch allocate when they are imported, operators for instance, never moves again.
-    held = perturb_heap(options.heap_seed)
+    _held = perturb_heap(options.heap_seed)
     if options.once is not None:
         set_kernels(options.threads, options.onednn)
         spare_repetition()
@@ -316,11 +315,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         set_kernels(1, options.onednn)
         spare_repetition()
         load_models(options.models)
-        warm_up(options.targets, exports_before(options.heap_seed))
+        warm_up(exported_before(options.targets, options.heap_seed))
         template = Template(0, options.answers, fork_child(options.answers, options.threads))
     template.answer({"ready": True})
     template.serve()
-    del held
+    # Without the seconds that an orderly end of torch takes: a template has nothing to save.
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -54,8 +54,8 @@ def shown(script: Path) -> tuple[bool | None, str]:
     last = said[-1] if said else ""
     if run.returncode == 0 and last == "not reproduced":
         return False, last
-    # An exception that nobody expected exits with 1 as well, and says nothing on stdout.
-    if run.returncode == 1 and last and "Traceback" not in run.stderr:
+    # An exception that nobody expected exits with 1 as well; one that torch logs stands in lines with a prefix.
+    if run.returncode == 1 and last and not re.search("^Traceback", run.stderr, re.MULTILINE):
         return True, last
     return None, (run.stderr.strip().splitlines() or [f"exit code {run.returncode}"])[-1]
 

@@ -21,7 +21,10 @@ def test_the_table_has_every_finding_with_its_text_and_script() -> None:
 @pytest.mark.parametrize(
     ("script", "result"),
     [
-        ("print('3 of 4 values differ'); print('WARNING: other versions'); exit(1)", (True, "3 of 4 values differ")),
+        (
+            "print('3 of 4 values differ'); print('WARNING: other versions'); exit(1)",
+            (True, "3 of 4 values differ"),
+        ),
         ("print('not reproduced')", (False, "not reproduced")),
         ("print('fine')", (None, "exit code 0")),
         ("exit(1)", (None, "exit code 1")),

@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.variations import HASH_SEEDS, MAX_HASH_SEED, HashSeedError, named, parse_hash_seeds, variations
+from harness.variations import (
+    HASH_SEEDS,
+    MAX_HASH_SEED,
+    HashSeedError,
+    exported_before,
+    named,
+    parse_hash_seeds,
+    variations,
+)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -166,3 +174,15 @@ def test_a_directory_is_listed_in_another_order(tmp_path: Path) -> None:
     assert sorted(one) == sorted(untouched) == list("abcdefgh")
     assert one == again
     assert len({tuple(untouched), tuple(one), tuple(other)}) == 3
+
+
+@pytest.mark.parametrize("count", range(1, 12))
+def test_every_targets_counters_stand_elsewhere_under_some_default_variation(count: int) -> None:
+    targets = [f"target{number}" for number in range(count)]
+    seeds = [variation.heap_seed for variation in variations()]
+    before = [exported_before(targets, seed) for seed in seeds]
+    assert before[0] == tuple(targets)
+    for target in targets:
+        assert {exports.count(target) for exports in before} == {1, 2}
+    # Those of what all targets share do under each two.
+    assert all(len(exports) > count for exports in before[1:])

@@ -3,6 +3,7 @@
 import os
 import sys
 
+import executorch.kernels.quantized  # noqa: F401  # for the out variants of what dequantizes
 import torch
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
