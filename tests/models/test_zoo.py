@@ -11,6 +11,9 @@ import pytest
 import torch
 
 import models
+from harness import golden, releases
+from harness.failures import GOLDENS
+from harness.targets import TARGETS
 from models import CASES, Case, Example
 from models.cat import HEIGHT, WIDTH, horizontal, vertical
 
@@ -151,3 +154,15 @@ def test_every_module_of_the_zoo_is_imported_by_its_package() -> None:
     assert models.__file__ is not None
     stems = {path.stem for path in Path(models.__file__).parent.glob("*.py")} - {"__init__", "registry"}
     assert {case.family for case in CASES} == stems
+
+
+@pytest.mark.parametrize("release", releases.load().releases)
+def test_goldens_were_checked_within_the_bounds_that_their_cases_ask_for(release: str) -> None:
+    """A bound that is changed without recording shows in a run of every cell only: 'changed', in the manifest."""
+    for cell in golden.recorded(GOLDENS / release):
+        texts = golden.read(golden.directory(GOLDENS / release, cell))
+        assert texts is not None
+        bound = CASES[cell.case].bounds.get(cell.target, TARGETS[cell.target].bound)
+        stated = f"outputs against eager within {bound:.2g} of" if bound else "outputs against eager equal to"
+        (line,) = (line for line in texts[golden.MANIFEST].splitlines() if line.startswith("numerics: "))
+        assert line.startswith((f"numerics: {stated}", "numerics: none: lowering fails")), cell
