@@ -19,7 +19,7 @@ from pathlib import Path
 from harness import patches
 from harness.artifact import STAGE, Artifact, Cell, Lowered, Outcome
 from harness.golden import decode_delegate
-from harness.run import EXPORT_TIMEOUT, Installed, UsageError, find_release, load_cells, select
+from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, find_release, load_cells, select
 from harness.sweep import Settings, Sweep, SweepError, default_interpreter
 from harness.variations import variations
 

@@ -14,7 +14,8 @@ import pytest
 from harness import golden
 from harness.artifact import Cell
 from harness.releases import MATRIX
-from harness.run import EXPORT_TIMEOUT, Options, Run, UsageError
+from harness.run import Options, Run
+from harness.selection import EXPORT_TIMEOUT, UsageError
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from harness import golden, patches
 from harness.artifact import Artifact, Cell, Outcome
 from harness.failures import GOLDENS
-from harness.run import EXPORT_TIMEOUT, Installed, UsageError, find_release, load_cells, select
+from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, find_release, load_cells, select
 from harness.sweep import Machine, Settings, Sweep, SweepError, default_interpreter
 from harness.variations import variations
 

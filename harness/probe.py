@@ -25,7 +25,7 @@ from packaging.version import Version
 from harness import drift, patches, releases, stock
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.failures import GOLDENS
-from harness.run import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
+from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
 from harness.sweep import Settings, SweepError, worker_environment
 from harness.variations import parse_hash_seeds
 

@@ -1,16 +1,10 @@
-"""One run over the cells of one release: what is installed, what is selected, what is said of each cell."""
+"""One run over the cells of one release: what it exports, what is said of each cell, what it leaves behind."""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import fnmatch
-import importlib
 import json
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,87 +12,24 @@ from pathlib import Path
 import filelock
 from syrupy.assertion import SnapshotAssertion
 
-from harness import golden, parting, patches, releases, variations, verdict
+from harness import golden, parting, patches, variations, verdict
 from harness.artifact import PARTITIONING, Artifact, Casualty, Cell, Failure, Lowered, Outcome, PassRun
 from harness.decode.schemas import ENVIRONMENT_VARIABLE
+from harness.selection import (
+    Installed,
+    UsageError,
+    find_release,
+    load_cells,
+    of_families,
+    require_flatc,
+    select,
+)
 from harness.snapshot import GoldenExtension
-from harness.sweep import Settings, Sweep, default_interpreter, worker_environment
+from harness.sweep import Settings, Sweep, default_interpreter
 from harness.verdict import Verdict
 
 #: Verdicts of cells whose variations disagree.
 VARYING = ("order-only", "unstable")
-
-#: Seconds that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
-EXPORT_TIMEOUT = 180.0
-
-
-class UsageError(ValueError):
-    """A run that cannot start as asked; the message names what is wrong and the way out."""
-
-
-@dataclass(frozen=True)
-class Installed:
-    """What stands in the exporting environment: public versions by distribution name, and where."""
-
-    versions: dict[str, str]
-    site_packages: Path
-
-    @classmethod
-    def probe(cls, interpreter: Path) -> Installed:
-        """Ask `interpreter` for its versions, without importing torch; raise UsageError."""
-        code = (
-            "import json, sysconfig; from importlib import metadata as m\n"
-            "def v(n):\n"
-            "    try: return m.version(n)\n"
-            "    except m.PackageNotFoundError: return ''\n"
-            f"print(json.dumps([{{n: v(n) for n in {STACK!r}}}, sysconfig.get_path('purelib')]))"
-        )
-        try:
-            printed = subprocess.run(
-                [interpreter, "-c", code], capture_output=True, text=True, check=True, timeout=60
-            ).stdout
-        except (OSError, subprocess.SubprocessError) as error:
-            raise UsageError(f"--interpreter {interpreter} cannot be run: {error}") from error
-        found, site_packages = json.loads(printed)
-        versions = {name: version.partition("+")[0] for name, version in found.items() if version}
-        return cls(versions, Path(site_packages))
-
-
-STACK = ("executorch", "torch", "torchao", "tosa-tools")
-
-
-def find_release(
-    installed: Installed, wanted: str | None, matrix_file: Path = releases.MATRIX
-) -> releases.Release:
-    """Return the matrix's release that is installed; raise UsageError where there is none, or another."""
-    try:
-        matrix = releases.load(matrix_file)
-        if wanted is not None:
-            wanted = matrix.release(wanted).version
-        version = installed.versions.get("executorch")
-        if version is None:
-            example = wanted or matrix.default
-            raise UsageError(
-                f'no ExecuTorch is installed in the exporting environment; run: nox -s "goldens({example})"'
-            )
-        if wanted is not None and version != wanted:
-            raise UsageError(
-                f"release {wanted} is not installed in the exporting environment, {version} is; "
-                f'run: nox -s "goldens({wanted})"'
-            )
-        release = matrix.release(version)
-    except (OSError, releases.UnknownReleaseError, releases.MatrixError) as error:
-        raise UsageError(str(error)) from error
-    wrong = {
-        n: installed.versions.get(n) for n, v in release.stack().items() if installed.versions.get(n) != v
-    }
-    if wrong:
-        found = ", ".join(f"{name} {version or 'missing'}" for name, version in wrong.items())
-        raise UsageError(
-            f"the environment is not the one that releases.toml pairs with {release.version}: {found}; "
-            f'run: nox -s "goldens({release.version})", or install {" ".join(release.requirements())}'
-        )
-    return release
 
 
 @dataclass(frozen=True)
@@ -437,85 +368,3 @@ def numerics_line(artifact: Artifact) -> str:
         bound += " or one code"
     constants = "; folded constants equal" if lowered.codes and verdict.only_holds(lowered) else ""
     return f"outputs against eager {bound}{constants}"
-
-
-def load_cells(
-    models: Sequence[str], release: releases.Release, matrix_file: Path = releases.MATRIX
-) -> tuple[Cell, ...]:
-    """Import the modules that register cases and return every cell of `release`, target by target."""
-    sys.path[:0] = [path for path in (str(Path.cwd()),) if path not in sys.path]
-    for module in models:
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise UsageError(f"--models {module} cannot be imported: {error}") from error
-        except ValueError as error:
-            raise UsageError(f"--models {module}: {error}") from error
-    from models.registry import CASES
-
-    # Importing the registry registers the cases of `models` as well: only those asked for count.
-    within = tuple(f"{module}." for module in models)
-    cases = [case for case in CASES if f"{case.build.__module__}.".startswith(within)]
-    if not cases:
-        raise UsageError(f"--models {' '.join(models)}: no case is registered there (see models.case)")
-    further = releases.load(matrix_file).further
-    for case in cases:
-        if unknown := [target for target in case.also if target not in further]:
-            raise UsageError(
-                f"case {case.name!r} also wants {', '.join(unknown)}; releases.toml has {', '.join(further)}"
-            )
-    return tuple(
-        Cell(target, case.name)
-        for target in release.targets
-        for case in cases
-        if target.startswith(case.backends) and (target not in further or target in case.also)
-    )
-
-
-def of_families(known: Sequence[Cell], names: Sequence[str]) -> Sequence[Cell]:
-    """Return the cells whose cases are of some of the families named; all for none; raise UsageError."""
-    if not names:
-        return known
-    from models.registry import CASES
-
-    family = {case.name: case.family for case in CASES}
-    families = sorted({family[cell.case] for cell in known})
-    if unknown := [name for name in names if name not in families]:
-        raise UsageError(f"--family {unknown[0]!r} is unknown; the families are {', '.join(families)}")
-    return [cell for cell in known if family[cell.case] in names]
-
-
-def select(known: Sequence[Cell], patterns: Sequence[str] | None) -> frozenset[Cell]:
-    """Return the cells that match some pattern ``TARGET/CASE``; raise UsageError for one that matches none."""
-    if not patterns:
-        return frozenset(known)
-    found: set[Cell] = set()
-    for pattern in patterns:
-        matching = {cell for cell in known if fnmatch.fnmatchcase(str(cell), pattern)}
-        if not matching:
-            raise UsageError(_unknown_cell(pattern, known))
-        found |= matching
-    return frozenset(found)
-
-
-def _unknown_cell(pattern: str, known: Sequence[Cell]) -> str:
-    target, slash, case = pattern.partition("/")
-    targets = list(dict.fromkeys(cell.target for cell in known))
-    if not slash:
-        return f"--cell {pattern!r} is not TARGET/CASE; e.g. {known[0]}"
-    if not any(fnmatch.fnmatchcase(name, target) for name in targets):
-        return f"--cell {pattern!r}: unknown target {target!r}; this release has {', '.join(targets)}"
-    cases = list(dict.fromkeys(cell.case for cell in known))
-    near = difflib.get_close_matches(case, cases, n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"cases: {', '.join(cases)}"
-    return f"--cell {pattern!r}: unknown case {case!r}; {hint}"
-
-
-def require_flatc(interpreter: Path) -> None:
-    """Raise UsageError unless the exporting environment has its own ``flatc``."""
-    path = worker_environment(interpreter, 0)["PATH"].split(os.pathsep)[0]
-    if shutil.which("flatc", path=path) is None:
-        raise UsageError(
-            f"no flatc in {path}: ExecuTorch's wheel installs one there, and lowering fails without it; "
-            "make the environment anew (nox -r off: nox -s goldens), or reinstall executorch in it"
-        )

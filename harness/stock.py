@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness import patches, releases, verdict
 from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome
-from harness.run import EXPORT_TIMEOUT, Installed, UsageError, find_release
+from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, find_release
 from harness.sweep import Settings, Sweep, SweepError
 from harness.variations import HashSeedError, parse_hash_seeds, variations
 from harness.worker import load_models

@@ -18,7 +18,8 @@ import pytest
 from harness.artifact import Artifact
 from harness.golden import FORMAT
 from harness.releases import MATRIX
-from harness.run import Options, Run, UsageError
+from harness.run import Options, Run
+from harness.selection import UsageError
 from tests.conftest import Runner
 
 UPDATE = "--snapshot-update"

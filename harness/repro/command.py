@@ -19,7 +19,15 @@ from harness.cli import SAME, CommandError
 from harness.decode.schemas import ENVIRONMENT_VARIABLE
 from harness.repro import candidate
 from harness.repro.defect import Defect, NotShownError, find
-from harness.run import EXPORT_TIMEOUT, Installed, UsageError, find_release, load_cells, require_flatc, select
+from harness.selection import (
+    EXPORT_TIMEOUT,
+    Installed,
+    UsageError,
+    find_release,
+    load_cells,
+    require_flatc,
+    select,
+)
 from harness.sweep import Machine, Settings, Sweep, SweepError, default_interpreter, worker_environment
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from harness import patches, releases
 from harness.artifact import Cell
 from harness.compat import installed_release
-from harness.run import EXPORT_TIMEOUT
+from harness.selection import EXPORT_TIMEOUT
 from harness.stock import REPORTS
 from harness.sweep import Settings, Sweep, default_interpreter
 from harness.variations import parse_hash_seeds, variations

@@ -17,7 +17,8 @@ from pathlib import Path
 from harness import releases
 from harness.artifact import Cell
 from harness.plugin import REPOSITORY
-from harness.run import EXPORT_TIMEOUT, Options, Run, UsageError
+from harness.run import Options, Run
+from harness.selection import EXPORT_TIMEOUT, UsageError
 from harness.sweep import Sweep, SweepError
 from harness.verdict import Verdict
 from tests.mutants import MUTANTS

@@ -16,7 +16,7 @@ from harness.artifact import Cell
 from harness.parting import Parting
 from harness.patches import PATCHES
 from harness.plugin import REPOSITORY
-from harness.run import UsageError, load_cells
+from harness.selection import UsageError, load_cells
 from harness.verdict import Verdict
 from tests.mutants import KINDS, MUTANTS, Edit, EditError, Mutant
 from tests.mutants.__main__ import DOCUMENT, Mutated, prepare, select, verdicts
