@@ -28,9 +28,6 @@ from harness.snapshot import GoldenExtension
 from harness.sweep import Settings, Sweep, default_interpreter
 from harness.verdict import Verdict
 
-#: Verdicts of cells whose variations disagree.
-VARYING = ("order-only", "unstable")
-
 
 @dataclass(frozen=True)
 class Options:
@@ -228,7 +225,7 @@ class Run:
         Where variations disagree it is the first at which two of them part; else the first whose result is not the one
         that the golden's trace tells.
         """
-        if judged.name in VARYING:
+        if judged.name in verdict.VARYING:
             return parting.parting(*(passes(group[0]) for group in verdict.group_by_content(outcomes)[:2]))
         artifact = outcomes[0].result
         texts = golden.read(golden.directory(self.root, judged.cell))
@@ -247,9 +244,9 @@ class Run:
         """Yield the line that names the pass, and what it made in the variations that it parts."""
         if judged.parting is not None:
             yield judged.parting.line
-        elif judged.name in VARYING:
+        elif judged.name in verdict.VARYING:
             yield "no pass parts: what differs is made by serialization or emission"
-        if judged.parting is not None and judged.name in VARYING:
+        if judged.parting is not None and judged.name in verdict.VARYING:
             pair = [group[0].variation for group in verdict.group_by_content(outcomes)[:2]]
             yield from self._difference(judged.cell, pair, judged.parting)
 

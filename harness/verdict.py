@@ -32,6 +32,9 @@ SHOWN_CHANGES = 4
 #: Differing elements of a tensor that are shown.
 SHOWN_ELEMENTS = 4
 
+#: Verdicts of cells whose variations disagree.
+VARYING = ("order-only", "unstable")
+
 
 @dataclass(frozen=True)
 class Verdict:

@@ -188,15 +188,13 @@ class Repro:
         """Return the script."""
         from harness.repro.program import NoProgramError
 
-        self.sweep.start()
         try:
-            return self._text(self.judge(), minimize)
+            with self.sweep:
+                return self._text(self.judge(), minimize)
         except NoProgramError as error:
             raise NotShownError(f"{self.name} cannot be written as a script: {error}") from error
         except NotShownError as error:
             raise NotShownError(f"{self.name} {error}") from error
-        finally:
-            self.sweep.stop()
 
     def _text(self, defect: Defect, minimize: bool) -> str:
         from harness.repro.script import script

@@ -83,7 +83,7 @@ def find(cell: Cell, outcomes: Sequence[Outcome]) -> Defect:
     if isinstance(judged, Artifact):
         tried = ", ".join(outcome.variation for outcome in outcomes)
         raise NotShownError(f"is right under {tried}: there is nothing to show (--hash-seeds tries others)")
-    if judged.name in ("order-only", "unstable"):
+    if judged.name in verdict.VARYING:
         groups = verdict.group_by_content(outcomes)
         parting = tuple(seeds[outcomes.index(group[0])] for group in groups[:2])
         return Defect("follows-seed", judged.name, judged.reason, seeds=parting)

@@ -125,17 +125,13 @@ def verdicts(run: Run, mutants: Sequence[Mutant]) -> Iterator[Judged | Verdict]:
     cells = {mutant: Cell(*mutant.cell.split("/")) for mutant in mutants}
     mutated = {mutant: Mutated(cell.target, cell.case, mutant.name) for mutant, cell in cells.items()}
     controls = list(dict.fromkeys(cells.values()))
-    sweep = MutantSweep([*controls, *mutated.values()], run.variations, run.settings)
-    sweep.start()
-    try:
+    with MutantSweep([*controls, *mutated.values()], run.variations, run.settings) as sweep:
         for cell in controls:
             control = run.judge(cell, sweep.outcomes(cell))
             if control.name != "stable":
                 yield control
         for mutant in mutants:
             yield Judged.of(mutant, run.judge(cells[mutant], sweep.outcomes(mutated[mutant])))
-    finally:
-        sweep.stop()
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.run import VARYING
-from harness.verdict import Verdict
+from harness.verdict import VARYING, Verdict
 from tests.mutants.mutant import Mutant
 
 #: What must be reached of all mutants together.
