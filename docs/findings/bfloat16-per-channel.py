@@ -3,7 +3,6 @@
 import os
 import sys
 
-import executorch.kernels.quantized  # noqa: F401  # for the out variants of what dequantizes
 import torch
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
@@ -12,6 +11,9 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
 )
 from executorch.exir import to_edge_transform_and_lower
 from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
+
+# For the out variants of what dequantizes; before 1.4.1 its library loads after portable_lib's only.
+from executorch.kernels import quantized  # noqa: F401
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 inputs = (torch.ones(1, 2, dtype=torch.bfloat16),)
