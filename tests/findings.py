@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from harness.compat import installed_release
+from harness.repro import alone
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "findings"
 
@@ -35,29 +34,17 @@ def declared(table: str) -> dict[str, set[str]]:
 
 def shown(script: Path) -> tuple[bool | None, str]:
     """Run a script by itself; return whether its defect shows, None where it said neither, and its last line."""
-    with tempfile.TemporaryDirectory(prefix="finding-") as folder:
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-        try:
-            run = subprocess.run(
-                [sys.executable, "-P", str(script)],
-                cwd=folder,
-                env={"PATH": path, "HOME": folder},
-                capture_output=True,
-                text=True,
-                timeout=LIMIT,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return None, f"still running after {LIMIT} s"
-    # tosa-tools writes its warnings there as well, when the process ends.
-    said = [line for line in run.stdout.splitlines() if line and not line.startswith("WARNING: ")]
-    last = said[-1] if said else ""
-    if run.returncode == 0 and last == "not reproduced":
-        return False, last
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    try:
+        ended = alone.run(script.read_text(encoding="utf-8"), Path(sys.executable), LIMIT, path)
+    except alone.EndlessError as error:
+        return None, str(error)
+    if ended.code == 0 and ended.last == "not reproduced":
+        return False, ended.last
     # An exception that nobody expected exits with 1 as well; one that torch logs stands in lines with a prefix.
-    if run.returncode == 1 and last and not re.search("^Traceback", run.stderr, re.MULTILINE):
-        return True, last
-    return None, (run.stderr.strip().splitlines() or [f"exit code {run.returncode}"])[-1]
+    if ended.code == 1 and ended.printed and not re.search("^Traceback", ended.errors, re.MULTILINE):
+        return True, ended.last
+    return None, (ended.errors.strip().splitlines() or [f"exit code {ended.code}"])[-1]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

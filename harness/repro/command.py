@@ -17,7 +17,7 @@ from harness import releases, variations
 from harness.artifact import Cell
 from harness.cli import SAME, CommandError
 from harness.decode.schemas import ENVIRONMENT_VARIABLE
-from harness.repro import candidate
+from harness.repro import alone, candidate
 from harness.repro.defect import Defect, NotShownError, find
 from harness.selection import (
     EXPORT_TIMEOUT,
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 #: One seed for each order of report #19045.
 HASH_SEEDS = "0,4"
-#: What a finished script is run with beside a PATH: nothing of the harness, and no hash seed.
-KEPT_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "TMPDIR")
 #: Seconds that a finished script may take: two processes that import, and export once, several times over.
 SCRIPT_LIMIT = 600.0
 #: What the user can put right: each says in one line what is wrong and the way out.
@@ -93,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         require_flatc(interpreter)
         with tempfile.TemporaryDirectory(prefix="goldens-repro-") as folder:
             text = Repro(cell, release, interpreter, arguments, Path(folder)).text(arguments.minimize)
-            told = confirm(text, interpreter, Path(folder))
+            told = confirm(text, interpreter)
         _say(f"the script by itself: {told}")
         if output is None:
             print(text, end="")
@@ -257,38 +255,24 @@ class Repro:
             return False
 
 
-def confirm(text: str, interpreter: Path, folder: Path) -> str:
-    """Run a script as its reader will, in a process and a folder of its own; return what it says.
+def confirm(text: str, interpreter: Path) -> str:
+    """Run a script as its reader will; return what it says.
 
     Raises
     ------
     NotShownError
         If it does not show anything there.
     """
-    place = folder / "alone"
-    place.mkdir()
-    (place / "script.py").write_text(text, encoding="utf-8")
-    bare = {name: value for name, value in os.environ.items() if name in KEPT_ENVIRONMENT}
     try:
-        finished = subprocess.run(
-            [interpreter, "script.py"],
-            cwd=place,
-            env={**bare, "PATH": os.defpath},
-            capture_output=True,
-            text=True,
-            timeout=SCRIPT_LIMIT,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise NotShownError(f"the script comes to no end within {SCRIPT_LIMIT:g} s") from error
-    # The reference model warns on standard output, and at its end.
-    printed = [line for line in finished.stdout.splitlines() if not line.startswith("WARNING")]
-    lines = printed or finished.stderr.splitlines() or ["nothing"]
-    if finished.returncode != 1 or not printed:
+        ended = alone.run(text, interpreter, SCRIPT_LIMIT)
+    except alone.EndlessError as error:
+        raise NotShownError(f"the script by itself comes to no end: {error}") from error
+    if ended.code != 1 or not ended.printed:
         raise NotShownError(
-            f"the exported graph shows the defect, but the script by itself ends with {finished.returncode} "
-            f"and says: {lines[-1]}"
+            f"the exported graph shows the defect, but the script by itself ends with {ended.code} "
+            f"and says: {ended.last}"
         )
-    return lines[-1]
+    return ended.last
 
 
 def _write(text: str, output: Path) -> None:
