@@ -39,7 +39,7 @@ def shown(script: Path) -> tuple[bool | None, str]:
         ended = alone.run(script.read_text(encoding="utf-8"), Path(sys.executable), LIMIT, path)
     except alone.EndlessError as error:
         return None, str(error)
-    if ended.code == 0 and ended.last == "not reproduced":
+    if ended.code == 0 and ended.last.partition(": ")[0] == "not reproduced":
         return False, ended.last
     # An exception that nobody expected exits with 1 as well; one that torch logs stands in lines with a prefix.
     if ended.code == 1 and ended.printed and not re.search("^Traceback", ended.errors, re.MULTILINE):

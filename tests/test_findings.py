@@ -26,6 +26,7 @@ def test_the_table_has_every_finding_with_its_text_and_script() -> None:
             (True, "3 of 4 values differ"),
         ),
         ("print('not reproduced')", (False, "not reproduced")),
+        ("print('not reproduced: no such operator')", (False, "not reproduced: no such operator")),
         ("print('fine')", (None, "exit code 0")),
         ("exit(1)", (None, "exit code 1")),
         ("print('before'); raise ValueError('no such pass')", (None, "ValueError: no such pass")),

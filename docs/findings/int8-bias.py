@@ -34,6 +34,9 @@ except Exception as error:
     while error.__cause__:
         error = error.__cause__
     message = next(line for line in str(error).splitlines() if line)
+    if "bias" not in message:  # before 1.4.1 lowering stops elsewhere
+        print(f"not reproduced: {message}")
+        sys.exit(0)
     print(f"{type(error).__name__}: {message}")
     sys.exit(1)
 print("not reproduced")
