@@ -112,8 +112,8 @@ def compare(before: Decoded | str, after: Decoded | str) -> Report:
         If a text is not what `Decoded.text` writes.
     """
     changes = list(_outlines(outline(before), outline(after), ""))
-    if not changes and _text(before) != _text(after):
-        changes.append(PartChanged("", "text", *_first_difference(_text(before), _text(after))))
+    if not changes:
+        changes += _unexplained(_text(before), _text(after))
     return Report(tuple(sorted(changes, key=lambda change: not change.content)))
 
 
@@ -121,11 +121,21 @@ def _text(source: Decoded | str) -> str:
     return source if isinstance(source, str) else source.text()
 
 
-def _first_difference(before: str, after: str) -> tuple[str, str]:
-    for ours, theirs in zip(before.splitlines(), after.splitlines(), strict=False):
-        if ours != theirs:
-            return ours.strip(), theirs.strip()
-    return f"{len(before)} characters", f"{len(after)} characters"
+def _unexplained(before: str, after: str) -> Iterator[Change]:
+    """Yield what texts differ in whose graphs do not: numbers alone are layout, anything else is content."""
+    lines = before.splitlines(), after.splitlines()
+    pairs = [(ours.strip(), theirs.strip()) for ours, theirs in zip(*lines, strict=False) if ours != theirs]
+    numbers = []
+    for ours, theirs in pairs:
+        (name, _, old), (other, _, new) = ours.partition(" = "), theirs.partition(" = ")
+        if name == other and name in NUMBERING:
+            numbers.append((name, old, new))
+    if pairs and len(numbers) < len(pairs):
+        yield PartChanged("", "text", *pairs[0])
+    elif len(lines[0]) != len(lines[1]):
+        yield PartChanged("", "text", *(f"{len(text)} characters" for text in (before, after)))
+    elif numbers:
+        yield LayoutChanged("", len(numbers), tuple(numbers[:EXAMPLES]))
 
 
 def _outlines(before: Outline, after: Outline, where: str) -> Iterator[Change]:

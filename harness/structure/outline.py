@@ -78,7 +78,7 @@ class OutlineOperator:
 
 @dataclass(frozen=True)
 class OutlineGraph:
-    """A graph, as the text has it."""
+    """A graph, as the text has it; inputs and outputs in the order in which arguments are bound to them."""
 
     name: str
     inputs: tuple[str, ...]
@@ -214,7 +214,20 @@ def _graph(name: str, node: _Node, decoded: Decoded | None, at: int) -> OutlineG
             operators.append(_operator(rest, child))
         else:
             raise child.refuse()
-    return OutlineGraph(name, tuple(inputs), tuple(outputs), values_by_name, tuple(operators), attributes)
+    bound = [_as_bound(names, values_by_name) for names in (inputs, outputs)]
+    return OutlineGraph(name, bound[0], bound[1], values_by_name, tuple(operators), attributes)
+
+
+def _as_bound(names: list[str], values: Mapping[str, OutlineValue]) -> tuple[str, ...]:
+    """Return the inputs or outputs of a graph in the order in which arguments are bound to them.
+
+    XNNPACK's are bound by their external ids, whatever order they are listed in (``XNNExecutor::initialize`` in
+    ExecuTorch's ``backends/xnnpack/runtime/XNNExecutor.cpp`` sorts them); those of others as they are listed.
+    """
+    ids = {name: values[name].attributes.get("external_id", "") for name in names if name in values}
+    if len(ids) < len(names) or not all(number.isdecimal() for number in ids.values()):
+        return tuple(names)
+    return tuple(sorted(names, key=lambda name: int(ids[name])))
 
 
 def _operand(text: str) -> str:

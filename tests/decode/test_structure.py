@@ -189,6 +189,43 @@ def test_outputs_in_another_order() -> None:
     assert change.content
 
 
+@pytest.fixture
+def two_inputs() -> str:
+    """An XNNPACK payload of a subtraction whose two inputs are bound by external ids 0 and 1."""
+    values = "".join(f"  value %{at}: fp32[2]\n    external_id = {at}\n" for at in range(3))
+    return (
+        "xnnpack 99 bytes\ngraph XNNGraph\n  input %0: fp32[2]\n  input %1: fp32[2]\n  output %2: fp32[2]\n"
+        f"{values}  operator XNNSubtract\n    input1 %0\n    input2 %1\n    output %2: fp32[2]\n    debug_handle = 4\n"
+    )
+
+
+def test_xnnpack_inputs_are_those_of_their_external_ids_in_whatever_order_they_are_listed(
+    two_inputs: str,
+) -> None:
+    first, second = blocks(two_inputs, "value")[:2]
+    moved = two_inputs.replace(first + second, second + first)
+    moved = re.sub(r"%([01])", lambda name: f"%{1 - int(name[1])}", moved)
+    inputs = re.findall(r"^  input .*\n", moved, re.MULTILINE)
+    listed = moved.replace("".join(inputs), "".join(sorted(inputs)))
+    assert listed != moved
+    assert compare(two_inputs, listed).order_only
+
+
+def test_external_ids_that_change_places_are_inputs_that_do(two_inputs: str) -> None:
+    turned = re.sub(r"external_id = ([01])", lambda number: f"external_id = {1 - int(number[1])}", two_inputs)
+    assert {type(change) for change in compare(two_inputs, turned).changes if change.content} == {EdgeRewired}
+
+
+def test_other_numbers_alone_are_layout(two_inputs: str) -> None:
+    numbered = two_inputs.replace("debug_handle = 4", "debug_handle = 7")
+    assert list(compare(two_inputs, numbered).lines()) == [
+        "layout only",
+        "  layout: 1 differ: debug_handle 4 -> 7",
+    ]
+    longer = numbered.replace("external_id = 2\n", "external_id = 2\n    flags = 0\n")
+    assert compare(two_inputs, longer).verdict == "different"
+
+
 def test_sizes_that_follow_are_layout() -> None:
     report = compare(TEXT, TEXT.replace("tosa 3464 bytes", "tosa 3472 bytes"))
     assert report.verdict == "layout only"
