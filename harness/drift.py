@@ -12,7 +12,7 @@ import json
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from harness import golden, releases
 from harness.artifact import Cell
 from harness.cli import SAME, CommandError
 from harness.failures import GOLDENS, cause
+from harness.structure import AttributeChanged, BoundaryChanged, EdgeRewired, compare
+from harness.structure.changes import Change
 from harness.structure.outline import Outline, OutlineGraph, outline
 
 EXAMPLES = """\
@@ -29,6 +31,8 @@ examples:
   python -m harness drift 1.3.1 1.4.1 --json | jq '.entries[0]'
   python -m harness drift 1.3.1 1.4.1 --cell 'tosa-int/*'
 """
+#: Kinds whose entries stay apart, whatever cells show them: each is a cause of its own.
+SEPARATE = frozenset({"fails", "lowers", "gone", "delegates", "wiring", "cells"})
 #: Cells that an entry names.
 SHOWN_CELLS = 4
 #: Values of an attribute, and entries of a kind, that are shown.
@@ -40,6 +44,14 @@ _CALLED = re.compile(r"call_function\[target=([\w.]+)\]")
 #: What the graph around delegates is made of in any case.
 _GLUE = ("executorch_call_delegate", "operator.getitem")
 _PTE = re.compile(r"pte: (\d+) bytes")
+
+
+#: Operator, operand and dtype that a constant is for.
+_Use = tuple[str, str, str]
+#: Type, digest and first values of a constant.
+_Held = tuple[str, str, str]
+#: Kind, what changed, and what one cell shows of it.
+_Difference = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -57,20 +69,26 @@ class Reading:
     attributes
         (operator, attribute) to how often it has which value.
     constants
-        (operator, operand, type) that a constant is for, to digest and first values of each.
+        What they are for, to what they are and hold.
     outside
         Operators of the lowered graph that no delegate took.
     size
         Of the ``.pte``, in bytes.
+    payloads
+        Text of each delegate, by the name of its file.
+    versions
+        What payloads say of the format and the serializer that they are written in and with.
     """
 
     failure: str | None
     delegates: Counter[str] = field(default_factory=Counter)
     operators: Counter[str] = field(default_factory=Counter)
     attributes: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    constants: dict[tuple[str, str, str], Counter[tuple[str, str]]] = field(default_factory=dict)
+    constants: dict[_Use, Counter[_Held]] = field(default_factory=dict)
     outside: Counter[str] = field(default_factory=Counter)
     size: int = 0
+    payloads: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -102,7 +120,8 @@ KINDS = {
     "taken": "Taken into delegates",
     "constants": "Constants of other values",
     "operators": "Operators gained and lost",
-    "attributes": "Attributes",
+    "attributes": "Attributes and shapes",
+    "wiring": "The same parts, put together otherwise",
     "cells": "Cells of one release only",
 }
 
@@ -172,6 +191,7 @@ def reading(texts: golden.Texts) -> Reading:
     )
     for name, text in texts.items():
         if name.startswith("delegate_"):
+            found.payloads[name] = text
             _add(found, outline(text))
     return found
 
@@ -187,6 +207,9 @@ def _short(target: str) -> str:
 
 def _add(found: Reading, delegate: Outline) -> None:
     found.delegates[delegate.kind] += 1
+    found.versions.update(
+        {f"{delegate.kind} {name}": value for name, value in delegate.facts.items() if "version" in name}
+    )
     for graph in delegate.graphs:
         for operator in graph.operators:
             found.operators[operator.type] += 1
@@ -197,8 +220,8 @@ def _add(found: Reading, delegate: Outline) -> None:
             found.constants.setdefault(use, Counter())[held] += 1
 
 
-def _constants(graph: OutlineGraph) -> Iterator[tuple[tuple[str, str, str], tuple[str, str]]]:
-    """Yield what each constant of a graph is for, once for each operand, and what it holds."""
+def _constants(graph: OutlineGraph) -> Iterator[tuple[_Use, _Held]]:
+    """Yield what each constant of a graph is for, once for each operand, and what it is and holds."""
     for operator in graph.operators:
         for place, (role, name) in enumerate(operator.inputs):
             value = graph.values.get(name)
@@ -206,8 +229,8 @@ def _constants(graph: OutlineGraph) -> Iterator[tuple[tuple[str, str, str], tupl
                 facts = value.contents.facts
                 operand = role if role != "input" else f"input {place}"
                 yield (
-                    (operator.type, operand, value.type),
-                    (value.contents.sha256, facts.get("values", facts.get("first", ""))),
+                    (operator.type, operand, value.type.partition("[")[0]),
+                    (value.type, value.contents.sha256, facts.get("values", facts.get("first", ""))),
                 )
 
 
@@ -228,6 +251,8 @@ class Drift:
         Cell to the sizes of its ``.pte`` before and after.
     outside
         Nodes outside of delegates, and operators in them, before and after, over the cells that lower on both.
+    versions
+        Changes of formats and serializers, with the number of cells.
     """
 
     before: str
@@ -237,6 +262,7 @@ class Drift:
     same: list[Cell]
     sizes: dict[Cell, tuple[int, int]]
     outside: tuple[Counter[str], Counter[str]]
+    versions: Counter[str]
 
     @classmethod
     def between(cls, root: Path, before: str, after: str, pattern: str = "*") -> Drift:
@@ -273,6 +299,12 @@ class Drift:
             [cell for cell in common if cell not in changed],
             {cell: (old[cell].size, new[cell].size) for cell in lowering},
             (_placed(old[cell] for cell in lowering), _placed(new[cell] for cell in lowering)),
+            Counter(
+                f"{name} {version} -> {new[cell].versions[name]}"
+                for cell in lowering
+                for name, version in old[cell].versions.items()
+                if new[cell].versions.get(name, version) != version
+            ),
         )
 
     def markdown(self) -> Iterator[str]:
@@ -280,8 +312,8 @@ class Drift:
         yield f"# From ExecuTorch {self.before} to {self.after}"
         yield ""
         yield (
-            f"{len(self.common)} cells on both: {len(self.same)} differ in names and order at most, "
-            f"{len(self.common) - len(self.same)} in what they hold."
+            f"{len(self.common)} cells on both: {len(self.same)} hold the same, names and order aside; "
+            f"{len(self.common) - len(self.same)} do not."
         )
         yield ""
         for kind, title in KINDS.items():
@@ -309,6 +341,8 @@ class Drift:
         )
         shares = [100 * placed["delegated"] / max(1, placed.total()) for placed in self.outside]
         yield f"operators in delegates: {shares[0]:.1f}% before, {shares[1]:.1f}% after"
+        for change, count in sorted(self.versions.items()):
+            yield f"written in payloads: {change} ({_number(count)})"
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -327,6 +361,7 @@ class Drift:
             ],
             "pte_bytes": {str(cell): list(sizes) for cell, sizes in self.sizes.items()},
             "placed": [dict(placed) for placed in self.outside],
+            "versions": dict(self.versions),
         }
 
 
@@ -354,8 +389,14 @@ def _cells(entry: Entry) -> str:
     return f"{count}{'; '.join(named[:SHOWN_CELLS])}{more}"
 
 
-def differences(old: Reading, new: Reading) -> Iterator[tuple[str, str, str]]:
+def differences(old: Reading, new: Reading) -> Iterator[_Difference]:
     """Yield (kind, what, what this cell shows of it) for all in which two readings differ."""
+    parts = list(_parts(old, new))
+    yield from parts or _wiring(old, new)
+
+
+def _parts(old: Reading, new: Reading) -> Iterator[_Difference]:
+    """Yield the differences of what there is, however it is put together."""
     if old.failure or new.failure:
         if old.failure != new.failure:
             if new.failure:
@@ -371,22 +412,57 @@ def differences(old: Reading, new: Reading) -> Iterator[tuple[str, str, str]]:
     changes = dict(_changes(old.operators, new.operators))
     for name, change in changes.items():
         yield "operators", f"{name} {'gained' if change > 0 else 'lost'}", f"{change:+d}"
-    for key in sorted(old.attributes.keys() & new.attributes.keys()):
+    none: Counter[str] = Counter()
+    for key in sorted(old.attributes.keys() | new.attributes.keys()):
+        had, has = old.attributes.get(key, none), new.attributes.get(key, none)
         # Where there are more or fewer of an operator, that is told, and not the attributes of those.
-        if key[0] not in changes and old.attributes[key] != new.attributes[key]:
-            gone, come = old.attributes[key] - new.attributes[key], new.attributes[key] - old.attributes[key]
+        if key[0] not in changes and had != has:
+            gone, come = had - has, has - had
             yield "attributes", f"{key[0]}.{key[1]}: {_values(gone)} -> {_values(come)}", ""
-    for use in sorted(old.constants.keys() & new.constants.keys()):
-        held, holds = old.constants[use], new.constants[use]
-        lost, gained = held - holds, holds - held
-        if held.total() == holds.total() and lost:
-            operator, operand, type_ = use
-            example = _first_difference(next(iter(lost))[1], next(iter(gained))[1])
-            yield (
-                "constants",
-                f"{operator} {operand} {type_.partition('[')[0]}",
-                f"{type_} {example}".rstrip(),
-            )
+    for use in sorted(old.constants.keys() | new.constants.keys()):
+        held, holds = old.constants.get(use, Counter()), new.constants.get(use, Counter())
+        if held.total() == holds.total() and held != holds:
+            yield _constant(use, sorted((held - holds).elements()), sorted((holds - held).elements()))
+        elif held != holds and use[0] not in changes:
+            yield "attributes", " ".join(use), f"{held.total()} -> {holds.total()} constants"
+
+
+def _constant(use: _Use, old: Sequence[_Held], new: Sequence[_Held]) -> _Difference:
+    """Return how as many constants for one use differ: in their types, or in the first value that does."""
+    types, new_types = [type_ for type_, _, _ in old], [type_ for type_, _, _ in new]
+    if types != new_types:
+        gone, come = Counter(types) - Counter(new_types), Counter(new_types) - Counter(types)
+        return "attributes", " ".join(use), f"{min(gone)} -> {min(come)}"
+    # TOSA gives as a constant of this type what is an attribute elsewhere: no weight has changed.
+    kind = "attributes" if use[2] == "SHAPE" else "constants"
+    values = zip(old[0][2].split(), new[0][2].split(), strict=False)
+    changed = (f" {before} -> {after}" for before, after in values if before != after)
+    return kind, " ".join(use), f"{types[0]}{next(changed, '')}"
+
+
+def _wiring(old: Reading, new: Reading) -> Iterator[_Difference]:
+    """Yield how payloads differ that have the same parts."""
+    for name in sorted(old.payloads.keys() & new.payloads.keys()):
+        ours, theirs = old.payloads[name], new.payloads[name]
+        changes = [change for change in compare(ours, theirs).changes if change.content]
+        changes = [change for change in changes if getattr(change, "owner", "") != "payload"]
+        if changes:
+            ends = {end for graph in outline(theirs).graphs for end in (*graph.inputs, *graph.outputs)}
+            if all(_is_of_ends(change, ends) for change in changes):
+                yield "wiring", "a delegate's inputs or outputs in another order", ""
+            else:
+                rewired = [change.operator for change in changes if isinstance(change, EdgeRewired)]
+                yield "wiring", "operands from elsewhere", (rewired or [""])[0]
+            return
+
+
+def _is_of_ends(change: Change, ends: set[str]) -> bool:
+    """Whether a change is one of the order of a graph's inputs and outputs `ends`."""
+    if isinstance(change, EdgeRewired):
+        return {change.before, change.after} <= ends
+    if isinstance(change, AttributeChanged):
+        return change.owner in ends
+    return isinstance(change, BoundaryChanged) and change.order_only
 
 
 def _changes(old: Counter[str], new: Counter[str]) -> Iterator[tuple[str, int]]:
@@ -397,21 +473,14 @@ def _changes(old: Counter[str], new: Counter[str]) -> Iterator[tuple[str, int]]:
 
 def _values(counter: Counter[str]) -> str:
     names = sorted(counter)
-    return ", ".join(names[:SHOWN_VALUES]) + (", …" if len(names) > SHOWN_VALUES else "")
-
-
-def _first_difference(old: str, new: str) -> str:
-    for before, after in zip(old.split(), new.split(), strict=False):
-        if before != after:
-            return f"{before} -> {after}"
-    return ""
+    return ", ".join(names[:SHOWN_VALUES]) + (", …" if len(names) > SHOWN_VALUES else "") or "not there"
 
 
 def _merged(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield entries, those of one kind that the same cells show made one: they have one cause."""
     groups: dict[tuple[str, frozenset[Cell]], list[Entry]] = defaultdict(list)
     for entry in entries:
-        separate = entry.what if entry.kind in ("fails", "lowers", "gone", "delegates", "cells") else ""
+        separate = entry.what if entry.kind in SEPARATE else ""
         groups[entry.kind + separate, frozenset(entry.cells)].append(entry)
     for group in groups.values():
         first = group[0]

@@ -17,10 +17,14 @@ from harness.failures import GOLDENS
 OLD, NEW = "1.1.0", "1.5.1"
 
 
-def tosa(*operators: str, weight: str = "1 2", names: str = "") -> str:
+def tosa(*operators: str, weight: str = "1 2", dtype: str = "INT8", names: str = "") -> str:
     """Return a payload's text: a chain of operators, the first with a constant."""
     lines = ["tosa 100 bytes", "graph main/main", "  input x: INT8[2]", f"  output y{names}: INT8[2]"]
-    lines += [f"  value w{names}: INT8[2]", f"    sha256 {weight.replace(' ', '')}", f"    values {weight}"]
+    lines += [
+        f"  value w{names}: {dtype}[2]",
+        f"    sha256 {weight.replace(' ', '')}",
+        f"    values {weight}",
+    ]
     for index, operator in enumerate(operators):
         kind, _, axis = operator.partition(" ")
         lines += [f"  operator {kind}", "    input x", f"    input w{names}"][: 3 if index == 0 else 2]
@@ -89,11 +93,78 @@ def test_a_constant_of_another_value_is_told_with_what_it_is_for(root: Path) -> 
     assert line == "- ADD input 1 INT8 (tosa-int/a: INT8[2] 2 -> 3)"
 
 
+def test_a_shape_is_told_with_the_attributes(root: Path) -> None:
+    write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("RESHAPE", weight="1 2", dtype="SHAPE"))
+    write(root, NEW, "tosa-fp/a", delegate_0_tosa=tosa("RESHAPE", weight="2 1", dtype="SHAPE"))
+    assert entries(root) == [("attributes", "RESHAPE input 1 SHAPE", ["tosa-fp/a"])]
+
+
+def test_an_attribute_of_one_release_only_is_told(root: Path) -> None:
+    write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD 1", "ADD 2"))
+    write(root, NEW, "tosa-fp/a", delegate_0_tosa=tosa("ADD 1", "ADD"))
+    assert entries(root) == [("attributes", "ADD.axis: 2 -> not there", ["tosa-fp/a"])]
+
+
+def test_a_constant_of_another_shape_is_no_constant_of_another_value(root: Path) -> None:
+    write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD"))
+    write(
+        root,
+        NEW,
+        "tosa-fp/a",
+        delegate_0_tosa=tosa("ADD").replace(": INT8[2]\n    sha", ": INT8[1,2]\n    sha"),
+    )
+    assert entries(root) == [("attributes", "ADD input 1 INT8", ["tosa-fp/a"])]
+    assert "- ADD input 1 INT8 (tosa-fp/a: INT8[2] -> INT8[1,2])" in Drift.between(root, OLD, NEW).markdown()
+
+
+def test_a_constant_that_is_computed_now_is_told(root: Path) -> None:
+    write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD"))
+    write(root, NEW, "tosa-fp/a", delegate_0_tosa=tosa("ADD").replace("    input w\n", "    input x\n"))
+    assert "- ADD input 1 INT8 (tosa-fp/a: 1 -> 0 constants)" in Drift.between(root, OLD, NEW).markdown()
+
+
+#: Two payloads of the same parts with two inputs; one reads an input twice.
+WIRED = (
+    "tosa 100 bytes\ngraph main/main\n  input a: INT8[2]\n  input b: INT8[2]\n  output y: INT8[2]\n"
+    "  operator NEGATE\n    input a\n    output n: INT8[2]\n"
+    "  operator SUB\n    input n\n    input b\n    output y: INT8[2]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        (
+            WIRED.replace("a: ", "_").replace("b: ", "a: ").replace("_", "b: "),
+            "a delegate's inputs or outputs",
+        ),
+        (WIRED.replace("    input b\n", "    input n\n"), "operands from elsewhere"),
+    ],
+    ids=["inputs", "operands"],
+)
+def test_the_same_parts_put_together_otherwise_are_told(root: Path, other: str, what: str) -> None:
+    write(root, OLD, "tosa-fp/a", delegate_0_tosa=WIRED)
+    write(root, NEW, "tosa-fp/a", delegate_0_tosa=other)
+    ((kind, told, cells),) = entries(root)
+    assert (kind, cells) == ("wiring", ["tosa-fp/a"])
+    assert told.startswith(what)
+
+
+def test_another_serializer_is_a_figure_and_no_change(root: Path) -> None:
+    one, other = (tosa("ADD").replace("graph", f"version.minor = {at}\ngraph", 1) for at in (0, 1))
+    write(root, OLD, "tosa-fp/a", delegate_0_tosa=one)
+    write(root, NEW, "tosa-fp/a", delegate_0_tosa=other)
+    drift = Drift.between(root, OLD, NEW)
+    assert drift.entries == []
+    assert "- written in payloads: tosa version.minor 0 -> 1 (1 cell)" in drift.markdown()
+
+
 def test_an_attribute_and_a_split_are_told(root: Path) -> None:
     write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("REDUCE_SUM 1", "ADD"))
     write(root, NEW, "tosa-fp/a", delegate_0_tosa=tosa("REDUCE_SUM 2"), delegate_1_tosa=tosa("ADD"))
     found = entries(root)
-    assert ("attributes", "REDUCE_SUM.axis: 1 -> 2", ["tosa-fp/a"]) in found
+    # The first operator of each delegate has a constant (`tosa`).
+    assert ("attributes", "ADD input 1 INT8; REDUCE_SUM.axis: 1 -> 2", ["tosa-fp/a"]) in found
     assert ("delegates", "1 -> 2 delegates", ["tosa-fp/a"]) in found
 
 
