@@ -17,7 +17,7 @@ from importlib import import_module
 COMMANDS = {
     "decode": "harness.decode.command",
     "diff": "harness.structure.command",
-    "drift": "harness.drift",
+    "drift": "harness.drift.command",
     "failures": "harness.failures",
     "probe": "harness.probe",
     "repro": "harness.repro.command",

@@ -46,7 +46,7 @@ def write(root: Path, version: str, cell: str, size: int = 100, **files: str) ->
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A root of goldens whose releases declare no known defects."""
-    monkeypatch.setattr("harness.drift.releases.load", lambda: type("Matrix", (), {"releases": {}}))
+    monkeypatch.setattr("harness.drift.report.releases.load", lambda: type("Matrix", (), {"releases": {}}))
     return tmp_path
 
 

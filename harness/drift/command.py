@@ -1,0 +1,54 @@
+"""``python -m harness drift``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from harness.cli import SAME, CommandError
+from harness.drift.report import Drift
+from harness.failures import GOLDENS
+
+EXAMPLES = """\
+examples:
+  python -m harness drift 1.3.1 1.4.1
+  python -m harness drift 1.3.1 1.4.1 --json | jq '.entries[0]'
+  python -m harness drift 1.3.1 1.4.1 --cell 'tosa-int/*'
+"""
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "drift",
+        help="tell what changed from one release to another, from the goldens",
+        description="Say what changed from release A to release B for the zoo: an entry per cause, with its cells.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("before", metavar="A", help="a release that has goldens")
+    parser.add_argument("after", metavar="B", help="another")
+    parser.add_argument(
+        "--goldens", type=Path, default=GOLDENS, help="root of the goldens (default: the project's)"
+    )
+    parser.add_argument("--cell", metavar="TARGET/CASE", default="*", help="only these cells; wildcards")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the drift."""
+    for version in (arguments.before, arguments.after):
+        if not (arguments.goldens / version).is_dir():
+            found = sorted(path.name for path in arguments.goldens.glob("*") if path.is_dir())
+            raise CommandError(
+                f"no goldens of {version!r} under {arguments.goldens}: it has {', '.join(found)}"
+            )
+    drift = Drift.between(arguments.goldens, arguments.before, arguments.after, arguments.cell)
+    if arguments.json:
+        print(json.dumps(drift.as_json(), indent=2))
+    else:
+        print("\n".join(drift.markdown()))
+    return SAME

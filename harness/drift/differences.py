@@ -1,0 +1,101 @@
+"""Compares two readings of one cell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from harness.drift.reading import Held, Reading, Use
+from harness.structure import AttributeChanged, BoundaryChanged, Change, EdgeRewired, compare, outline
+
+#: Kind (`report.KINDS`), what changed, and what one cell shows of it.
+Difference = tuple[str, str, str]
+#: Values of an attribute that are shown.
+SHOWN_VALUES = 4
+
+
+def differences(old: Reading, new: Reading) -> Iterator[Difference]:
+    """Yield (kind, what, what this cell shows of it) for all in which two readings differ."""
+    parts = list(_parts(old, new))
+    yield from parts or _wiring(old, new)
+
+
+def _parts(old: Reading, new: Reading) -> Iterator[Difference]:
+    """Yield the differences of what there is, however it is put together."""
+    if old.failure or new.failure:
+        if old.failure != new.failure:
+            if new.failure:
+                yield "fails", new.failure, f"was {old.failure}" if old.failure else ""
+            else:
+                yield "lowers", str(old.failure), ""
+        return
+    if old.delegates != new.delegates:
+        kind = "delegates" if new.delegates else "gone"
+        yield kind, f"{old.delegates.total()} -> {new.delegates.total()} delegates", ""
+    for name, change in _changes(old.outside, new.outside):
+        yield ("outside" if change > 0 else "taken"), name, f"{change:+d}"
+    changes = dict(_changes(old.operators, new.operators))
+    for name, change in changes.items():
+        yield "operators", f"{name} {'gained' if change > 0 else 'lost'}", f"{change:+d}"
+    none: Counter[str] = Counter()
+    for key in sorted(old.attributes.keys() | new.attributes.keys()):
+        had, has = old.attributes.get(key, none), new.attributes.get(key, none)
+        # Where there are more or fewer of an operator, that is told, and not the attributes of those.
+        if key[0] not in changes and had != has:
+            gone, come = had - has, has - had
+            yield "attributes", f"{key[0]}.{key[1]}: {_values(gone)} -> {_values(come)}", ""
+    for use in sorted(old.constants.keys() | new.constants.keys()):
+        held, holds = old.constants.get(use, Counter()), new.constants.get(use, Counter())
+        if held.total() == holds.total() and held != holds:
+            yield _constant(use, sorted((held - holds).elements()), sorted((holds - held).elements()))
+        elif held != holds and use[0] not in changes:
+            yield "attributes", " ".join(use), f"{held.total()} -> {holds.total()} constants"
+
+
+def _constant(use: Use, old: Sequence[Held], new: Sequence[Held]) -> Difference:
+    """Return how as many constants for one use differ: in their types, or in the first value that does."""
+    types, new_types = [type_ for type_, _, _ in old], [type_ for type_, _, _ in new]
+    if types != new_types:
+        gone, come = Counter(types) - Counter(new_types), Counter(new_types) - Counter(types)
+        return "attributes", " ".join(use), f"{min(gone)} -> {min(come)}"
+    # TOSA gives as a constant of this type what is an attribute elsewhere: no weight has changed.
+    kind = "attributes" if use[2] == "SHAPE" else "constants"
+    values = zip(old[0][2].split(), new[0][2].split(), strict=False)
+    changed = (f" {before} -> {after}" for before, after in values if before != after)
+    return kind, " ".join(use), f"{types[0]}{next(changed, '')}"
+
+
+def _wiring(old: Reading, new: Reading) -> Iterator[Difference]:
+    """Yield how payloads differ that have the same parts."""
+    for name in sorted(old.payloads.keys() & new.payloads.keys()):
+        ours, theirs = old.payloads[name], new.payloads[name]
+        changes = [change for change in compare(ours, theirs).changes if change.content]
+        changes = [change for change in changes if getattr(change, "owner", "") != "payload"]
+        if changes:
+            ends = {end for graph in outline(theirs).graphs for end in (*graph.inputs, *graph.outputs)}
+            if all(_is_of_ends(change, ends) for change in changes):
+                yield "wiring", "a delegate's inputs or outputs in another order", ""
+            else:
+                rewired = [change.operator for change in changes if isinstance(change, EdgeRewired)]
+                yield "wiring", "operands from elsewhere", (rewired or [""])[0]
+            return
+
+
+def _is_of_ends(change: Change, ends: set[str]) -> bool:
+    """Whether a change is one of the order of a graph's inputs and outputs `ends`."""
+    if isinstance(change, EdgeRewired):
+        return {change.before, change.after} <= ends
+    if isinstance(change, AttributeChanged):
+        return change.owner in ends
+    return isinstance(change, BoundaryChanged) and change.order_only
+
+
+def _changes(old: Counter[str], new: Counter[str]) -> Iterator[tuple[str, int]]:
+    for name in sorted({*old, *new}):
+        if old[name] != new[name]:
+            yield name, new[name] - old[name]
+
+
+def _values(counter: Counter[str]) -> str:
+    names = sorted(counter)
+    return ", ".join(names[:SHOWN_VALUES]) + (", …" if len(names) > SHOWN_VALUES else "") or "not there"

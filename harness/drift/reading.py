@@ -1,0 +1,132 @@
+"""Reads goldens into the facts that releases are compared by."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness import golden, releases
+from harness.artifact import Cell
+from harness.failures import cause
+from harness.structure.matching import NUMBERING
+from harness.structure.outline import Outline, OutlineGraph, outline
+
+_CALLED = re.compile(r"call_function\[target=([\w.]+)\]")
+#: What the graph around delegates is made of in any case.
+_GLUE = ("executorch_call_delegate", "operator.getitem")
+_PTE = re.compile(r"pte: (\d+) bytes")
+
+#: Operator, operand and dtype that a constant is for.
+Use = tuple[str, str, str]
+#: Type, digest and first values of a constant.
+Held = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a golden says of a cell.
+
+    Attributes
+    ----------
+    failure
+        Why there is no program: the failure to lower, or the known defect; None if there is one.
+    delegates
+        Their number, by backend.
+    operators
+        Of all delegates, by type.
+    attributes
+        (operator, attribute) to how often it has which value.
+    constants
+        What they are for, to what they are and hold.
+    outside
+        Operators of the lowered graph that no delegate took.
+    size
+        Of the ``.pte``, in bytes.
+    payloads
+        Text of each delegate, by the name of its file.
+    versions
+        What payloads say of the format and the serializer that they are written in and with.
+    """
+
+    failure: str | None
+    delegates: Counter[str] = field(default_factory=Counter)
+    operators: Counter[str] = field(default_factory=Counter)
+    attributes: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    constants: dict[Use, Counter[Held]] = field(default_factory=dict)
+    outside: Counter[str] = field(default_factory=Counter)
+    size: int = 0
+    payloads: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def read(folder: Path, known: Mapping[str, releases.KnownDefect], pattern: str = "*") -> dict[Cell, Reading]:
+    """Read every golden in a release's folder, and the release's known defects, which have none."""
+    readings = {}
+    for cell in golden.recorded(folder):
+        texts = golden.read(golden.directory(folder, cell))
+        if texts is not None:
+            readings[cell] = reading(texts)
+    for name, defect in known.items():
+        target, _, case = name.partition("/")
+        readings[Cell(target, case)] = Reading(f"{defect.verdict}: {defect.reason}")
+    return {cell: found for cell, found in sorted(readings.items()) if Path(str(cell)).match(pattern)}
+
+
+def reading(texts: golden.Texts) -> Reading:
+    """Return the facts of one golden."""
+    if golden.FAILURE in texts:
+        where, error = cause(texts[golden.FAILURE])
+        return Reading(f"{where}: {error}")
+    size = _PTE.search(texts[golden.MANIFEST])
+    called = Counter(_CALLED.findall(texts["graph.txt"]))
+    found = Reading(
+        None,
+        outside=Counter({_short(name): count for name, count in called.items() if not name.endswith(_GLUE)}),
+        size=int(size[1]) if size else 0,
+    )
+    for name, text in texts.items():
+        if name.startswith("delegate_"):
+            found.payloads[name] = text
+            _add(found, outline(text))
+    return found
+
+
+def _short(target: str) -> str:
+    """Return an operator without the place where its dialect lives.
+
+    >>> _short("executorch.exir.dialects.edge._ops.aten.add.Tensor")
+    'aten.add.Tensor'
+    """
+    return target.removeprefix("executorch.exir.dialects.edge._ops.").removeprefix("torch.ops.")
+
+
+def _add(found: Reading, delegate: Outline) -> None:
+    found.delegates[delegate.kind] += 1
+    found.versions.update(
+        {f"{delegate.kind} {name}": value for name, value in delegate.facts.items() if "version" in name}
+    )
+    for graph in delegate.graphs:
+        for operator in graph.operators:
+            found.operators[operator.type] += 1
+            for name, value in operator.attributes.items():
+                if name not in NUMBERING:
+                    found.attributes.setdefault((operator.type, name), Counter())[value] += 1
+        for use, held in _constants(graph):
+            found.constants.setdefault(use, Counter())[held] += 1
+
+
+def _constants(graph: OutlineGraph) -> Iterator[tuple[Use, Held]]:
+    """Yield what each constant of a graph is for, once for each operand, and what it is and holds."""
+    for operator in graph.operators:
+        for place, (role, name) in enumerate(operator.inputs):
+            value = graph.values.get(name)
+            if value is not None and value.contents is not None:
+                facts = value.contents.facts
+                operand = role if role != "input" else f"input {place}"
+                yield (
+                    (operator.type, operand, value.type.partition("[")[0]),
+                    (value.type, value.contents.sha256, facts.get("values", facts.get("first", ""))),
+                )

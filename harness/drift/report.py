@@ -1,0 +1,224 @@
+"""Gathers what differs over all cells by what it is, and writes it."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness import releases
+from harness.artifact import Cell
+from harness.drift.differences import differences
+from harness.drift.reading import Reading, read
+
+#: Sections in the order of a reader's interest, with their titles.
+KINDS = {
+    "fails": "Begins to fail, or to be wrong",
+    "lowers": "Ceases to fail, or to be wrong",
+    "gone": "Nothing delegated any more",
+    "delegates": "Delegates merged or split",
+    "outside": "Left to the portable kernels",
+    "taken": "Taken into delegates",
+    "constants": "Constants of other values",
+    "operators": "Operators gained and lost",
+    "attributes": "Attributes and shapes",
+    "wiring": "The same parts, put together otherwise",
+    "cells": "Cells of one release only",
+}
+#: Kinds whose entries stay apart, whatever cells show them: each is a cause of its own.
+SEPARATE = frozenset({"fails", "lowers", "gone", "delegates", "wiring", "cells"})
+#: Cells that an entry names.
+SHOWN_CELLS = 4
+
+
+@dataclass
+class Entry:
+    """One thing that changed.
+
+    Attributes
+    ----------
+    kind
+        Section it stands in, see `KINDS`.
+    what
+        The change, in one line.
+    cells
+        Each cell that shows it, with what it shows of it.
+    """
+
+    kind: str
+    what: str
+    cells: dict[Cell, str] = field(default_factory=dict)
+
+
+@dataclass
+class Drift:
+    """What changed between two releases.
+
+    Attributes
+    ----------
+    entries
+        By section, those with most cells first.
+    common, same
+        Cells that both releases have, and those of them that differ in names, order or nothing.
+    sizes
+        Cell to the sizes of its ``.pte`` before and after.
+    outside
+        Nodes outside of delegates, and operators in them, before and after, over the cells that lower on both.
+    versions
+        Changes of formats and serializers, with the number of cells.
+    """
+
+    before: str
+    after: str
+    entries: list[Entry]
+    common: list[Cell]
+    same: list[Cell]
+    sizes: dict[Cell, tuple[int, int]]
+    outside: tuple[Counter[str], Counter[str]]
+    versions: Counter[str]
+
+    @classmethod
+    def between(cls, root: Path, before: str, after: str, pattern: str = "*") -> Drift:
+        """Compare the goldens of two releases under `root`."""
+        matrix = releases.load().releases
+        return cls.of(
+            *(
+                (version, read(root / version, matrix[version].known if version in matrix else {}, pattern))
+                for version in (before, after)
+            )
+        )
+
+    @classmethod
+    def of(cls, one: tuple[str, Mapping[Cell, Reading]], other: tuple[str, Mapping[Cell, Reading]]) -> Drift:
+        """Compare what was read of two releases, each with its version."""
+        (before, old), (after, new) = one, other
+        common = [cell for cell in old if cell in new]
+        found: dict[tuple[str, str], Entry] = {}
+        for cell in common:
+            for kind, what, shown in differences(old[cell], new[cell]):
+                found.setdefault((kind, what), Entry(kind, what)).cells[cell] = shown
+        for version, ones, others in ((before, old, new), (after, new, old)):
+            for cell in ones:
+                if cell not in others:
+                    what = f"only on {version}"
+                    found.setdefault(("cells", what), Entry("cells", what)).cells[cell] = ""
+        changed = {cell for entry in found.values() for cell in entry.cells}
+        lowering = [cell for cell in common if not (old[cell].failure or new[cell].failure)]
+        return cls(
+            before,
+            after,
+            sorted(_merged(found.values()), key=lambda e: (list(KINDS).index(e.kind), -len(e.cells), e.what)),
+            common,
+            [cell for cell in common if cell not in changed],
+            {cell: (old[cell].size, new[cell].size) for cell in lowering},
+            (_placed(old[cell] for cell in lowering), _placed(new[cell] for cell in lowering)),
+            Counter(
+                f"{name} {version} -> {new[cell].versions[name]}"
+                for cell in lowering
+                for name, version in old[cell].versions.items()
+                if new[cell].versions.get(name, version) != version
+            ),
+        )
+
+    def markdown(self) -> Iterator[str]:
+        """Yield the report; what matters most stands in its first lines."""
+        yield f"# From ExecuTorch {self.before} to {self.after}"
+        yield ""
+        yield (
+            f"{len(self.common)} cells on both: {len(self.same)} hold the same, names and order aside; "
+            f"{len(self.common) - len(self.same)} do not."
+        )
+        yield ""
+        for kind, title in KINDS.items():
+            entries = [entry for entry in self.entries if entry.kind == kind]
+            cells = {cell for entry in entries for cell in entry.cells}
+            if entries:
+                first = f"; most: {entries[0].what}" if len(entries) > 1 else f": {entries[0].what}"
+                count = "" if len(entries) == 1 else f", {len(entries)} entries"
+                yield f"- **{title}**: {_number(len(cells))}{count}{first}"
+        yield from (f"- {line}" for line in self._figures())
+        for kind, title in KINDS.items():
+            entries = [entry for entry in self.entries if entry.kind == kind]
+            if entries:
+                yield from ("", f"## {title}", "")
+                yield from (f"- {entry.what} ({_cells(entry)})" for entry in entries)
+
+    def _figures(self) -> Iterator[str]:
+        if not self.sizes:
+            return
+        ratios = {cell: after / before for cell, (before, after) in self.sizes.items()}
+        least, most = min(ratios, key=lambda c: ratios[c]), max(ratios, key=lambda c: ratios[c])
+        yield (
+            f"`.pte` size: median {_percent(statistics.median(ratios.values()))}, from {_percent(ratios[least])} "
+            f"({least}) to {_percent(ratios[most])} ({most})"
+        )
+        shares = [100 * placed["delegated"] / max(1, placed.total()) for placed in self.outside]
+        yield f"operators in delegates: {shares[0]:.1f}% before, {shares[1]:.1f}% after"
+        for change, count in sorted(self.versions.items()):
+            yield f"written in payloads: {change} ({_number(count)})"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {
+            "before": self.before,
+            "after": self.after,
+            "common": len(self.common),
+            "same": [str(cell) for cell in self.same],
+            "entries": [
+                {
+                    "kind": entry.kind,
+                    "what": entry.what,
+                    "cells": {str(cell): shown for cell, shown in entry.cells.items()},
+                }
+                for entry in self.entries
+            ],
+            "pte_bytes": {str(cell): list(sizes) for cell, sizes in self.sizes.items()},
+            "placed": [dict(placed) for placed in self.outside],
+            "versions": dict(self.versions),
+        }
+
+
+def _placed(readings: Iterable[Reading]) -> Counter[str]:
+    placed: Counter[str] = Counter()
+    for each in readings:
+        placed["delegated"] += each.operators.total()
+        placed["outside"] += each.outside.total()
+    return placed
+
+
+def _number(cells: int) -> str:
+    return "1 cell" if cells == 1 else f"{cells} cells"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f}%"
+
+
+def _cells(entry: Entry) -> str:
+    named = [f"{cell}{f': {shown}' if shown else ''}" for cell, shown in entry.cells.items()]
+    rest = len(named) - SHOWN_CELLS
+    more = f"; {rest} more" if rest > 0 else ""
+    count = f"{_number(len(named))}: " if len(named) > 1 else ""
+    return f"{count}{'; '.join(named[:SHOWN_CELLS])}{more}"
+
+
+def _merged(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield entries, those of one kind that the same cells show made one: they have one cause."""
+    groups: dict[tuple[str, frozenset[Cell]], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        separate = entry.what if entry.kind in SEPARATE else ""
+        groups[entry.kind + separate, frozenset(entry.cells)].append(entry)
+    for group in groups.values():
+        first = group[0]
+        if len(group) == 1:
+            yield first
+        else:
+            group.sort(key=lambda entry: entry.what)
+            shown = {
+                cell: ", ".join(f"{e.what.split()[0]} {e.cells[cell]}" for e in group if e.cells[cell])
+                for cell in first.cells
+            }
+            yield Entry(first.kind, "; ".join(entry.what for entry in group), shown)
