@@ -31,7 +31,7 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_TIMEOUT = 3.0
 
 #: The harness's own tests need these beside the default release.
-TEST_TOOLS = ("hypothesis==6.155.2",)
+TEST_TOOLS = ("hypothesis==6.155.2", "pytest-xdist==3.8.0")
 LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9")
 
 PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]

@@ -230,7 +230,6 @@ def test_two_runs_at_once_are_refused_with_the_lock_that_is_held(untouched: Runn
 
 
 def test_xdist_is_refused_with_the_option_that_does_the_same(untouched: Runner) -> None:
-    pytest.importorskip("xdist")
     finished = untouched("--models", "zoo_alpha", "-n", "2", UPDATE)
     finished.refused("--jobs")
     assert not finished.rows
