@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,16 @@ def test_a_constant_of_another_shape_is_no_constant_of_another_value(root: Path)
     )
     assert entries(root) == [("attributes", "ADD input 1 INT8", ["tosa-fp/a"])]
     assert "- ADD input 1 INT8 (tosa-fp/a: INT8[2] -> INT8[1,2])" in Drift.between(root, OLD, NEW).markdown()
+
+
+def test_a_value_is_told_beside_a_shape() -> None:
+    use, kept = ("CONV2D", "input 1", "INT8"), ("INT8[2]", "0", "1 2")
+    old = Reading(None, constants={use: Counter([kept, ("INT8[4]", "1", "7")])})
+    new = Reading(None, constants={use: Counter([("INT8[2]", "2", "1 5"), ("INT8[2,2]", "3", "7")])})
+    assert list(differences(old, new)) == [
+        ("attributes", "CONV2D input 1 INT8", "INT8[4] -> INT8[2,2]"),
+        ("constants", "CONV2D input 1 INT8", "INT8[2] 2 -> 5"),
+    ]
 
 
 def test_a_constant_that_is_computed_now_is_told(root: Path) -> None:

@@ -47,22 +47,24 @@ def _parts(old: Reading, new: Reading) -> Iterator[Difference]:
     for use in sorted(old.constants.keys() | new.constants.keys()):
         held, holds = old.constants.get(use, Counter()), new.constants.get(use, Counter())
         if held.total() == holds.total() and held != holds:
-            yield _constant(use, sorted((held - holds).elements()), sorted((holds - held).elements()))
+            yield from _constants(use, sorted((held - holds).elements()), sorted((holds - held).elements()))
         elif held != holds and use[0] not in changes:
             yield "attributes", " ".join(use), f"{held.total()} -> {holds.total()} constants"
 
 
-def _constant(use: Use, old: Sequence[Held], new: Sequence[Held]) -> Difference:
-    """Return how as many constants for one use differ: in their types, or in the first value that does."""
-    types, new_types = [type_ for type_, _, _ in old], [type_ for type_, _, _ in new]
-    if types != new_types:
-        gone, come = Counter(types) - Counter(new_types), Counter(new_types) - Counter(types)
-        return "attributes", " ".join(use), f"{min(gone)} -> {min(come)}"
-    # TOSA gives as a constant of this type what is an attribute elsewhere: no weight has changed.
-    kind = "attributes" if use[2] == "SHAPE" else "constants"
-    values = zip(old[0][2].split(), new[0][2].split(), strict=False)
-    changed = (f" {before} -> {after}" for before, after in values if before != after)
-    return kind, " ".join(use), f"{types[0]}{next(changed, '')}"
+def _constants(use: Use, old: Sequence[Held], new: Sequence[Held]) -> Iterator[Difference]:
+    """Yield how as many constants for one use differ: in their types, and in what the first of one type hold."""
+    types, others = (Counter(type_ for type_, _, _ in held) for held in (old, new))
+    if types != others:
+        yield "attributes", " ".join(use), f"{min(types - others)} -> {min(others - types)}"
+    for kept in sorted(types & others)[:1]:
+        before, after = (
+            next(first.split() for type_, _, first in held if type_ == kept) for held in (old, new)
+        )
+        changed = (f" {one} -> {other}" for one, other in zip(before, after, strict=False) if one != other)
+        # TOSA gives as a constant of this type what is an attribute elsewhere: no weight has changed.
+        kind = "attributes" if use[2] == "SHAPE" else "constants"
+        yield kind, " ".join(use), f"{kept}{next(changed, '')}"
 
 
 def _wiring(old: Reading, new: Reading) -> Iterator[Difference]:
