@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from harness.drift.reading import Held, Reading, Use
-from harness.structure import AttributeChanged, BoundaryChanged, Change, EdgeRewired, compare, outline
+from harness.structure import BoundaryChanged, EdgeRewired, compare
 
 #: Kind (`report.KINDS`), what changed, and what one cell shows of it.
 Difference = tuple[str, str, str]
@@ -74,22 +74,12 @@ def _wiring(old: Reading, new: Reading) -> Iterator[Difference]:
         changes = [change for change in compare(ours, theirs).changes if change.content]
         changes = [change for change in changes if getattr(change, "owner", "") != "payload"]
         if changes:
-            ends = {end for graph in outline(theirs).graphs for end in (*graph.inputs, *graph.outputs)}
-            if all(_is_of_ends(change, ends) for change in changes):
+            if all(isinstance(change, BoundaryChanged) and change.order_only for change in changes):
                 yield "wiring", "a delegate's inputs or outputs in another order", ""
             else:
                 rewired = [change.operator for change in changes if isinstance(change, EdgeRewired)]
                 yield "wiring", "operands from elsewhere", (rewired or [""])[0]
             return
-
-
-def _is_of_ends(change: Change, ends: set[str]) -> bool:
-    """Whether a change is one of the order of a graph's inputs and outputs `ends`."""
-    if isinstance(change, EdgeRewired):
-        return {change.before, change.after} <= ends
-    if isinstance(change, AttributeChanged):
-        return change.owner in ends
-    return isinstance(change, BoundaryChanged) and change.order_only
 
 
 def _changes(old: Counter[str], new: Counter[str]) -> Iterator[tuple[str, int]]:

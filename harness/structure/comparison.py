@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.decode import Decoded
 from harness.decode.difference import TensorDifference, tensor_difference
@@ -310,7 +310,30 @@ def _index(flat: int, shape: Sequence[int]) -> tuple[int, ...]:
 def _graphs(
     before: OutlineGraph, after: OutlineGraph, where: str, regions: Mapping[str, str]
 ) -> Iterator[Change]:
-    yield from _Graphs(before, after, where, regions).changes()
+    changes = list(_Graphs(before, after, where, regions).changes())
+    turned = _turned(before, after, changes)
+    if turned is not None:
+        others = list(_Graphs(before, turned, where, regions).changes())
+        if not any(isinstance(change, EdgeRewired) for change in others):
+            changes = [
+                BoundaryChanged(where, "inputs", before.inputs, after.inputs, order_only=True),
+                *others,
+            ]
+    yield from changes
+
+
+def _turned(before: OutlineGraph, after: OutlineGraph, changes: Sequence[Change]) -> OutlineGraph | None:
+    """Return `after` with its inputs in the order of those of `before`, if that is what the rewired edges come to.
+
+    Inputs are the same by their places. Where all names have kept these, operators read others: no inputs moved.
+    """
+    moved = {change.before: change.after for change in changes if isinstance(change, EdgeRewired)}
+    places = {name: at for at, name in enumerate(after.inputs)}
+    if not moved or set(moved) != set(moved.values()) or not set(moved) <= set(places):
+        return None
+    if len(before.inputs) != len(places) or all(before.inputs[places[name]] == name for name in moved):
+        return None
+    return replace(after, inputs=tuple(moved.get(name, name) for name in after.inputs))
 
 
 class _Graphs:
