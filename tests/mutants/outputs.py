@@ -89,7 +89,7 @@ MUTANTS = (
         cell="xnnpack-fp32/output-order",
         verdict="corrupt",
         place="delegate_0",
-        shows="external_id",
+        shows="outputs",
         edits=(
             Edit(
                 XNNPACK_EXTERNAL,
