@@ -41,6 +41,9 @@ LAYOUT = (
 )
 #: Facts that are keys of data, by the end of their names. The data are compared where they are used.
 KEYS = frozenset({"key", "named_key"})
+#: Numbers that nothing is found by: another one, with all else the same, changes nothing. Inputs and outputs are in the
+#: order of their external ids already.
+LABELS = frozenset({"debug_handle", "external_id"})
 #: The attribute that stands for a constant that is not at hand. Its key ends in the SHA-256 of the constant
 #: (``get_serialized_buffer_index`` in ExecuTorch's ``backends/xnnpack/operators/node_visitor.py``).
 MISSING = "constant_data.missing"
@@ -122,13 +125,13 @@ def _text(source: Decoded | str) -> str:
 
 
 def _unexplained(before: str, after: str) -> Iterator[Change]:
-    """Yield what texts differ in whose graphs do not: numbers alone are layout, anything else is content."""
+    """Yield what texts differ in whose graphs do not: labels alone are layout, anything else is content."""
     lines = before.splitlines(), after.splitlines()
     pairs = [(ours.strip(), theirs.strip()) for ours, theirs in zip(*lines, strict=False) if ours != theirs]
     numbers = []
     for ours, theirs in pairs:
         (name, _, old), (other, _, new) = ours.partition(" = "), theirs.partition(" = ")
-        if name == other and name in NUMBERING:
+        if name == other and name in LABELS:
             numbers.append((name, old, new))
     if pairs and len(numbers) < len(pairs):
         yield PartChanged("", "text", *pairs[0])

@@ -222,7 +222,14 @@ def test_inputs_that_kept_their_places_did_not_move(two_inputs: str) -> None:
     assert {type(change) for change in compare(two_inputs, turned).changes} == {EdgeRewired}
 
 
-def test_other_numbers_alone_are_layout(two_inputs: str) -> None:
+def test_another_index_alone_is_content(two_inputs: str) -> None:
+    indexed = two_inputs.replace("debug_handle = 4", "delegate_index = 0")
+    assert (
+        compare(indexed, indexed.replace("delegate_index = 0", "delegate_index = 1")).verdict == "different"
+    )
+
+
+def test_other_labels_alone_are_layout(two_inputs: str) -> None:
     numbered = two_inputs.replace("debug_handle = 4", "debug_handle = 7")
     assert list(compare(two_inputs, numbered).lines()) == [
         "layout only",
