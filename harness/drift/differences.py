@@ -37,9 +37,8 @@ def _parts(old: Reading, new: Reading) -> Iterator[Difference]:
     changes = dict(_changes(old.operators, new.operators))
     for name, change in changes.items():
         yield "operators", f"{name} {'gained' if change > 0 else 'lost'}", f"{change:+d}"
-    none: Counter[str] = Counter()
     for key in sorted(old.attributes.keys() | new.attributes.keys()):
-        had, has = old.attributes.get(key, none), new.attributes.get(key, none)
+        had, has = old.attributes.get(key, Counter()), new.attributes.get(key, Counter())
         # Where there are more or fewer of an operator, that is told, and not the attributes of those.
         if key[0] not in changes and had != has:
             gone, come = had - has, has - had
