@@ -58,7 +58,7 @@ def stock(session: nox.Session) -> None:
     session.run(sys.executable, "-m", "nox", "-f", __file__, "--install-only", "-s", *sessions, external=True)
     pairs = [f"{version}={path / 'bin' / 'python'}" for version, path in environments.items()]
     driver = environments[MATRIX.default] / "bin" / "python"
-    session.run(str(driver), "-m", "harness.stock", *pairs, *session.posargs, external=True)
+    session.run(str(driver), "-m", "harness", "stock", *pairs, *session.posargs, external=True)
 
 
 @nox.session(python=MATRIX.python)
@@ -73,7 +73,7 @@ def tests(session: nox.Session) -> None:
 def coverage(session: nox.Session, release: str) -> None:
     """Compare what the zoo reaches of one release with docs/coverage; ``-- --update`` writes it."""
     install(session, release)
-    session.run("python", "-m", "harness.coverage", *session.posargs)
+    session.run("python", "-m", "harness", "coverage", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)
@@ -81,10 +81,10 @@ def coverage(session: nox.Session, release: str) -> None:
 def portable(session: nox.Session, release: str) -> None:
     """Export as on several machines and compare: no cell of the zoo differs, some of a naive one do."""
     install(session, release)
-    session.run("python", "-m", "harness.portable", *session.posargs)
+    session.run("python", "-m", "harness", "portable", *session.posargs)
     naive = ("--models", "tests.zoo_naive", "--expect-differences")
     if not session.posargs:
-        session.run("python", "-m", "harness.portable", *naive, "--cell", "*-int*/*")
+        session.run("python", "-m", "harness", "portable", *naive, "--cell", "*-int*/*")
 
 
 @nox.session(python=MATRIX.python)

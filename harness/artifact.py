@@ -131,7 +131,7 @@ class Sample:
     Attributes
     ----------
     name
-        See `models.registry.SAMPLES`.
+        See `harness.registry.SAMPLES`.
     expected
         Outputs of the eager model (float targets) or of the quantized eager graph (quantized targets).
     outputs
@@ -233,7 +233,7 @@ class PassRun:
 
 @dataclass(frozen=True)
 class Watched:
-    """What an export was seen to run; see `harness.trace.Watch`.
+    """What an export was seen to run; see `harness.exporting.trace.Watch`.
 
     Attributes
     ----------

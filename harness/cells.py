@@ -7,7 +7,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from harness.artifact import Cell
 from harness.decode import DecodeError
-from harness.golden import GoldenError
+from harness.judging.golden import GoldenError
 from harness.run import Run
 from harness.sweep import SweepError
 

@@ -10,26 +10,49 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from pathlib import Path
+
+from harness.config import GOLDENS
+from harness.errors import HarnessError
 
 #: Subcommands and the modules that bring them.
 COMMANDS = {
-    "decode": "harness.decode.command",
-    "diff": "harness.structure.command",
-    "drift": "harness.drift.command",
-    "failures": "harness.failures",
-    "probe": "harness.probe",
-    "repro": "harness.repro.command",
-    "upstream": "harness.upstream",
+    "coverage": "harness.commands.coverage",
+    "decode": "harness.commands.decode",
+    "diff": "harness.commands.diff",
+    "drift": "harness.commands.drift",
+    "failures": "harness.commands.failures",
+    "portable": "harness.commands.portable",
+    "probe": "harness.commands.probe",
+    "repro": "harness.commands.repro",
+    "stock": "harness.commands.stock",
+    "upstream": "harness.commands.upstream",
 }
 
 #: Exit codes, as of ``diff``.
 SAME, DIFFERENT, ERROR = 0, 1, 2
 
 
-class CommandError(Exception):
-    """Something the user can put right; the message is one line and names the thing and the way out."""
+class CommandError(HarnessError):
+    """A command line that cannot be carried out as given."""
+
+
+def prints_table(parser: argparse.ArgumentParser, table: Callable[[Path], Iterable[str]]) -> None:
+    """Make `parser` one of a subcommand that prints the lines of `table`, a function of the root of the goldens."""
+    parser.add_argument(
+        "--goldens", type=Path, default=GOLDENS, help="root of the goldens (default: the project's)"
+    )
+
+    def run(arguments: argparse.Namespace) -> int:
+        if not arguments.goldens.is_dir():
+            raise CommandError(f"{arguments.goldens} is not a folder: name a root of goldens with --goldens")
+        for line in table(arguments.goldens):
+            print(line)
+        return SAME
+
+    parser.set_defaults(run=run)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = run(parsed)
         sys.stdout.flush()
         return code
-    except CommandError as error:
+    except HarnessError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return ERROR
     except BrokenPipeError:

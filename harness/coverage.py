@@ -1,27 +1,19 @@
 """Says what the zoo reaches of a release: passes that change a graph, node visitors, operators and their attributes.
 
-``python -m harness.coverage`` exports every cell of the installed release once and compares what it saw
+``python -m harness.commands.coverage`` exports every cell of the installed release once and compares what it saw
 with the committed table ``docs/coverage/<release>.md``; ``--update`` writes it. ``nox -s coverage`` runs it.
 """
 
 from __future__ import annotations
 
-import argparse
-import difflib
-import os
-import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness import patches
 from harness.artifact import STAGE, Artifact, Cell, Lowered, Outcome
-from harness.golden import decode_delegate
-from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, find_release, load_cells, select
-from harness.sweep import Settings, Sweep, SweepError, default_interpreter
-from harness.variations import variations
+from harness.judging.golden import decode_delegate
 
 TABLES = Path(__file__).resolve().parent.parent / "docs" / "coverage"
 #: Why a pass or a visitor is reached on no release, by its name.
@@ -176,51 +168,3 @@ def values(seen: set[str]) -> str:
     if len(seen) > SHOWN_VALUES:
         return f"{len(seen)} values"
     return ", ".join(sorted(seen)).replace("|", "\\|")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Export, compare with the committed table or write it; return 0 if it is as committed, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m harness.coverage", description=__doc__)
-    parser.add_argument(
-        "--cell", action="append", metavar="TARGET/CASE", help="only these: prints, compares nothing"
-    )
-    parser.add_argument("--update", action="store_true", help="write the table")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    options = parser.parse_args(arguments)
-    interpreter = default_interpreter()
-    release = find_release(Installed.probe(interpreter), None)
-    cells = load_cells(("models",), release)
-    selected = select(cells, options.cell)
-    names = patches.select("auto", release.patches)
-    settings = Settings(interpreter, ("models",), names, options.jobs, EXPORT_TIMEOUT)
-    coverage = Coverage()
-    with Sweep([cell for cell in cells if cell in selected], variations((0,)), settings) as sweep:
-        for cell in sweep.results:
-            for outcome in sweep.outcomes(cell):
-                coverage.add(outcome)
-    # Only now: it imports ExecuTorch, which the process that sweeps does without.
-    from harness.trace import visitor_classes
-
-    lines = [line + "\n" for line in table(release.version, coverage, visitor_classes(), reasons())]
-    path = TABLES / f"{release.version}.md"
-    if options.cell:
-        sys.stdout.writelines(lines)
-        return 0
-    if options.update:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(lines), encoding="utf-8")
-        print(f"{path}: written")
-        return 0
-    committed = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-    difference = list(difflib.unified_diff(committed, lines, str(path), "now", n=0))
-    sys.stdout.writelines(difference or [f"{path}: as committed\n"])
-    if difference:
-        print(f'accept: nox -s "coverage({release.version})" -- --update')
-    return 1 if difference else 0
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (UsageError, SweepError) as error:
-        sys.exit(f"coverage: {error}")

@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from harness import golden
 from harness.artifact import Cell
+from harness.config import GOLDENS
+from harness.judging import golden
 from harness.releases import MATRIX
 from harness.run import Options, Run
 from harness.selection import EXPORT_TIMEOUT, UsageError
-
-REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="patches to apply (default: %(default)s)",
     )
     add("--models", action="append", metavar="MODULE", help="module that registers cases (default: models)")
-    add("--goldens", type=Path, default=REPOSITORY / "goldens", metavar="DIR", help="root of the goldens")
+    add("--goldens", type=Path, default=GOLDENS, metavar="DIR", help="root of the goldens")
     add("--sweeps", type=Path, default=Path("build/sweeps"), metavar="DIR", help="where results go")
     add(
         "--interpreter",

@@ -7,13 +7,15 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.errors import HarnessError
+
 MATRIX = Path(__file__).with_name("releases.toml")
 
 #: What `nox -s stock` may find of an upstream report on a release; see releases.toml.
 REPORT_STATES = ("bug", "fails", "fixed")
 
 
-class UnknownReleaseError(ValueError):
+class UnknownReleaseError(HarnessError, ValueError):
     """A release that the matrix does not know.
 
     Attributes
@@ -36,7 +38,7 @@ class UnknownReleaseError(ValueError):
         )
 
 
-class MatrixError(ValueError):
+class MatrixError(HarnessError, ValueError):
     """A table of releases.toml that does not hold together; the message names the table and the field."""
 
 
@@ -47,7 +49,7 @@ class KnownDefect:
     Attributes
     ----------
     verdict
-        What the harness says of the cell, see `harness.verdict.Verdict`.
+        What the harness says of the cell, see `harness.judging.verdict.Verdict`.
     reason
         One line, with the upstream issue where there is one.
     """

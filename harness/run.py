@@ -12,9 +12,12 @@ from pathlib import Path
 import filelock
 from syrupy.assertion import SnapshotAssertion
 
-from harness import golden, parting, patches, variations, verdict
+from harness import patches, variations
 from harness.artifact import PARTITIONING, Artifact, Casualty, Cell, Failure, Lowered, Outcome, PassRun
 from harness.decode.schemas import ENVIRONMENT_VARIABLE
+from harness.judging import golden, parting, verdict
+from harness.judging.snapshot import GoldenExtension
+from harness.judging.verdict import Verdict
 from harness.selection import (
     Installed,
     UsageError,
@@ -24,9 +27,7 @@ from harness.selection import (
     require_flatc,
     select,
 )
-from harness.snapshot import GoldenExtension
-from harness.sweep import Settings, Sweep, default_interpreter
-from harness.verdict import Verdict
+from harness.sweep import Settings, Sweep, cores, default_interpreter
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Run:
     verdicts
         Of the cells that were checked.
     differences
-        Of those of them whose program is right, `harness.verdict.worst_difference`.
+        Of those of them whose program is right, `harness.judging.verdict.worst_difference`.
     """
 
     def __init__(self, options: Options) -> None:
@@ -116,7 +117,7 @@ class Run:
             interpreter=interpreter,
             models=options.models,
             patches=self.patches,
-            jobs=options.jobs or len(os.sched_getaffinity(0)),
+            jobs=options.jobs or cores(),
             limit=options.export_timeout,
             isolation=options.isolation,
         )

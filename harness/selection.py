@@ -16,13 +16,14 @@ from pathlib import Path
 
 from harness import releases
 from harness.artifact import Cell
+from harness.errors import HarnessError
 from harness.sweep import worker_environment
 
 #: Seconds that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
 EXPORT_TIMEOUT = 180.0
 
 
-class UsageError(ValueError):
+class UsageError(HarnessError, ValueError):
     """A run that cannot start as asked; the message names what is wrong and the way out."""
 
 
@@ -113,7 +114,7 @@ def load_cells(
             raise UsageError(f"--models {module} cannot be imported: {error}") from error
         except ValueError as error:
             raise UsageError(f"--models {module}: {error}") from error
-    from models.registry import CASES
+    from harness.registry import CASES
 
     # Importing the registry registers the cases of `models` as well: only those asked for count.
     within = tuple(f"{module}." for module in models)
@@ -138,7 +139,7 @@ def of_families(known: Sequence[Cell], names: Sequence[str]) -> Sequence[Cell]:
     """Return the cells whose cases are of some of the families named; all for none; raise UsageError."""
     if not names:
         return known
-    from models.registry import CASES
+    from harness.registry import CASES
 
     family = {case.name: case.family for case in CASES}
     families = sorted({family[cell.case] for cell in known})

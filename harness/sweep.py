@@ -28,8 +28,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness.artifact import Artifact, Casualty, Cell, Outcome
+from harness.errors import HarnessError
+from harness.exporting.worker import HARNESS_ERROR
 from harness.variations import Variation
-from harness.worker import HARNESS_ERROR
 
 #: Seconds a template may take to import torch and ExecuTorch and to warm up. Measured 8 to 25 s on two cores with
 #: byte-code in place; without it several times that.
@@ -48,7 +49,7 @@ DROPPED_ENVIRONMENT = (
 )
 
 
-class SweepError(RuntimeError):
+class SweepError(HarnessError, RuntimeError):
     """The harness itself could not export; never a verdict of a cell. The message says what to do."""
 
 
@@ -57,7 +58,7 @@ class Machine:
     """What the machine that exports looks like to the exporting processes.
 
     The default pins the kernels: the same ones compute the same bits on every machine (design, trap "CPU
-    capability"). `harness.portable` shows that goldens do not depend on it.
+    capability"). `harness.commands.portable` shows that goldens do not depend on it.
 
     Attributes
     ----------
@@ -286,7 +287,14 @@ class Sweep:
         reader, writer = os.pipe()
         log = self.directory / f"template-{variation.name}.log"
         command = [
-            *(str(self.settings.interpreter), "-P", "-m", "harness.worker", "--answers", str(writer)),
+            *(
+                str(self.settings.interpreter),
+                "-P",
+                "-m",
+                "harness.exporting.worker",
+                "--answers",
+                str(writer),
+            ),
             *("--isolation", self.settings.isolation),
             *("--models", *self.settings.models),
             *("--targets", *self.targets),
@@ -418,6 +426,13 @@ def worker_environment(interpreter: Path, hash_seed: int, machine: Machine = Mac
     paths = [str(machine.root), str(Path.cwd()), *environment.get("PYTHONPATH", "").split(os.pathsep)]
     environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
     return environment
+
+
+def cores() -> int:
+    """Return how many cores this process may use; where the system cannot say (macOS), how many there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def default_interpreter() -> Path:

@@ -22,16 +22,10 @@ from models import (
     sequence_networks,
     shapes,
 )
-from models.registry import CASES, Case, Data, Example, case
 
 __all__ = [
-    "CASES",
-    "Case",
-    "Data",
-    "Example",
     "activations",
     "attention",
-    "case",
     "cat",
     "convolutions",
     "dynamic",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from models.registry import Data, Example, case
+from harness import Data, Example, case
 
 HEIGHT = 4
 WIDTH = 5

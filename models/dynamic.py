@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.export import Dim
 
-from models.registry import Data, Example, case
+from harness import Data, Example, case
 
 
 class Choice(nn.Module):

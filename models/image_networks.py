@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from harness import Data, Example, case
 from models.networks import SqueezeExcite
-from models.registry import Data, Example, case
 
 
 def conv_bn(

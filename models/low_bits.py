@@ -12,7 +12,7 @@ from torch.ao.quantization.fx import _decomposed  # noqa: F401 - registers torch
 from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
 from torchao.quantization.granularity import PerGroup
 
-from models.registry import Data, Example, case
+from harness import Data, Example, case
 
 #: Inputs whose weights share a scale: the fewest that XNNPACK takes.
 GROUP = 32

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from models.registry import Data, Example, case
+from harness import Data, Example, case
 
 
 class SqueezeExcite(nn.Module):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from models.registry import Data, Example, case
+from harness import Data, Example, case
 
 SHAPE = (1, 2, 4, 4)
 

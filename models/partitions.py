@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from models.registry import Data, Example, case
+from harness import Data, Example, case
 
 
 class TwoDelegates(torch.nn.Module):

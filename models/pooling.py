@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.registry import Data, Example, case
+from harness import Data, Example, case
 
 
 class AveragePools(nn.Module):

@@ -7,8 +7,8 @@ import itertools
 import torch
 from torch import nn
 
+from harness import Data, Example, case
 from models.networks import SelfAttentionBlock
-from models.registry import Data, Example, case
 
 
 def dense(features: int, units: int) -> nn.Sequential:

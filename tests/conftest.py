@@ -95,7 +95,7 @@ class Runner:
 
     def zoo(self, module: str, *cases: str) -> str:
         """Write a module that registers `cases`, which are never built, and return its name."""
-        text = "from models.registry import case\n"
+        text = "from harness.registry import case\n"
         for case in cases:
             text += textwrap.dedent(
                 f"""

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness.compat import installed_release
+from harness.exporting.compat import installed_release
 from harness.repro import alone
+from harness.sweep import cores
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "findings"
 
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table = declared((FOLDER / "README.md").read_text(encoding="utf-8"))
     parser = argparse.ArgumentParser(prog="python -m tests.findings", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *table], metavar="NAME", help="default: all")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--jobs", type=int, default=cores())
     options = parser.parse_args(arguments)
     release = installed_release()
     names = options.names or list(table)

@@ -16,7 +16,7 @@ import filelock
 import pytest
 
 from harness.artifact import Artifact
-from harness.golden import FORMAT
+from harness.judging.golden import FORMAT
 from harness.releases import MATRIX
 from harness.run import Options, Run
 from harness.selection import UsageError

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import golden, releases
+from harness import releases
 from harness.artifact import Cell
 from harness.cli import ERROR, SAME, main
+from harness.config import GOLDENS
 from harness.drift import Drift, Reading, differences, read
-from harness.failures import GOLDENS
+from harness.judging import golden
 
 OLD, NEW = "1.1.0", "1.5.1"
 

@@ -11,9 +11,10 @@ import pytest
 
 from harness.artifact import Artifact, Failure, Lowered
 from harness.decode import decode
-from harness.export import export, failure, normalise
-from harness.targets import TARGETS
-from models.registry import CASES, SAMPLES, Case, Data, Example
+from harness.exporting.data import Data, Example
+from harness.exporting.export import export, failure, normalise
+from harness.exporting.targets import TARGETS
+from harness.registry import CASES, SAMPLES, Case
 
 BACKENDS = {"tosa": "TOSABackend", "xnnpack": "XnnpackBackend"}
 
@@ -101,12 +102,12 @@ def test_a_real_failure_names_stage_pass_and_function(artifacts: Mapping[str, tu
 @pytest.mark.parametrize(
     ("stage", "target", "function"),
     [
-        ("export", "xnnpack-fp32", "harness.export.torch.export.export"),
-        ("quantize", "xnnpack-int8", "harness.export.prepare_pt2e"),
-        ("lower", "xnnpack-fp32", "harness.export.to_edge_transform_and_lower"),
+        ("export", "xnnpack-fp32", "harness.exporting.export.torch.export.export"),
+        ("quantize", "xnnpack-int8", "harness.exporting.export.prepare_pt2e"),
+        ("lower", "xnnpack-fp32", "harness.exporting.export.to_edge_transform_and_lower"),
         ("emit", "xnnpack-fp32", "executorch.exir.EdgeProgramManager.to_executorch"),
-        ("run", "xnnpack-fp32", "harness.export.numerics.in_runtime"),
-        ("run", "tosa-fp", "harness.export.numerics.in_reference_model"),
+        ("run", "xnnpack-fp32", "harness.exporting.export.numerics.in_runtime"),
+        ("run", "tosa-fp", "harness.exporting.export.numerics.in_reference_model"),
     ],
 )
 def test_what_raises_is_a_failure_of_its_stage(

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import golden
+from harness.causes import cause
 from harness.cli import ERROR, main
-from harness.failures import GOLDENS, cause, table
+from harness.commands.failures import table
+from harness.config import GOLDENS
+from harness.judging import golden
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 TEXT = """\

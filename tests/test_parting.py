@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.artifact import PARTITIONING, STAGE, PassRun
-from harness.parting import departure, parting
+from harness.judging.parting import departure, parting
 
 FOLD = PassRun("arm backend", "Fold", "a", True)
 FUSE = PassRun("arm backend", "Fuse", "b", True)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import patches, probe, releases
+from harness import patches, releases
 from harness.cli import CommandError
+from harness.commands import probe
 from harness.sweep import default_interpreter
 
 MATRIX = releases.load()

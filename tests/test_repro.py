@@ -23,7 +23,7 @@ import torch
 from harness import releases
 from harness.artifact import Artifact, Casualty, Cell, Delegate, Failure, Lowered, Outcome, Sample, Tensor
 from harness.cli import ERROR, main
-from harness.repro import command
+from harness.repro import reproduction
 from harness.repro.defect import Defect, NotShownError, find, fragment, signature
 from harness.repro.program import LISTED, NoProgramError, Program, literal
 from harness.repro.script import RECIPES, quantization, script
@@ -419,9 +419,9 @@ def test_the_command_runs_in_the_environment_of_the_release(
 def test_a_script_that_shows_nothing_by_itself_is_not_written(
     monkeypatch: pytest.MonkeyPatch, text: str, said: str
 ) -> None:
-    monkeypatch.setattr(command, "SCRIPT_LIMIT", 1.0 if "sleep" in text else 60.0)
+    monkeypatch.setattr(reproduction, "SCRIPT_LIMIT", 1.0 if "sleep" in text else 60.0)
     with pytest.raises(NotShownError, match=said):
-        command.confirm(text, default_interpreter())
+        reproduction.confirm(text, default_interpreter())
 
 
 def finished(script: Path) -> tuple[int, str]:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import golden
 from harness.artifact import Artifact, Cell, Lowered, Tensor
+from harness.judging import golden
 from tests.conftest import ZOO_VERDICTS, Runner, ZooRun
 
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")

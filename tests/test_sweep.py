@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.artifact import Artifact, Casualty, Cell, Lowered, Outcome
+from harness.exporting.worker import spare_repetition
 from harness.sweep import (
     Machine,
     Settings,
@@ -21,7 +22,6 @@ from harness.sweep import (
     worker_environment,
 )
 from harness.variations import variations
-from harness.worker import spare_repetition
 from tests.conftest import ZOO_LIMIT, Sweeper, ZooRun
 
 HANG = Cell("xnnpack-fp32", "hang")

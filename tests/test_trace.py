@@ -9,10 +9,11 @@ import torch
 from executorch.backends.arm._passes.arm_pass import ArmPass
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
+import models  # noqa: F401 - registers the zoo
 from harness.artifact import STAGE, PassRun
-from harness.export import export
-from harness.trace import OUTSIDE, Fingerprints, Watch, visitor_classes
-from models import CASES
+from harness.exporting.export import export
+from harness.exporting.trace import OUTSIDE, Fingerprints, Watch, visitor_classes
+from harness.registry import CASES
 
 
 class AddOne(PassBase):

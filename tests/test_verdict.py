@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import golden, verdict
 from harness.artifact import (
     Artifact,
     Casualty,
@@ -21,8 +20,9 @@ from harness.artifact import (
     Sample,
     Tensor,
 )
-from harness.golden import decode_delegate
-from harness.verdict import Deviation, Verdict
+from harness.judging import golden, verdict
+from harness.judging.golden import decode_delegate
+from harness.judging.verdict import Deviation, Verdict
 
 CELL = Cell("tosa-fp", "some-case")
 

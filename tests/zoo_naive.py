@@ -10,8 +10,9 @@ import functools
 
 import torch
 
-from models import CASES
-from models.registry import Case, Data, Example, case
+import models  # noqa: F401 - registers the zoo
+from harness.exporting.data import Data, Example
+from harness.registry import CASES, Case, case
 
 FAMILIES = frozenset(
     (

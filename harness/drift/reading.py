@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness import golden, releases
+from harness import releases
 from harness.artifact import Cell
-from harness.failures import cause
+from harness.causes import cause
+from harness.judging import golden
 from harness.structure.matching import NUMBERING
 from harness.structure.outline import Outline, OutlineGraph, outline
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from harness.errors import HarnessError
+
 
 @dataclass(frozen=True)
 class Patch:
@@ -37,7 +39,7 @@ class Patch:
     install: Callable[[str], None]
 
 
-class PatchError(Exception):
+class PatchError(HarnessError):
     """A patch does not fit the ExecuTorch that is installed; nothing was replaced.
 
     Attributes
@@ -89,7 +91,7 @@ class PatchError(Exception):
         )
 
 
-class UnknownPatchError(ValueError):
+class UnknownPatchError(HarnessError, ValueError):
     """A name that is no patch's.
 
     Attributes

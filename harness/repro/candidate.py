@@ -8,7 +8,8 @@ import os
 import sys
 from pathlib import Path
 
-from models.registry import CASES, Data, Example
+from harness.exporting.data import Data, Example
+from harness.registry import CASES
 
 NAME = "repro-candidate"
 #: Environment variables: the file that the program is written to, the case that it comes from, quantizer settings.

@@ -7,9 +7,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness import verdict
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
-from harness.golden import decode_delegate
+from harness.errors import HarnessError
+from harness.judging import verdict
+from harness.judging.golden import decode_delegate
 
 #: What tells one message from another of the same cause: what is quoted or listed, numbers, and names with a digit or
 #: an underscore in them.
@@ -18,7 +19,7 @@ VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\[\]]*\]|\(\w*\)|\b\w*[\d_
 SHORTEST_FRAGMENT, LONGEST_FRAGMENT = 12, 48
 
 
-class NotShownError(ValueError):
+class NotShownError(HarnessError, ValueError):
     """A cell that is right, or a verdict that no script of its own can show; the message says which and why."""
 
 
@@ -43,7 +44,7 @@ class Defect:
     seeds
         The hash seeds that show it: two for ``follows-seed``, otherwise the first that was tried.
     sample
-        Of ``outputs``: the inputs that show it, see `models.registry.SAMPLES`.
+        Of ``outputs``: the inputs that show it, see `harness.registry.SAMPLES`.
     tolerances
         Of ``outputs``: the largest absolute difference of each output that is none.
     """
@@ -119,7 +120,7 @@ def _corrupt(result: Lowered | Failure, judged: verdict.Verdict, seeds: tuple[in
                 "outputs", judged.name, reason, seeds=seeds, sample=sample.name, tolerances=tolerances
             )
     for delegate in result.delegates:
-        # As `harness.verdict.wrongs`: branches and bodies of loops may do what is wrong in the first.
+        # As `harness.judging.verdict.wrongs`: branches and bodies of loops may do what is wrong in the first.
         graphs = decode_delegate(delegate).graphs[:1] if delegate.backend_id == "TOSABackend" else ()
         for line in (line for graph in graphs for line in verdict.miswired_outputs(graph)):
             yield Defect("slots", judged.name, f"a delegate's {line.partition(';')[0]}", seeds=seeds)

@@ -19,7 +19,7 @@ PT2E = "torchao.quantization.pt2e"
 
 @dataclass(frozen=True)
 class Recipe:
-    """A target of `harness.targets` as plain code.
+    """A target of `harness.exporting.targets` as plain code.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ RECIPES: Mapping[str, Recipe] = {
     ),
 }
 
-#: `harness.targets.snorm_int8`, written out.
+#: `harness.exporting.targets.snorm_int8`, written out.
 SNORM_INT8 = """\
 observer = FixedQParamsObserver.with_args(
     scale=1 / 127,
@@ -88,7 +88,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
 
 
 def quantization(target: str, settings: str) -> str:
-    """Return the settings (`harness.targets`) that the script for a target repeats; raise `NotShownError`.
+    """Return the settings (`harness.exporting.targets`) that the script for a target repeats; raise `NotShownError`.
 
     Without the harness there are no observers but the release's own.
     """

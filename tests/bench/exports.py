@@ -10,19 +10,18 @@ least 0.8 of the cores' time; a traced export at most 1.15 times the processor t
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 
 from harness import patches, releases
 from harness.artifact import Cell
-from harness.compat import installed_release
+from harness.commands.stock import REPORTS
+from harness.exporting.compat import installed_release
+from harness.exporting.worker import load_models, set_kernels, spare_repetition
 from harness.selection import EXPORT_TIMEOUT
-from harness.stock import REPORTS
-from harness.sweep import Settings, Sweep, default_interpreter
+from harness.sweep import Settings, Sweep, cores, default_interpreter
 from harness.variations import parse_hash_seeds, variations
-from harness.worker import load_models, set_kernels, spare_repetition
 
 #: Traced and untraced exports of a cell, in turn, after one that fills the caches.
 ROUNDS = 3
@@ -30,7 +29,7 @@ ROUNDS = 3
 
 def cells() -> list[Cell]:
     """Return the cells that the upstream reports are shown on."""
-    from models.registry import CASES
+    from harness.registry import CASES
 
     return [
         Cell(report.target, case.name) for report in REPORTS for case in CASES if case.report == report.number
@@ -50,9 +49,9 @@ def swept(isolation: str, seeds: Sequence[int], jobs: int) -> tuple[float, float
 
 def traced() -> tuple[float, float]:
     """Export each cell with and without tracing, in turn, in this process; return both processor times, with first."""
-    from harness.export import Export
-    from harness.targets import TARGETS
-    from models.registry import CASES
+    from harness.exporting.export import Export
+    from harness.exporting.targets import TARGETS
+    from harness.registry import CASES
 
     spent = {True: 0.0, False: 0.0}
     for cell in cells():
@@ -74,7 +73,7 @@ def traced() -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.exports", description=__doc__)
     parser.add_argument("--hash-seeds", default="0,4,27,37", help="default: %(default)s")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--jobs", type=int, default=cores())
     options = parser.parse_args()
     set_kernels(1, False)
     spare_repetition()

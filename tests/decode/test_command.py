@@ -132,9 +132,7 @@ def test_help_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_neither_torch_nor_executorch_is_imported() -> None:
-    program = (
-        "import sys, harness.cli, harness.decode.command, harness.structure.command; print(*sys.modules)"
-    )
+    program = "import sys, harness.cli, harness.commands.decode, harness.commands.diff; print(*sys.modules)"
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
     assert not {"torch", "executorch", "tosa", "ml_dtypes"} & set(finished.stdout.split())
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from models.registry import SAMPLES, Case, Data, Example, Registry, fan_in_bits
+from harness.exporting.data import Data, Example, example_of, fan_in_bits, samples_of
+from harness.registry import SAMPLES, Case, Registry
 
 DATA = Data("registry-test")
 
@@ -118,12 +119,12 @@ def test_a_case_names_the_samples_that_it_is_run_on() -> None:
         return Example(torch.nn.Identity(), (data.tensor("x", 4),))
 
     case = Case(name="some-case", family="layers", guards="something", build=one_input)
-    example = case.example()
-    assert tuple(case.samples(example)) == SAMPLES
-    assert case.samples(example)["example"] is example.inputs
-    assert tuple(replace(case, run_on=("example", "drawn")).samples(example)) == ("example", "drawn")
+    example = example_of(case)
+    assert tuple(samples_of(case, example)) == SAMPLES
+    assert samples_of(case, example)["example"] is example.inputs
+    assert tuple(samples_of(replace(case, run_on=("example", "drawn")), example)) == ("example", "drawn")
 
 
 def test_a_case_without_inputs_is_run_once() -> None:
     case = make()
-    assert case.samples(case.example()) == {"example": ()}
+    assert samples_of(case, example_of(case)) == {"example": ()}

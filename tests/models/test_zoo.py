@@ -11,10 +11,12 @@ import pytest
 import torch
 
 import models
-from harness import golden, releases
-from harness.failures import GOLDENS
-from harness.targets import TARGETS
-from models import CASES, Case, Example
+from harness import releases
+from harness.config import GOLDENS
+from harness.exporting.data import Example, example_of
+from harness.exporting.targets import TARGETS
+from harness.judging import golden
+from harness.registry import CASES, Case
 from models.cat import HEIGHT, WIDTH, horizontal, vertical
 
 #: One line per case, ``<case> <SHA-256>``. A new or changed case gets the line that its test prints.
@@ -75,7 +77,7 @@ def run(example: Example) -> list[torch.Tensor]:
 
 @each_case
 def test_weights_and_inputs_are_the_recorded_bits(case: Case) -> None:
-    actual = digest(case.example())
+    actual = digest(example_of(case))
     assert recorded().get(case.name) == actual, f"for {DIGESTS.name}: {case.name} {actual}"
 
 
@@ -85,13 +87,13 @@ def test_every_recorded_digest_belongs_to_a_case() -> None:
 
 @each_case
 def test_a_case_built_and_run_twice_gives_the_same_bits(case: Case) -> None:
-    first, second = run(case.example()), run(case.example())
+    first, second = run(example_of(case)), run(example_of(case))
     assert [t.numpy().tobytes() for t in first] == [t.numpy().tobytes() for t in second]
 
 
 @each_case
 def test_weights_and_inputs_are_small_dyadic_numbers(case: Case) -> None:
-    for name, value in tensors(case.example()):
+    for name, value in tensors(example_of(case)):
         if name.endswith("weight.scale"):
             # torchao's: the largest weight of a group by 7.5, one division, correctly rounded everywhere.
             continue
@@ -108,7 +110,7 @@ def test_the_ramps_of_the_cats_are_the_nearest_floats_on_every_torch() -> None:
 
 @each_case
 def test_activations_neither_saturate_nor_fade(case: Case) -> None:
-    example = case.example()
+    example = example_of(case)
     inputs = {f"input {i}": value for i, value in enumerate(example.inputs) if value.is_floating_point()}
     peaks = {name: float(value.abs().max()) for name, value in inputs.items()}
     ran = []
@@ -130,7 +132,7 @@ def test_activations_neither_saturate_nor_fade(case: Case) -> None:
 
 @each_case
 def test_a_case_exports_strictly(case: Case) -> None:
-    example = case.example()
+    example = example_of(case)
     exported = torch.export.export(
         example.module, example.inputs, dynamic_shapes=example.dynamic_shapes, strict=True
     )
@@ -139,7 +141,7 @@ def test_a_case_exports_strictly(case: Case) -> None:
 
 @each_case
 def test_a_case_of_constant_outputs_takes_no_input_and_no_other_does(case: Case) -> None:
-    assert case.constant_outputs == (case.example().inputs == ())
+    assert case.constant_outputs == (example_of(case).inputs == ())
 
 
 def test_each_upstream_report_has_cases_and_no_other_number_is_claimed() -> None:
@@ -152,7 +154,7 @@ def test_no_two_cases_guard_the_same_thing() -> None:
 
 def test_every_module_of_the_zoo_is_imported_by_its_package() -> None:
     assert models.__file__ is not None
-    stems = {path.stem for path in Path(models.__file__).parent.glob("*.py")} - {"__init__", "registry"}
+    stems = {path.stem for path in Path(models.__file__).parent.glob("*.py")} - {"__init__"}
     assert {case.family for case in CASES} == stems
 
 

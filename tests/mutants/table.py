@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.verdict import VARYING, Verdict
+from harness.judging.verdict import VARYING, Verdict
 from tests.mutants.mutant import Mutant
 
 #: What must be reached of all mutants together.

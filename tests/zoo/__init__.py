@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 import torch
 
-from models.registry import Data, Example, case
+from harness import Data, Example, case
 
 SHAPE = (2, 4)
 

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 
 from harness.cli import SAME, CommandError
-from harness.decode import Decoded, DecodeError, SchemaError, Schemas, decode
+from harness.decode import Decoded
 from harness.decode.json_form import json_form
-
-#: Stands for standard input or output.
-STANDARD = "-"
+from harness.payload_files import STANDARD, add_schemas, decode_named, read
 
 EXAMPLES = """\
 examples:
@@ -48,39 +46,9 @@ def add_to(subparsers: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def add_schemas(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names another release's schemas."""
-    parser.add_argument(
-        "--schemas",
-        metavar="DIR",
-        help="site-packages of the release that made the payload, or a directory with tosa.fbs, xnnpack.fbs, "
-        "program.fbs; by default the installed release's",
-    )
-
-
 def load(name: str, schemas: str | None) -> Decoded:
     """Read and decode a file; raise `CommandError` if that is not possible."""
     return decode_named(read(name), name, schemas)
-
-
-def read(name: str) -> bytes:
-    """Return the bytes of a file or of standard input."""
-    try:
-        return sys.stdin.buffer.read() if name == STANDARD else Path(name).read_bytes()
-    except OSError as error:
-        raise CommandError(f"{name} cannot be read: {error.strerror}") from error
-
-
-def decode_named(payload: bytes, name: str, schemas: str | None) -> Decoded:
-    """Decode a payload; errors name it."""
-    if schemas is not None and not Path(schemas).is_dir():
-        raise CommandError(f"--schemas {schemas} is not a directory")
-    try:
-        return decode(payload, schemas=Schemas.of(schemas) if schemas else None)
-    except DecodeError as error:
-        raise CommandError(f"{name} cannot be decoded: {error}") from error
-    except SchemaError as error:
-        raise CommandError(f"{name} cannot be decoded: {error}") from error
 
 
 def run(arguments: argparse.Namespace) -> int:

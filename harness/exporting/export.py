@@ -16,11 +16,12 @@ from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-from harness import compat, numerics
 from harness.artifact import Artifact, Delegate, Failure, Lowered, Sample, Tensor
-from harness.targets import TARGETS, Target
-from harness.trace import Watch
-from models.registry import Case, Example
+from harness.exporting import compat, numerics
+from harness.exporting.data import Example, example_of, samples_of
+from harness.exporting.targets import TARGETS, Target
+from harness.exporting.trace import Watch
+from harness.registry import Case
 
 
 class Export:
@@ -54,7 +55,7 @@ class Export:
 
     def run(self) -> Lowered:
         """Export, lower, emit and run; whatever the release raises passes through."""
-        example = self.target.cast(self.case.example())
+        example = self.target.cast(example_of(self.case))
         edge = self.lower(example)
         lowered = edge.exported_program().graph_module
         graph = "\n".join(
@@ -84,7 +85,7 @@ class Export:
 
     def lower(self, example: Example) -> EdgeProgramManager:
         """Run eagerly, export, quantize where the target does, and lower."""
-        self.samples = self.case.samples(example) if self.running else {}
+        self.samples = samples_of(self.case, example) if self.running else {}
         self.expect(example.module)
         self.stage = "export"
         program = export_program(example.module, example)
@@ -148,7 +149,7 @@ def export(case: Case, target: str, patches: Sequence[str] = (), keep: int = 0, 
     patches
         Names of the patches that the caller has installed in this process; noted in the artifact.
     keep
-        See `harness.trace.Watch`.
+        See `harness.exporting.trace.Watch`.
     run
         Whether the program is run on the case's samples.
     """

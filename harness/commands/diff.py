@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.decode import Decoded
-from harness.decode.command import STANDARD, add_schemas, decode_named, read
+from harness.payload_files import STANDARD, add_schemas, decode_named, read
 from harness.structure import OutlineError, compare
 
 EXAMPLES = """\

@@ -21,8 +21,8 @@ from harness.artifact import (
     Tensor,
 )
 from harness.decode import Constant, Decoded, Graph
-from harness.golden import FAILURE, compared, decode_delegate
-from harness.parting import Parting
+from harness.judging.golden import FAILURE, compared, decode_delegate
+from harness.judging.parting import Parting
 from harness.structure import BoundaryChanged, compare
 
 #: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.

@@ -1,6 +1,6 @@
 """Shows that goldens do not depend on the machine: everything exported as on several machines, and compared.
 
-``python -m harness.portable`` exports the cells of the installed release once on each of `machines` and compares what
+``python -m harness portable`` exports the cells of the installed release once on each of `machines` and compares what
 would be recorded, text by text, with the golden, or with the first of them where there is none. ``nox -s portable``
 runs it for the zoo, whose weights, inputs and observers are made for this, and for the same models as anyone would
 write them, which are not.
@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from harness import golden, patches
+from harness import patches
 from harness.artifact import Artifact, Cell, Outcome
-from harness.failures import GOLDENS
+from harness.config import GOLDENS
+from harness.judging import golden
 from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, find_release, load_cells, select
-from harness.sweep import Machine, Settings, Sweep, SweepError, default_interpreter
+from harness.sweep import Machine, Settings, Sweep, cores, default_interpreter
 from harness.variations import variations
 
 #: Another place on earth. Every Linux has the C.UTF-8 locale; where Turkish is missing, libc falls back to C.
@@ -86,19 +86,27 @@ def exported(cells: Sequence[Cell], settings: Settings) -> Iterator[dict[str, st
             yield texts(outcome)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print, machine by machine, which cells differ; return 0 if none does, or with ``--expect-differences`` some."""
-    parser = argparse.ArgumentParser(prog="python -m harness.portable", description=__doc__)
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "portable",
+        help="show that goldens do not depend on the machine",
+        description="Export the installed release's cells as on several machines, and compare.",
+    )
     parser.add_argument("--models", action="append", metavar="MODULE", help="default: models")
     parser.add_argument("--cell", action="append", metavar="TARGET/CASE", help="only these cells; wildcards")
     parser.add_argument(
         "--machine", action="append", metavar="NAME", help="only these; wildcards; repeatable"
     )
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--jobs", type=int, default=cores())
     parser.add_argument(
         "--expect-differences", action="store_true", help="fail unless some cell differs (a naive zoo)"
     )
-    options = parser.parse_args(arguments)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print, machine by machine, which cells differ; return 0 if none does, or with ``--expect-differences`` some."""
     interpreter = default_interpreter()
     release = find_release(Installed.probe(interpreter), None)
     models = tuple(options.models or ("models",))
@@ -137,10 +145,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"  {cell}: {', '.join(files)}", flush=True)
     print(f"{len(differing)} of {len(cells)} cells differ on some machine")
     return 0 if bool(differing) == options.expect_differences else 1
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (UsageError, SweepError) as error:
-        sys.exit(f"portable: {error}")

@@ -1,7 +1,7 @@
 """The template interpreter: imports once, warms up, forks a child per export.
 
-Run as ``python -m harness.worker`` by `harness.sweep`, never by hand. Requests arrive on standard input, one JSON
-object a line; answers leave on a pipe of their own (``--answers FD``), so that whatever a release prints cannot
+Run as ``python -m harness.exporting.worker`` by `harness.sweep`, never by hand. Requests arrive on standard input, one
+JSON object a line; answers leave on a pipe of their own (``--answers FD``), so that whatever a release prints cannot
 disturb them. A request::
 
     {"id": 7, "target": "tosa-int", "case": "cat-h-v", "heap_seed": 1, "patches": ["partition-order"], "keep": 0,
@@ -100,9 +100,10 @@ def warm_up(targets: Sequence[str]) -> None:
 
     import torch
 
-    from harness.export import Export
-    from harness.targets import TARGETS
-    from models.registry import Case, Data, Example
+    from harness.exporting.data import Data, Example, example_of
+    from harness.exporting.export import Export
+    from harness.exporting.targets import TARGETS
+    from harness.registry import Case
 
     def build(data: Data) -> Example:
         model = torch.nn.Sequential(torch.nn.Conv2d(2, 2, 3), torch.nn.ReLU())
@@ -112,7 +113,7 @@ def warm_up(targets: Sequence[str]) -> None:
     for target in targets:
         # Where the release cannot lower even this, the cells say so.
         with contextlib.suppress(Exception):
-            Export(case, TARGETS[target]).lower(TARGETS[target].cast(case.example())).to_executorch()
+            Export(case, TARGETS[target]).lower(TARGETS[target].cast(example_of(case))).to_executorch()
     # Children share these pages with the template as long as the collector does not touch them.
     gc.collect()
     gc.freeze()
@@ -120,10 +121,11 @@ def warm_up(targets: Sequence[str]) -> None:
 
 def run_request(request: dict[str, Any]) -> None:
     """Carry out one request in this process; leaves the pickled artifact, or raises."""
-    from harness import compat, patches
-    from harness.export import export
+    from harness import patches
+    from harness.exporting import compat
+    from harness.exporting.export import export
+    from harness.registry import CASES
     from harness.variations import shuffle_listings
-    from models.registry import CASES
 
     os.chdir(request["cwd"])
     tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
@@ -277,7 +279,15 @@ def fresh_child(options: Sequence[str], models: Sequence[str]) -> Callable[[dict
     """Return a starter that runs each request in a fresh interpreter with this one's environment."""
 
     def start(request: dict[str, Any]) -> int:
-        command = [sys.executable, "-P", "-m", "harness.worker", "--once", json.dumps(request), *options]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "harness.exporting.worker",
+            "--once",
+            json.dumps(request),
+            *options,
+        ]
         command += ["--models", *models]
         return os.posix_spawn(sys.executable, command, os.environ, setpgroup=0)
 
@@ -286,7 +296,7 @@ def fresh_child(options: Sequence[str], models: Sequence[str]) -> Callable[[dict
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of templates and of fresh children."""
-    parser = argparse.ArgumentParser(prog="python -m harness.worker", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m harness.exporting.worker", description=__doc__)
     parser.add_argument("--answers", type=int, help="file descriptor to answer on")
     parser.add_argument("--once", help="one request as JSON: carry it out in this interpreter and exit")
     parser.add_argument("--models", nargs="+", default=["models"], help="modules that register the cases")

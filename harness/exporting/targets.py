@@ -29,9 +29,9 @@ from executorch.exir import EdgeCompileConfig
 from torchao.quantization.pt2e import FixedQParamsObserver, HistogramObserver
 from torchao.quantization.pt2e.quantizer import QuantizationSpec
 
-from harness import compat
-from harness.observers import GridObserver
-from models.registry import Example
+from harness import Example
+from harness.exporting import compat
+from harness.exporting.observers import GridObserver
 
 
 @dataclass(frozen=True)

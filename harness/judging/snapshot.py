@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from syrupy.data import Snapshot, SnapshotCollection, SnapshotCollections
 from syrupy.extensions.base import AbstractSyrupyExtension
 
-from harness import golden
 from harness.artifact import Cell
+from harness.judging import golden
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,5 +81,5 @@ class GoldenExtension(AbstractSyrupyExtension):
         golden.write(Path(snapshot_collection.location), json.loads(snapshot.data))
 
     def diff_lines(self, serialized_data: SerializedData, snapshot_data: SerializedData) -> Iterator[str]:
-        """Yield nothing: `harness.verdict` says what changed."""
+        """Yield nothing: `harness.judging.verdict` says what changed."""
         return iter(())

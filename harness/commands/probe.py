@@ -22,11 +22,11 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from harness import drift, patches, releases, stock
+from harness import drift, patches, releases, reports
 from harness.cli import DIFFERENT, SAME, CommandError
-from harness.failures import GOLDENS
+from harness.config import GOLDENS
 from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
-from harness.sweep import Settings, SweepError, worker_environment
+from harness.sweep import Settings, SweepError, cores, worker_environment
 from harness.variations import parse_hash_seeds
 
 EXAMPLES = """\
@@ -87,7 +87,7 @@ def add_to(subparsers: Any) -> None:
         "--cell", action="append", metavar="TARGET/CASE", help="only these; wildcards; repeatable"
     )
     parser.add_argument("--variations", default="quick", metavar="quick|full|N", help="default: %(default)s")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N")
+    parser.add_argument("--jobs", type=int, default=cores(), metavar="N")
     parser.add_argument(
         "--folder", type=Path, default=Path("build/probe"), metavar="DIR", help="default: %(default)s"
     )
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         trial = install(folder, wanted, arguments.others)
-        found, needed = reports(trial, arguments.jobs)
+        found, needed = try_reports(trial, arguments.jobs)
         known = sweep(trial, found, needed, arguments)
         drifted = compared(trial, known, arguments.cell)
     except (UsageError, SweepError, releases.MatrixError) as error:
@@ -216,11 +216,11 @@ def _logged(
 # The release in it
 
 
-def reports(trial: Trial, jobs: int) -> tuple[dict[int, str], tuple[str, ...]]:
+def try_reports(trial: Trial, jobs: int) -> tuple[dict[int, str], tuple[str, ...]]:
     """Try the upstream reports with patches off and on; return their states and the patches that help."""
     settings = Settings(trial.python, ("models",), (), jobs, EXPORT_TIMEOUT)
-    seeds = parse_hash_seeds(stock.HASH_SEEDS)
-    states = {number: finding.state for number, finding in stock.findings(settings, seeds).items()}
+    seeds = parse_hash_seeds(reports.HASH_SEEDS)
+    states = {number: finding.state for number, finding in reports.findings(settings, seeds).items()}
     needed: list[str] = []
     for patch in patches.PATCHES.values():
         assert patch.report is not None
@@ -229,7 +229,7 @@ def reports(trial: Trial, jobs: int) -> tuple[dict[int, str], tuple[str, ...]]:
             said = "not needed"
         else:
             if trial.release.version in patch.known:
-                patched = stock.findings(replace(settings, patches=(patch.name,)), seeds)
+                patched = reports.findings(replace(settings, patches=(patch.name,)), seeds)
                 said = f"needed; with it: {patched[patch.report].state}"
                 needed += [patch.name] if patched[patch.report].state == "fixed" else []
             else:

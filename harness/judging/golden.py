@@ -16,6 +16,7 @@ from pathlib import Path
 
 from harness.artifact import Artifact, Cell, Delegate, Failure, Lowered, PassRun, Watched
 from harness.decode import Decoded, decode
+from harness.errors import HarnessError
 
 #: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
 FORMAT = 1
@@ -54,7 +55,7 @@ class Origin:
     numerics: str
 
 
-class GoldenError(Exception):
+class GoldenError(HarnessError):
     """A golden that cannot be used as it is.
 
     Attributes

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli import SAME, CommandError
+from harness.config import GOLDENS
 from harness.drift.report import Drift
-from harness.failures import GOLDENS
 
 EXAMPLES = """\
 examples:

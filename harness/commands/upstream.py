@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import golden, releases
+from harness import releases
 from harness.artifact import Cell
-from harness.failures import cause, prints_table
+from harness.causes import cause
+from harness.cli import prints_table
+from harness.judging import golden
 
 
 @dataclass(frozen=True)

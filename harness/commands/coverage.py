@@ -1,0 +1,63 @@
+"""``python -m harness coverage``: what the zoo reaches of the installed release, against docs/coverage."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from typing import Any
+
+from harness import patches
+from harness.coverage import TABLES, Coverage, reasons, table
+from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
+from harness.sweep import Settings, Sweep, cores, default_interpreter
+from harness.variations import variations
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "coverage",
+        help="compare what the zoo reaches of the installed release with docs/coverage",
+        description="Export every cell once, and compare what was reached with the committed table.",
+    )
+    parser.add_argument(
+        "--cell", action="append", metavar="TARGET/CASE", help="only these: prints, compares nothing"
+    )
+    parser.add_argument("--update", action="store_true", help="write the table")
+    parser.add_argument("--jobs", type=int, default=cores())
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Export, compare with the committed table or write it; return 0 if it is as committed, else 1."""
+    interpreter = default_interpreter()
+    release = find_release(Installed.probe(interpreter), None)
+    cells = load_cells(("models",), release)
+    selected = select(cells, options.cell)
+    names = patches.select("auto", release.patches)
+    settings = Settings(interpreter, ("models",), names, options.jobs, EXPORT_TIMEOUT)
+    coverage = Coverage()
+    with Sweep([cell for cell in cells if cell in selected], variations((0,)), settings) as sweep:
+        for cell in sweep.results:
+            for outcome in sweep.outcomes(cell):
+                coverage.add(outcome)
+    # Only now: it imports ExecuTorch, which the process that sweeps does without.
+    from harness.exporting.trace import visitor_classes
+
+    lines = [line + "\n" for line in table(release.version, coverage, visitor_classes(), reasons())]
+    path = TABLES / f"{release.version}.md"
+    if options.cell:
+        sys.stdout.writelines(lines)
+        return 0
+    if options.update:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(lines), encoding="utf-8")
+        print(f"{path}: written")
+        return 0
+    committed = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    difference = list(difflib.unified_diff(committed, lines, str(path), "now", n=0))
+    sys.stdout.writelines(difference or [f"{path}: as committed\n"])
+    if difference:
+        print(f'accept: nox -s "coverage({release.version})" -- --update')
+    return 1 if difference else 0

@@ -1,0 +1,102 @@
+"""The upstream reports: the cases that show each of them, and what a release shows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome
+from harness.exporting.worker import load_models
+from harness.judging import verdict
+from harness.registry import CASES
+from harness.sweep import Settings, Sweep
+from harness.variations import variations
+
+#: One seed for each order of report #19045. ``--hash-seeds 0,1,2,3,4,5,6,7,8,9`` repeats what was measured for it.
+HASH_SEEDS = "0,4"
+
+#: The digests that report #19045 printed, and that every release gives for its model.
+KNOWN_DIGESTS = {
+    "c5504f6a7079731396c58bd7e56bb4420b18bb1b5d612df9781247c271aa8230": "c5504f6a",
+    "787da2bc084cec910bee01c1480afb0e2655f0be066821757bbbdfcef26eef76": "787da2bc",
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """An upstream report and the target on which its cases show it."""
+
+    number: int
+    title: str
+    target: str
+
+
+REPORTS = (
+    Report(19045, "partition order follows the hash seed", "tosa-fp"),
+    Report(18866, "duplicate output slots collapse", "tosa-fp"),
+    Report(18971, "quantized cat constants folded wrongly", "tosa-int"),
+    Report(19152, "XNNPACK permute with two consumers", "xnnpack-fp32"),
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a release shows of a report.
+
+    Attributes
+    ----------
+    state
+        ``bug``, ``fails`` or ``fixed``; see releases.toml.
+    facts
+        What was measured, a line each.
+    """
+
+    state: str
+    facts: tuple[str, ...]
+
+
+def findings(settings: Settings, seeds: Sequence[int]) -> dict[int, Finding]:
+    """Export every report's cases as `settings` say and judge them."""
+    load_models(settings.models)
+    cells = {
+        report: [Cell(report.target, case.name) for case in CASES if case.report == report.number]
+        for report in REPORTS
+    }
+    with Sweep([cell for group in cells.values() for cell in group], variations(seeds), settings) as sweep:
+        return {
+            report.number: judge({cell: sweep.outcomes(cell) for cell in group})
+            for report, group in cells.items()
+        }
+
+
+def judge(outcomes: Mapping[Cell, Sequence[Outcome]]) -> Finding:
+    """Return the worst state of a report's cells: a wrong or unstable artifact before a failure to lower."""
+    states = []
+    facts: list[str] = []
+    for cell, of_cell in outcomes.items():
+        judged = verdict.judge(cell, of_cell)
+        if isinstance(judged, verdict.Verdict):
+            states.append("bug")
+            constants = [line for line in judged.detail if line.startswith("constant ")]
+            facts += [f"{cell}: {judged.name}: {fact}" for fact in (judged.reason, *constants)]
+        elif isinstance(judged.result, Failure):
+            states.append("fails")
+            facts.append(f"{cell}: {judged.result.type}: {judged.result.message.splitlines()[0]}")
+        else:
+            states.append("fixed")
+        facts += [f"{cell}: {fact}" for fact in graph_digests(of_cell)]
+    state = next((state for state in ("bug", "fails") if state in states), "fixed")
+    return Finding(state, tuple(facts))
+
+
+def graph_digests(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Yield the graph digests of a cell that report #19045 printed, with the seeds that give them."""
+    seeds: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if isinstance(outcome.result, Artifact) and isinstance(outcome.result.result, Lowered):
+            digest = hashlib.sha256(outcome.result.result.graph.removesuffix("\n").encode()).hexdigest()
+            seeds.setdefault(digest, []).append(outcome.variation.partition("-")[0].removeprefix("seed"))
+    if set(seeds) <= set(KNOWN_DIGESTS):
+        for digest, of_digest in sorted(seeds.items()):
+            yield f"graph sha256 {digest} under seeds {' '.join(of_digest)}"
