@@ -101,7 +101,18 @@ SIZE_CLASSES = range(16, 513, 16)
 BLOCKS_PER_CLASS = 4096
 
 
-def perturb_heap(seed: int) -> list[bytes]:
+#: Bytes of an empty bytes object: smaller requests are made as other objects.
+BYTES_HEADER = bytes(0).__sizeof__()
+
+
+def _block(size: int) -> object:
+    """Return a new object whose memory is of size class `size`: there is one ``bytes(0)`` in a process."""
+    if size > BYTES_HEADER:
+        return bytes(size - BYTES_HEADER)
+    return object() if size < float.__basicsize__ else float(size)
+
+
+def perturb_heap(seed: int) -> list[object]:
     """Leave holes in random order in every small size class, so that addresses of later objects come shuffled.
 
     Sets of objects that hash by address iterate in the order of their addresses modulo the table's size; fresh
@@ -109,16 +120,15 @@ def perturb_heap(seed: int) -> list[bytes]:
 
     Returns
     -------
-    list of bytes
+    list of object
         What keeps the other half of the blocks alive: hold it as long as the layout must last.
     """
     if seed == 0:
         return []
     generator = random.Random(seed)
-    held: list[bytes] = []
-    header = len(bytes(0)) + bytes(0).__sizeof__()
+    held: list[object] = []
     for size in SIZE_CLASSES:
-        blocks = [bytes(max(0, size - header)) for _ in range(BLOCKS_PER_CLASS + generator.randrange(512))]
+        blocks = [_block(size) for _ in range(BLOCKS_PER_CLASS + generator.randrange(512))]
         generator.shuffle(blocks)
         held.extend(blocks[::2])
         # The rest is freed here, one by one in shuffled order, onto the free lists of its pools.
