@@ -63,9 +63,11 @@ def stock(session: nox.Session) -> None:
 
 @nox.session(python=MATRIX.python)
 def tests(session: nox.Session) -> None:
-    """The harness's own tests: parts without ExecuTorch, and real exports in the default release."""
+    """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
     install(session, MATRIX.default, *TEST_TOOLS)
-    session.run("python", "-m", "pytest", "-q", *(session.posargs or ["tests"]))
+    # A file's tests share what was exported once for them: they stay in one process.
+    spread = ("-n", "auto", "--dist", "loadfile")
+    session.run("python", "-m", "pytest", "-q", "--durations", "10", *spread, *session.posargs)
 
 
 @nox.session(python=MATRIX.python)

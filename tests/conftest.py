@@ -31,6 +31,20 @@ RUN_LIMIT = 400.0
 DROPPED = ("CI", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "EXECUTORCH_GOLDENS_SCHEMAS", replay.VARIABLE)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run the slow tests too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the slow tests out unless they are asked for, by `--slow` or by name."""
+    named = any("::" in argument for argument in config.invocation_params.args if isinstance(argument, str))
+    if config.option.slow or config.option.markexpr or named:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in set(slow)]
+
+
 @dataclass(frozen=True)
 class Finished:
     """A run that has come to its end.
