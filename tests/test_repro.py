@@ -23,11 +23,11 @@ import torch
 from harness import releases
 from harness.artifact import Artifact, Casualty, Cell, Delegate, Failure, Lowered, Outcome, Sample, Tensor
 from harness.cli import ERROR, main
+from harness.exporting.program import LISTED, NoProgramError, Program, literal
+from harness.exporting.shrink import shrink
 from harness.repro import reproduction
 from harness.repro.defect import Defect, NotShownError, find, fragment, signature
-from harness.repro.program import LISTED, NoProgramError, Program, literal
 from harness.repro.script import RECIPES, quantization, script
-from harness.repro.shrink import shrink
 from harness.sweep import default_interpreter
 
 PAYLOADS = Path(__file__).resolve().parent / "payloads"

@@ -1,4 +1,4 @@
-"""The case that stands for the program under trial; templates load this module after those of the cell's own case."""
+"""The case of the program under trial; templates load this module after those of the cell's own case."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness.exporting.data import Data, Example
 from harness.registry import CASES
+
+if TYPE_CHECKING:
+    from harness import Data, Example
 
 NAME = "repro-candidate"
 #: Environment variables: the file that the program is written to, the case that it comes from, quantizer settings.
@@ -17,7 +20,9 @@ FILE, ORIGIN, QUANTIZATION = "GOLDENS_REPRO_FILE", "GOLDENS_REPRO_ORIGIN", "GOLD
 
 
 def build(data: Data) -> Example:
-    """Load the program as it is written at this moment; see `harness.repro.program.Program.source`."""
+    """Load the program as it is written at this moment; see `harness.exporting.program.Program.source`."""
+    from harness import Example
+
     spec = importlib.util.spec_from_file_location("repro_candidate", Path(os.environ[FILE]))
     assert spec is not None
     assert spec.loader is not None

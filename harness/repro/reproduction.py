@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from harness import releases, variations
 from harness.artifact import Cell
+from harness.registry import CASES
 from harness.repro import alone, candidate
 from harness.repro.defect import Defect, NotShownError, find
+from harness.repro.script import quantization, script
 from harness.sweep import Machine, Settings, Sweep
 
 if TYPE_CHECKING:
-    from harness.repro.program import Program
+    from harness.exporting.program import Program
 
 #: Seconds that a finished script may take: two processes that import, and export once, several times over.
 SCRIPT_LIMIT = 600.0
@@ -60,9 +62,6 @@ class Repro:
         options: Options,
         folder: Path,
     ) -> None:
-        from harness.registry import CASES
-        from harness.repro.script import quantization
-
         self.cell = cell
         self.release = release
         self.name = f"{cell} on ExecuTorch {release.version}"
@@ -90,7 +89,7 @@ class Repro:
 
     def text(self, minimize: bool) -> str:
         """Return the script."""
-        from harness.repro.program import NoProgramError
+        from harness.exporting.program import NoProgramError
 
         try:
             with self.sweep:
@@ -101,8 +100,7 @@ class Repro:
             raise NotShownError(f"{self.name} {error}") from error
 
     def _text(self, defect: Defect, minimize: bool) -> str:
-        from harness.repro.script import script
-        from harness.repro.shrink import shrink
+        from harness.exporting.shrink import shrink
 
         say(f"{defect.verdict}: {self.name}: {defect.reason}")
         program = self.program(defect.sample)
@@ -139,8 +137,8 @@ class Repro:
         from harness.exporting import compat
         from harness.exporting.data import example_of, samples_of
         from harness.exporting.export import export_program
+        from harness.exporting.program import Program
         from harness.exporting.targets import TARGETS
-        from harness.repro.program import Program
 
         example = TARGETS[self.cell.target].cast(example_of(self.case))
         module = compat.graph_module(export_program(example.module, example))

@@ -6,15 +6,20 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jinja2
 
 from harness.releases import Release
 from harness.repro.defect import Defect, NotShownError
-from harness.repro.program import WIDTH, Program
+
+if TYPE_CHECKING:
+    from harness.exporting.program import Program
 
 ARM, XNNPACK = "executorch.backends.arm", "executorch.backends.xnnpack"
 PT2E = "torchao.quantization.pt2e"
+#: Columns of the script, as of this project's own code (`harness.exporting.program.WIDTH`, which imports torch).
+WIDTH = 110
 
 
 @dataclass(frozen=True)

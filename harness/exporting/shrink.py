@@ -14,11 +14,11 @@ from torch._functorch.fx_minifier import minifier
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
-from harness.repro.program import Program, evaluate, owned, plain
+from harness.exporting.program import Program, evaluate, owned, plain
 
 Test = Callable[[Program], bool]
 
-#: How many expressions `harness.repro.program.plain` knows.
+#: How many expressions `harness.exporting.program.plain` knows.
 PLAIN = 3
 
 
@@ -59,10 +59,12 @@ def _runs(program: Program) -> bool:
 
 
 def greedy(program: Program, shows: Test) -> Program:
-    """Take shortcuts until none helps, going on behind the last that did."""
+    """Simplify until nothing helps, going on behind the last simplification that did."""
     position = 0
     while True:
-        for number, candidate in enumerate(itertools.islice(shortcuts(program), position, None), position):
+        for number, candidate in enumerate(
+            itertools.islice(simplifications(program), position, None), position
+        ):
             if candidate.size() < program.size() and shows(candidate):
                 program, position = candidate, number
                 break
@@ -87,8 +89,8 @@ def minified(program: Program, shows: Test) -> Program:
     return found if found.size() < program.size() else program
 
 
-def shortcuts(program: Program) -> Iterator[Program]:
-    """Yield programs without some calls: an argument or a constant stands for the result; then with inputs merged."""
+def simplifications(program: Program) -> Iterator[Program]:
+    """Yield programs with some calls replaced by an argument or a constant, then with inputs merged."""
     calls = [node for node in program.module.graph.nodes if node.op == "call_function"]
     kinds = [[node for node in calls if node.target == target] for target in {n.target: None for n in calls}]
     alone = [[node] for node in reversed(calls)]
@@ -151,7 +153,7 @@ def plainer(program: Program, shows: Test) -> Program:
 
 
 def _plain(tensor: torch.Tensor, number: int) -> torch.Tensor:
-    """Return a tensor like another, with values of `harness.repro.program.plain`."""
+    """Return a tensor like another, with values of `harness.exporting.program.plain`."""
     texts = list(plain(tuple(tensor.shape), tensor.dtype))
     made = torch.empty_like(tensor.detach()).copy_(evaluate(texts[min(number, len(texts) - 1)]))
     return torch.nn.Parameter(made, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else made
