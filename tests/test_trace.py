@@ -7,6 +7,8 @@ import hashlib
 import pytest
 import torch
 from executorch.backends.arm._passes.arm_pass import ArmPass
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 import models  # noqa: F401 - registers the zoo
@@ -55,6 +57,23 @@ def test_after_the_watch_everything_is_as_before() -> None:
     with pytest.raises(RuntimeError, match="inside"), Watch():
         raise RuntimeError("inside")
     assert [dict(vars(owner)) for owner in owners] == before
+
+
+def test_what_torch_calls_a_symbolic_size_is_not_told() -> None:
+    def with_symbolic_sizes(skipped: int) -> torch.fx.GraphModule:
+        sizes = ShapeEnv()
+        symbols = [sizes.create_unbacked_symint() for _ in range(skipped + 2)][skipped:]
+        module = traced()
+        with FakeTensorMode(shape_env=sizes):
+            for node, size in zip(module.graph.nodes, symbols, strict=False):
+                node.meta["val"] = torch.empty(2, size)
+        return module
+
+    one, other = with_symbolic_sizes(0), with_symbolic_sizes(3)
+    assert fingerprint(one) == fingerprint(other) != fingerprint(traced())
+    first, second, *_ = other.graph.nodes
+    second.meta["val"] = first.meta["val"]
+    assert fingerprint(one) != fingerprint(other)
 
 
 def fingerprint(module: torch.fx.GraphModule) -> str:

@@ -47,6 +47,8 @@ METADATA = (
     *("XNN_FUSED_ACTIVATION", "XNN_NHWC_NODE", "IS_IMPLICIT_Q_DQ_TAG"),
 )
 ADDRESS = re.compile(r"0x[0-9a-f]+|id=\d+|graph_id=\d+")
+#: A symbolic size. torch numbers it by a hash of where it comes from, which for a constant has an address in it.
+SYMBOL = re.compile(r"\b[su]\d+\b")
 
 
 class Fingerprints:
@@ -55,6 +57,8 @@ class Fingerprints:
     def __init__(self) -> None:
         # A tensor is held with its digest: its address would be given to another.
         self._tensors: dict[int, tuple[torch.Tensor, int, str]] = {}
+        # Whether a symbolic size has been seen.
+        self._symbolic = False
 
     def of(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None = None) -> str:
         """Return the digest of a graph and the graphs nested in it.
@@ -69,7 +73,14 @@ class Fingerprints:
     def text(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None) -> str:
         """Return what `of` is the digest of: a line per node."""
         lines = self._lines(module, constants(program) if program is not None else {})
-        return ADDRESS.sub("", "".join(f"{line.rstrip()}\n" for line in lines))
+        text = "".join([f"{line.rstrip()}\n" for line in lines])
+        # Few graphs have either, and every pass's are looked at.
+        if "0x" in text or "id=" in text:
+            text = ADDRESS.sub("", text)
+        if self._symbolic:
+            symbols: dict[str, str] = {}
+            text = SYMBOL.sub(lambda found: symbols.setdefault(found[0], f"s{len(symbols)}"), text)
+        return text
 
     def _lines(self, module: torch.fx.GraphModule, placeholders: Mapping[str, torch.Tensor]) -> Iterator[str]:
         numbers = {node: number for number, node in enumerate(module.graph.nodes)}
@@ -81,10 +92,18 @@ class Fingerprints:
             metadata = "".join(f" {key}={node.meta[key]}" for key in METADATA if key in node.meta)
             yield (
                 f"{node.op} {'' if named else node.target} {_argument(node.args, numbers)}"
-                f" {_argument(node.kwargs, numbers)} {_shape(node.meta.get('val'))}{metadata} {self._value(owned)}"
+                f" {_argument(node.kwargs, numbers)} {self._shape(node.meta.get('val'))}{metadata} {self._value(owned)}"
             )
             if isinstance(owned, torch.fx.GraphModule):
                 yield from self._lines(owned, {})
+
+    def _shape(self, value: Any) -> str:
+        if isinstance(value, torch.Tensor):
+            shape = str(tuple(value.shape))
+            # Numbers have no letters.
+            self._symbolic |= "s" in shape or "u" in shape
+            return f"{value.dtype} {shape} {value.stride()}"
+        return str([self._shape(item) for item in value]) if isinstance(value, list | tuple) else ""
 
     def _value(self, tensor: Any) -> str:
         """Return the digest of a constant's values, which is made again when it was written to."""
@@ -126,12 +145,6 @@ def _argument(value: Any, numbers: Mapping[torch.fx.Node, int]) -> str:
     if isinstance(value, dict):
         return f"({','.join([f'{key}={_argument(item, numbers)}' for key, item in value.items()])})"
     return str(value)
-
-
-def _shape(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return f"{value.dtype} {tuple(value.shape)} {value.stride()}"
-    return str([_shape(item) for item in value]) if isinstance(value, list | tuple) else ""
 
 
 class Watch:
