@@ -260,12 +260,15 @@ class Artifact:
         Time inside the export: model, quantization, lowering, emission, running.
     watched
         The passes and node visitors that ran.
+    shortcuts
+        Names of the shortcuts that were installed.
     """
 
     result: Lowered | Failure
     patches: tuple[str, ...]
     seconds: float
     watched: Watched | None = None
+    shortcuts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -296,6 +299,8 @@ class Outcome:
         Wall time of the child from fork to exit.
     peak_mb
         Peak resident memory of the child in 2**20 bytes, pages shared with its template included.
+    core_seconds
+        Processor time of the child, in user and system mode.
     """
 
     cell: Cell
@@ -303,3 +308,4 @@ class Outcome:
     result: Artifact | Casualty
     seconds: float
     peak_mb: float
+    core_seconds: float = 0.0

@@ -53,6 +53,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="auto|none|NAME,...",
         help="patches to apply (default: %(default)s)",
     )
+    add(
+        "--shortcuts",
+        default="all",
+        metavar="all|none|NAME,...",
+        help="what exports are spared, with the same bytes (default: %(default)s)",
+    )
     add("--models", action="append", metavar="MODULE", help="module that registers cases (default: models)")
     add("--goldens", type=Path, default=GOLDENS, metavar="DIR", help="root of the goldens")
     add("--sweeps", type=Path, default=Path("build/sweeps"), metavar="DIR", help="where results go")
@@ -106,6 +112,7 @@ def _run(config: pytest.Config) -> Run:
                     jobs=option.jobs,
                     export_timeout=option.export_timeout,
                     patches=option.patches,
+                    shortcuts=option.shortcuts,
                     models=tuple(option.models or ("models",)),
                     goldens=option.goldens,
                     sweeps=option.sweeps,

@@ -15,6 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from harness import patches, variations
 from harness.artifact import PARTITIONING, Artifact, Casualty, Cell, Failure, Lowered, Outcome, PassRun
 from harness.decode.schemas import ENVIRONMENT_VARIABLE
+from harness.exporting import shortcuts
 from harness.judging import golden, parting, verdict
 from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
@@ -63,6 +64,7 @@ class Options:
     jobs: int | None
     export_timeout: float
     patches: str
+    shortcuts: str
     models: tuple[str, ...]
     goldens: Path
     sweeps: Path
@@ -109,6 +111,7 @@ class Run:
             self.known = load_cells(options.models, self.release, options.matrix)
             # A module that registers cases may register patches as well.
             self.patches = patches.select(options.patches, self.release.patches)
+            named_shortcuts = shortcuts.select(options.shortcuts)
         except ValueError as error:
             raise UsageError(str(error)) from error
         self.selected = select(of_families(self.known, options.families), options.cells)
@@ -120,6 +123,7 @@ class Run:
             jobs=options.jobs or cores(),
             limit=options.export_timeout,
             isolation=options.isolation,
+            shortcuts=named_shortcuts,
         )
         require_flatc(interpreter)
         self.root = options.goldens.resolve() / self.release.version

@@ -29,6 +29,7 @@ from typing import Any, Self
 
 from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.errors import HarnessError
+from harness.exporting.shortcuts import SHORTCUTS
 from harness.exporting.worker import HARNESS_ERROR
 from harness.variations import Variation
 
@@ -111,6 +112,8 @@ class Settings:
         Whether programs are run on their samples.
     machine
         What it looks like to them.
+    shortcuts
+        Names of the shortcuts to install in exporting processes.
     """
 
     interpreter: Path
@@ -122,6 +125,7 @@ class Settings:
     keep: int = 0
     run: bool = True
     machine: Machine = Machine()
+    shortcuts: tuple[str, ...] = tuple(SHORTCUTS)
 
 
 @dataclass(frozen=True)
@@ -300,6 +304,7 @@ class Sweep:
             *("--targets", *self.targets),
             *("--heap-seed", str(variation.heap_seed)),
             *("--threads", str(self.settings.machine.threads)),
+            *("--shortcuts", *self.settings.shortcuts),
             *(["--onednn"] if self.settings.machine.onednn else []),
         ]
         with log.open("wb") as output:
@@ -362,6 +367,7 @@ class Sweep:
             result=self._result(job, answer, scratch),
             seconds=answer["seconds"],
             peak_mb=answer["peak_mb"],
+            core_seconds=answer.get("core_seconds", 0.0),
         )
         shutil.rmtree(scratch, ignore_errors=True)
         with self.changed:

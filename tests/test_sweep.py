@@ -175,25 +175,6 @@ def test_what_would_change_a_worker_is_not_inherited(monkeypatch: pytest.MonkeyP
     assert name not in worker_environment(Path(sys.executable), 0)
 
 
-def test_operators_are_looked_up_again_only_where_one_was_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-    from torch._export import utils
-    from torch.fx.traceback import NodeSource
-
-    lookups = []
-    monkeypatch.setattr(NodeSource, "__deepcopy__", None, raising=False)
-    monkeypatch.setattr(utils, "_materialize_cpp_cia_ops", lambda: lookups.append("looked up"))
-    spare_repetition()
-    utils._collect_all_valid_cia_ops()
-    utils._collect_all_valid_cia_ops()
-    assert len(lookups) == 1
-    library = torch.library.Library("test_sweep", "DEF")
-    library.define("twice(Tensor x) -> Tensor")
-    library.impl("twice", lambda x: x * 2, "CompositeImplicitAutograd")
-    utils._collect_all_valid_cia_ops()
-    assert len(lookups) == 2
-
-
 def test_the_kernels_are_pinned_whatever_the_person_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx512")
     monkeypatch.setenv("OMP_NUM_THREADS", "64")

@@ -17,7 +17,7 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from harness.artifact import Artifact, Delegate, Failure, Lowered, Sample, Tensor
-from harness.exporting import compat, numerics
+from harness.exporting import compat, numerics, shortcuts
 from harness.exporting.data import Example, example_of, samples_of
 from harness.exporting.targets import TARGETS, Target
 from harness.exporting.trace import Watch
@@ -163,7 +163,8 @@ def export(case: Case, target: str, patches: Sequence[str] = (), keep: int = 0, 
         result = failure(attempt.stage, error)
         if attempt.stage == "run":
             result = dataclasses.replace(result, made=attempt.made)
-    return Artifact(result, tuple(patches), time.perf_counter() - started, attempt.watch.result())
+    seconds = time.perf_counter() - started
+    return Artifact(result, tuple(patches), seconds, attempt.watch.result(), tuple(shortcuts.INSTALLED))
 
 
 def graphs(module: torch.fx.GraphModule, name: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:

@@ -8,9 +8,11 @@ disturb them. A request::
      "run": true, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
-started and
-``{"id": 7, "status": <wait status>, "timed_out": false, "seconds": 0.8, "peak_mb": 700.0}``. The artifact itself
-goes through the file, written aside and renamed, so that there is a whole one or none.
+started, and when it has ended::
+
+    {"id": 7, "status": <wait status>, "timed_out": false, "seconds": 0.8, "core_seconds": 0.7, "peak_mb": 700.0}
+
+The artifact itself goes through the file, written aside and renamed, so that there is a whole one or none.
 
 Where forking is unsafe (macOS with its frameworks loaded), ``--isolation fresh`` runs each request in a fresh
 interpreter instead: the same `run_request`, slower, same results.
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import pickle
@@ -33,6 +36,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from harness.exporting.shortcuts import ShortcutError
 from harness.variations import exported_before, perturb_heap
 
 #: How often a template looks for children that ended or ran out of time, in seconds.
@@ -63,32 +67,11 @@ def set_kernels(threads: int, onednn: bool) -> None:
     torch.backends.mkldnn.enabled = onednn  # type: ignore[assignment]
 
 
-def spare_repetition() -> None:
-    """Keep torch from doing again and again, in every export, what changes no artifact.
+def install_shortcuts(names: Sequence[str]) -> None:
+    """Install shortcuts in this process; raises as `harness.exporting.shortcuts.install`."""
+    from harness.exporting import compat, shortcuts
 
-    Every pass copies the whole history of every node that it visits (``NodeSource``), which grows with every pass: a
-    third of the time of an LSTM's export. Nothing in a history is changed after it was made
-    (``torch/fx/traceback.py``), so copies of a node share it; nor is any of it in a golden.
-
-    Every decomposition looks up all composite operators of the C++ dispatcher, once per namespace of operators, so that
-    Python knows those that were registered since: a tenth of the time of a small export. Now it does where
-    there are such.
-    """
-    import torch
-    from torch._export import utils
-    from torch.fx.traceback import NodeSource
-
-    NodeSource.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
-    materialize = utils._materialize_cpp_cia_ops
-    known: list[str] = []
-
-    def materialize_new() -> None:
-        registered = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
-        if registered != known:
-            materialize()
-            known[:] = registered
-
-    utils._materialize_cpp_cia_ops = materialize_new
+    shortcuts.install(names, compat.installed_release())
 
 
 def warm_up(targets: Sequence[str]) -> None:
@@ -110,12 +93,14 @@ def warm_up(targets: Sequence[str]) -> None:
         return Example(model, (data.tensor("x", 1, 2, 6, 6),))
 
     case = Case(name="warm-up", family="worker", guards="warms the template", build=build)
+    # What is there stays: with it out of the way, what an export leaves is collected at little cost.
+    gc.freeze()
     for target in targets:
         # Where the release cannot lower even this, the cells say so.
         with contextlib.suppress(Exception):
             Export(case, TARGETS[target]).lower(TARGETS[target].cast(example_of(case))).to_executorch()
+        gc.collect()
     # Children share these pages with the template as long as the collector does not touch them.
-    gc.collect()
     gc.freeze()
 
 
@@ -224,6 +209,7 @@ class Template:
                     "status": os.waitstatus_to_exitcode(status),
                     "timed_out": child.timed_out,
                     "seconds": time.monotonic() - child.started,
+                    "core_seconds": usage.ru_utime + usage.ru_stime,
                     "peak_mb": usage.ru_maxrss / 1024,
                 }
             )
@@ -245,12 +231,13 @@ def fork_child(answers: int, threads: int) -> Callable[[dict[str, Any]], int]:
     return start
 
 
-def finish_in_child(request: dict[str, Any]) -> NoReturn:
-    """Carry out `request` and leave this process without running the template's clean-up."""
+def finish_in_child(request: dict[str, Any], prepare: Callable[[], None] = lambda: None) -> NoReturn:
+    """Prepare, carry out `request` and leave this process without running the template's clean-up."""
     status = HARNESS_ERROR
     try:
         os.setpgid(0, 0)
         redirect(request["log"])
+        prepare()
         run_request(request)
         status = 0
     except BaseException as error:
@@ -301,6 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--once", help="one request as JSON: carry it out in this interpreter and exit")
     parser.add_argument("--models", nargs="+", default=["models"], help="modules that register the cases")
     parser.add_argument("--targets", nargs="*", default=[], help="targets to warm up for")
+    parser.add_argument("--shortcuts", nargs="*", default=[], help="shortcuts to install")
     parser.add_argument("--threads", type=int, default=1, help="threads that torch computes with")
     parser.add_argument("--onednn", action="store_true", help="let oneDNN replace torch's kernels")
     parser.add_argument(
@@ -312,19 +300,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _held = perturb_heap(options.heap_seed)
     if options.once is not None:
         set_kernels(options.threads, options.onednn)
-        spare_repetition()
         load_models(options.models)
-        finish_in_child(json.loads(options.once))
+        finish_in_child(json.loads(options.once), functools.partial(install_shortcuts, options.shortcuts))
     os.set_inheritable(options.answers, False)
     if options.isolation == "fresh":
         like_this = ["--threads", str(options.threads), "--heap-seed", str(options.heap_seed)]
         like_this += ["--onednn"] if options.onednn else []
+        like_this += ["--shortcuts", *options.shortcuts]
         template = Template(0, options.answers, fresh_child(like_this, options.models))
     else:
         # One thread: OpenMP's others do not survive a fork, and the child would wait for them for ever.
         set_kernels(1, options.onednn)
-        spare_repetition()
         load_models(options.models)
+        try:
+            install_shortcuts(options.shortcuts)
+        except ShortcutError as error:
+            sys.exit(str(error))
         warm_up(exported_before(options.targets, options.heap_seed))
         template = Template(0, options.answers, fork_child(options.answers, options.threads))
     template.answer({"ready": True})

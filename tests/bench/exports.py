@@ -18,7 +18,8 @@ from harness import patches, releases
 from harness.artifact import Cell
 from harness.commands.stock import REPORTS
 from harness.exporting.compat import installed_release
-from harness.exporting.worker import load_models, set_kernels, spare_repetition
+from harness.exporting.shortcuts import SHORTCUTS
+from harness.exporting.worker import install_shortcuts, load_models, set_kernels
 from harness.selection import EXPORT_TIMEOUT
 from harness.sweep import Settings, Sweep, cores, default_interpreter
 from harness.variations import parse_hash_seeds, variations
@@ -76,7 +77,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=cores())
     options = parser.parse_args()
     set_kernels(1, False)
-    spare_repetition()
+    install_shortcuts(tuple(SHORTCUTS))
     load_models(("models",))
     seeds = parse_hash_seeds(options.hash_seeds)
     exports = len(cells()) * len(seeds)

@@ -110,6 +110,7 @@ def prepare(goldens: Path, hash_seeds: str, jobs: int | None) -> Run:
             jobs=jobs,
             export_timeout=EXPORT_TIMEOUT,
             patches="auto",
+            shortcuts="all",
             models=("models", "tests.mutants"),
             goldens=goldens,
             sweeps=Path("build/mutants"),
