@@ -90,6 +90,14 @@ def portable(session: nox.Session, release: str) -> None:
 
 
 @nox.session(python=MATRIX.python)
+@nox.parametrize("release", PER_RELEASE)
+def shortcuts(session: nox.Session, release: str) -> None:
+    """Export the zoo with and without shortcuts, and compare bytes and core seconds; ``-- --cell PATTERN`` limits."""
+    install(session, release)
+    session.run("python", "-m", "harness", "shortcuts", "--release", release, *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
 def mutants(session: nox.Session) -> None:
     """Export with deliberate defects in the default release, and demand that each is told, and by its pass."""
     install(session, MATRIX.default)

@@ -27,6 +27,7 @@ COMMANDS = {
     "portable": "harness.commands.portable",
     "probe": "harness.commands.probe",
     "repro": "harness.commands.repro",
+    "shortcuts": "harness.commands.shortcuts",
     "stock": "harness.commands.stock",
     "upstream": "harness.commands.upstream",
 }

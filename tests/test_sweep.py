@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from harness.artifact import Artifact, Casualty, Cell, Lowered, Outcome
-from harness.exporting.worker import spare_repetition
 from harness.sweep import (
     Machine,
     Settings,

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.errors import HarnessError
 from harness.patches.patch import digest
 
 
@@ -45,7 +46,7 @@ class Shortcut:
     install: Callable[[], None]
 
 
-class ShortcutError(Exception):
+class ShortcutError(HarnessError):
     """A shortcut does not fit the release that is installed; nothing was replaced.
 
     Attributes
@@ -96,7 +97,7 @@ class ShortcutError(Exception):
         )
 
 
-class UnknownShortcutError(ValueError):
+class UnknownShortcutError(HarnessError, ValueError):
     """A name that is no shortcut's.
 
     Attributes

@@ -1,0 +1,405 @@
+"""Shortcuts: the same bytes for less, nothing kept from one export for another, and a refusal where they do not fit."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import pickle
+import subprocess
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from harness import patches, releases
+from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome
+from harness.commands.shortcuts import Pair, pairs
+from harness.exporting import shortcuts
+from harness.exporting.shortcuts import SHORTCUTS, ShortcutError, UnknownShortcutError
+from harness.selection import EXPORT_TIMEOUT
+from harness.sweep import Settings, default_interpreter, worker_environment
+from tests.conftest import REPOSITORY, Runner
+
+#: A cell of each family of targets, small ones; the last fails in each release, and grows as no other does.
+CELLS = (
+    *("tosa-fp/permute-sum", "tosa-int/linear", "tosa-int16/piecewise-units", "xnnpack-fp32/upsample"),
+    *("xnnpack-int8/conv-bn-relu", "xnnpack-dynamic/linear", "tosa-fp+cf/condition", "xnnpack-fp32/lstm"),
+)
+
+#: 2**20 bytes that an export with shortcuts may take beyond one without: what its template keeps for all is in it.
+MEMORY = 128
+
+
+@pytest.fixture(scope="module")
+def compared(release: str) -> list[Pair]:
+    """Real exports with and without shortcuts."""
+    names = patches.select("auto", releases.load().release(release).patches)
+    settings = Settings(default_interpreter(), ("models",), names, 2, EXPORT_TIMEOUT)
+    return list(pairs([Cell(*cell.split("/")) for cell in CELLS], (0,), settings))
+
+
+@pytest.mark.slow
+def test_exports_with_and_without_shortcuts_have_the_same_bytes(compared: list[Pair]) -> None:
+    assert {str(pair.cell): pair.differing for pair in compared} == dict.fromkeys(CELLS, ())
+    made = [pair.shortened.result for pair in compared]
+    assert all(isinstance(artifact, Artifact) and artifact.shortcuts == tuple(SHORTCUTS) for artifact in made)
+    assert all(
+        isinstance(pair.without.result, Artifact) and not pair.without.result.shortcuts for pair in compared
+    )
+
+
+@pytest.mark.slow
+def test_exports_with_shortcuts_are_cheaper_and_take_little_more_memory(compared: list[Pair]) -> None:
+    before = sum(pair.without.core_seconds for pair in compared)
+    assert sum(pair.shortened.core_seconds for pair in compared) < 0.85 * before
+    for pair in compared:
+        assert pair.shortened.peak_mb < pair.without.peak_mb + MEMORY
+
+
+def test_any_difference_of_two_exports_is_named(artifacts: Mapping[str, tuple[Artifact, ...]]) -> None:
+    (artifact, *_), (failed, *_) = artifacts["steady"], artifacts["does-not-lower"]
+    made, failure, watched = artifact.result, failed.result, artifact.watched
+    assert isinstance(made, Lowered)
+    assert isinstance(failure, Failure)
+    assert watched is not None
+    renamed = replace(watched.passes[0], beyond="other names")
+    others = {
+        "graph": replace(artifact, result=replace(made, graph=made.graph + " ")),
+        "pte": replace(artifact, result=replace(made, pte=made.pte + b" ")),
+        "delegate 0": replace(artifact, result=replace(made, delegates=())),
+        "outputs": replace(artifact, result=replace(made, samples=made.samples[1:])),
+        "trace": replace(artifact, watched=replace(watched, passes=(renamed, *watched.passes[1:]))),
+        "visitors": replace(artifact, watched=replace(watched, visitors=())),
+    }
+    for name, other in others.items():
+        assert pair(artifact, other).differing == (name,)
+    assert pair(artifact, replace(artifact, seconds=9.0)).differing == ()
+    elsewhere = replace(failed, result=replace(failure, message="another"))
+    assert pair(failed, elsewhere).differing == ("failure",)
+
+
+def pair(one: Artifact, other: Artifact) -> Pair:
+    cell = Cell("xnnpack-fp32", "steady")
+    outcomes = [Outcome(cell, "seed0-heap0", artifact, 1.0, 100.0) for artifact in (one, other)]
+    return Pair(cell, *outcomes)
+
+
+@pytest.mark.slow
+def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(release: str) -> None:
+    program = """
+        from harness.commands.shortcuts import facts
+        from harness.exporting import compat, shortcuts, worker
+        from harness.exporting.export import export
+        from harness.registry import CASES
+
+        worker.set_kernels(1, False)
+        worker.load_models(("models",))
+        shortcuts.install(tuple(shortcuts.SHORTCUTS), compat.installed_release())
+        # The first export imports passes that the watch does not see before.
+        worker.warm_up(["tosa-int", "xnnpack-fp32", "xnnpack-int8"])
+        first = export(CASES["conv-bn-relu"], "xnnpack-int8")
+        for case, target in (("linear", "tosa-int"), ("pads", "xnnpack-int8"), ("linear", "xnnpack-fp32")):
+            export(CASES[case], target)
+        assert facts(first) == facts(export(CASES["conv-bn-relu"], "xnnpack-int8"))
+    """
+    run = subprocess.run(
+        [default_interpreter(), "-c", textwrap.dedent(program)],
+        cwd=REPOSITORY,
+        env=worker_environment(default_interpreter(), 0),
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+
+
+# Names and refusals
+
+
+def test_all_none_and_names_are_understood() -> None:
+    assert shortcuts.select("all") == tuple(SHORTCUTS)
+    assert shortcuts.select("none") == ()
+    assert shortcuts.select("collector, lazy-code") == ("lazy-code", "collector")
+    with pytest.raises(UnknownShortcutError, match=r"'lazy'.*lazy-code") as raised:
+        shortcuts.select("lazy-code,lazy")
+    assert raised.value.name == "lazy"
+
+
+def test_every_shortcut_fits_the_release_that_is_installed(release: str) -> None:
+    for shortcut in SHORTCUTS.values():
+        shortcuts.verify(shortcut, release)
+
+
+def test_every_shortcut_knows_every_release() -> None:
+    for shortcut in SHORTCUTS.values():
+        assert set(shortcut.known) == set(releases.load().releases)
+
+
+def unfit(known: dict[str, dict[str, str]], installed: list[str]) -> shortcuts.Shortcut:
+    return shortcuts.Shortcut("unfit", "does not fit", known, lambda: installed.append("unfit"))
+
+
+@pytest.mark.parametrize(
+    ("known", "facts"),
+    [
+        ({}, ["not written for ExecuTorch 1.4.1"]),
+        ({"1.4.1": {"json:dumps": "0" * 64}}, ["json:dumps", "0" * 64]),
+        ({"1.4.1": {"json:no_such": "0" * 64}}, ["json:no_such", "does not have"]),
+    ],
+    ids=["release", "digest", "missing"],
+)
+def test_a_shortcut_that_does_not_fit_is_refused_and_none_is_installed(
+    known: dict[str, dict[str, str]], facts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed: list[str] = []
+    fits = shortcuts.Shortcut("fits", "fits", {"1.4.1": {}}, lambda: installed.append("fits"))
+    monkeypatch.setattr(shortcuts, "SHORTCUTS", {"fits": fits, "unfit": unfit(known, installed)})
+    with pytest.raises(ShortcutError) as raised:
+        shortcuts.install(("fits", "unfit"), "1.4.1")
+    assert installed == []
+    for fact in ("'unfit'", "1.4.1", "--shortcuts none", *facts):
+        assert fact in str(raised.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isolation", ["fork", "fresh"])
+def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runner, isolation: str) -> None:
+    runner.zoo("zoo_edited", "alpha")
+    with (runner.folder / "zoo_edited.py").open("a") as module:
+        # Every process that exports imports it.
+        module.write(
+            "from harness.exporting.shortcuts import SHORTCUTS\n"
+            "for known in SHORTCUTS['lazy-code'].known.values():\n"
+            "    known['torch.fx.graph_module:GraphModule.recompile'] = 'another'\n"
+        )
+    options = (
+        "--models",
+        "zoo_edited",
+        "--cell",
+        "xnnpack-fp32/*",
+        "--hash-seeds",
+        "0",
+        "--isolation",
+        isolation,
+    )
+    facts = ("'lazy-code'", "GraphModule.recompile", runner.release, "--shortcuts none")
+    runner(*options).refused(*facts)
+    # Without it, the case itself is what fails: it has no model.
+    without = runner(*options, "--shortcuts", "node-history,collector")
+    assert without.verdicts() == {"xnnpack-fp32/alpha": "failed"}
+
+
+# composite-operators, composite-overrides
+
+
+def test_operators_are_looked_up_again_only_where_one_was_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._export import utils
+
+    lookups = []
+    monkeypatch.setattr(utils, "_materialize_cpp_cia_ops", lambda: lookups.append("looked up"))
+    SHORTCUTS["composite-operators"].install()
+    utils._collect_all_valid_cia_ops()
+    utils._collect_all_valid_cia_ops()
+    assert len(lookups) == 1
+    library = torch.library.Library("test_shortcuts", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: x * 2, "CompositeImplicitAutograd")
+    utils._collect_all_valid_cia_ops()
+    assert len(lookups) == 2
+
+
+Overriding = Callable[[Mapping[Any, Any]], contextlib.AbstractContextManager[None]]
+
+
+@pytest.fixture
+def overriding(monkeypatch: pytest.MonkeyPatch) -> tuple[Overriding, Overriding]:
+    """The context manager that replaces composite operators' kernels: the release's, and the shortcut's."""
+    from torch.export import exported_program
+
+    upstream = exported_program._override_composite_implicit_decomp
+    monkeypatch.setattr(exported_program, "_override_composite_implicit_decomp", upstream)
+    SHORTCUTS["composite-overrides"].install()
+    return upstream, exported_program._override_composite_implicit_decomp
+
+
+def kernels(operators: Mapping[Any, Any]) -> dict[str, list[tuple[str, str]]]:
+    """Return the Python kernels of `operators` in order, by what made them: each time, other functions are made."""
+    from torch._subclasses.fake_impls import op_implementations_dict
+
+    return {
+        op.name(): [
+            *((str(key), described(kernel)) for key, kernel in op.py_kernels.items()),
+            ("fake", str(op in op_implementations_dict)),
+        ]
+        for op in operators
+    }
+
+
+def described(kernel: Any) -> str:
+    function = getattr(kernel, "func", kernel)
+    return f"{function.__qualname__} {getattr(kernel, 'keywords', None)}"
+
+
+def test_composite_kernels_are_those_of_the_release_and_are_taken_out_again(
+    overriding: tuple[Overriding, Overriding],
+) -> None:
+    from torch._export.utils import _collect_all_valid_cia_ops
+
+    upstream, shortened = overriding
+    decompositions = dict.fromkeys(_collect_all_valid_cia_ops(), kernels)
+    assert len(decompositions) > 300
+    with upstream(decompositions):
+        pass
+    # From its first time on, the release has no rules for fake tensors of composite operators.
+    before = kernels(decompositions)
+    with upstream(decompositions):
+        during = kernels(decompositions)
+    for _ in range(2):
+        with shortened(decompositions):
+            assert kernels(decompositions) == during != before
+        assert kernels(decompositions) == before
+
+
+def test_an_operators_own_kernel_that_came_since_is_not_replaced(
+    overriding: tuple[Overriding, Overriding],
+) -> None:
+    _, shortened = overriding
+    op, key = torch.ops.aten.linear.default, torch._C.DispatchKey.CPU
+    with shortened({op: kernels}):
+        first = op.py_kernels[key]
+    op.py_impl(key)(described)
+    try:
+        with shortened({op: kernels}):
+            assert op.py_kernels[key] is described is not first
+        assert op.py_kernels == {key: described}
+    finally:
+        del op.py_kernels[key]
+        op._dispatch_cache.clear()
+
+
+# lazy-code
+
+
+@pytest.fixture
+def lazily(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Graph modules are compiled when someone calls them; what was generated is listed."""
+    from torch.export import _trace
+    from torch.fx import Graph, GraphModule
+
+    for owner, name in (
+        (GraphModule, "recompile"),
+        (GraphModule, "__reduce__"),
+        (_trace, "_export_to_torch_ir"),
+    ):
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+    generated: list[str] = []
+    upstream = Graph.python_code
+
+    def python_code(self: Graph, *args: Any, **kwargs: Any) -> Any:
+        generated.append(str(self))
+        return upstream(self, *args, **kwargs)
+
+    monkeypatch.setattr(Graph, "python_code", python_code)
+    SHORTCUTS["lazy-code"].install()
+    yield generated
+    for name in shortcuts.OF_CODE:
+        delattr(GraphModule, name)
+
+
+class Model(torch.nn.Module):
+    # Without annotations: pickled graph modules must not have any that are strings.
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return torch.relu(x) + 1
+
+
+def traced() -> torch.fx.GraphModule:
+    return torch.fx.symbolic_trace(Model())
+
+
+def double(module: torch.fx.GraphModule) -> None:
+    """Let `module` return twice what it does, in its graph."""
+    *_, output = module.graph.nodes
+    with module.graph.inserting_before(output):
+        output.args = (module.graph.call_function(torch.mul, (output.args[0], 2)),)
+
+
+def test_code_is_generated_once_when_it_is_called_or_read(lazily: list[str]) -> None:
+    x = torch.tensor([1.0, -1.0])
+    for use in (lambda module: module(x), lambda module: module.code, lambda module: type(module).forward):
+        lazily.clear()
+        module = traced()
+        module.recompile()
+        copied = copy.deepcopy(module)
+        assert lazily == []
+        use(module)
+        assert module(x).tolist() == [2.0, 1.0]
+        assert len(lazily) == 1
+        assert copied(x).tolist() == [2.0, 1.0]
+
+
+def test_lazy_code_is_what_the_release_generates(release: str, lazily: list[str]) -> None:
+    module = traced()
+    code, lines, globals_ = module.code, module._lineno_map, module.recompile().globals
+    generated = module.graph.python_code("self")
+    assert (code, lines, globals_) == (generated.src, generated._lineno_map, generated.globals)
+    assert code in str(module)
+
+
+def test_an_edit_that_was_not_compiled_is_not_run(lazily: list[str]) -> None:
+    x = torch.tensor([1.0, -1.0])
+    module = traced()
+    code = traced().code
+    double(module)
+    assert module(x).tolist() == [2.0, 1.0]
+    assert module.code == code
+    module.recompile()
+    assert module(x).tolist() == [4.0, 2.0]
+    erased = traced()
+    *_, last, output = erased.graph.nodes
+    output.args = (last.args[0],)
+    erased.graph.erase_node(last)
+    assert erased(x).tolist() == [2.0, 1.0]
+
+
+def test_a_module_that_was_not_compiled_is_pickled_and_exported(lazily: list[str]) -> None:
+    x = torch.tensor([1.0, -1.0])
+    assert pickle.load(io.BytesIO(pickle.dumps(traced())))(x).tolist() == [2.0, 1.0]
+    program = torch.export.export(traced(), (x,), strict=True)
+    assert program.module()(x).tolist() == [2.0, 1.0]
+
+
+# annotation-patterns
+
+
+def test_a_pattern_is_exported_once_and_each_matcher_gets_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    from executorch.backends.xnnpack.quantizer import xnnpack_quantizer_utils as room
+
+    asked = []
+
+    def upstream(
+        pattern: Any, example_inputs: tuple[Any, ...], is_cuda: bool = False
+    ) -> torch.fx.GraphModule:
+        asked.append(pattern)
+        return traced()
+
+    def pattern_of(function: Any) -> Any:
+        def pattern(x: torch.Tensor) -> torch.Tensor:
+            return function(x)  # type: ignore[no-any-return]
+
+        return room.WrapperModule(pattern)
+
+    monkeypatch.setattr(room, "_get_aten_graph_module_for_pattern", upstream)
+    SHORTCUTS["annotation-patterns"].install()
+    get, x = room._get_aten_graph_module_for_pattern, torch.ones(2)
+    first = get(pattern_of(torch.relu), (x,), False)
+    double(first)
+    second = get(pattern_of(torch.relu), (x,), False)
+    assert len(asked) == 1
+    assert str(second.graph) == str(traced().graph) != str(first.graph)
+    get(pattern_of(torch.abs), (x,), False)
+    get(pattern_of(torch.relu), (torch.ones(3),), False)
+    assert len(asked) == 3
