@@ -180,8 +180,13 @@ def spoilt(runner: Runner, recorded: Runner) -> Runner:
     [
         ("graph.txt", b"getitem", b"gotitem", ["edited by hand", "git checkout"]),
         ("graph.txt", b"getitem", b"\xff", ["cannot be read", "git checkout"]),
-        ("manifest.txt", b"format: 1", b"format: 99", ["format 99", f"({FORMAT})", "manifest.txt"]),
-        ("manifest.txt", b"format: 1", b"format: 0", ["format 0", "older", UPDATE]),
+        (
+            "manifest.txt",
+            f"format: {FORMAT}".encode(),
+            b"format: 99",
+            ["format 99", f"({FORMAT})", "manifest.txt"],
+        ),
+        ("manifest.txt", f"format: {FORMAT}".encode(), b"format: 1", ["format 1", "older", UPDATE]),
     ],
     ids=["edited", "damaged", "newer", "older"],
 )

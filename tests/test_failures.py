@@ -34,9 +34,8 @@ def test_a_cause_without_a_pass_is_a_stage() -> None:
 
 def test_cells_of_one_cause_share_a_line(tmp_path: Path) -> None:
     for version, case in [("1.1.0", "one"), ("1.5.1", "one"), ("1.5.1", "two")]:
-        texts = {golden.FAILURE: TEXT, golden.MANIFEST: "format: 1\n"}
-        texts[golden.MANIFEST] += f"contents: sha256 {golden.contents_digest(texts)}\n"
-        golden.write(tmp_path / version / "tosa-fp" / case, texts)
+        texts = {golden.FAILURE: TEXT, golden.MANIFEST: f"format: {golden.FORMAT}\n"}
+        golden.write(tmp_path / version / "tosa-fp" / case, golden.sealed(texts))
     (line,) = [line for line in table(tmp_path) if "SpecViolationError" in line]
     assert line.endswith("| tosa-fp/one (1.1.0, 1.5.1); tosa-fp/two (1.5.1) |")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness.artifact import PARTITIONING, Artifact, Casualty, Cell, Failure, Lowered, PassRun, Watched
+from harness.config import GOLDENS, REPOSITORY
 from harness.judging import golden
 from harness.judging.golden import FORMAT, GoldenError, Origin
 
@@ -92,7 +94,14 @@ def test_patches_and_variations_are_not_compared(lowered: Lowered) -> None:
     other = golden.render(Artifact(lowered, (), 1.0), replace(ORIGIN, variations=["seed0-heap0"]))
     assert one != other
     assert golden.compared(one) == golden.compared(other)
-    assert golden.contents_digest(one) == golden.contents_digest(other)
+
+
+def test_shortcuts_are_named_and_not_compared(lowered: Lowered) -> None:
+    one = golden.render(Artifact(lowered, (), 1.0, shortcuts=("node-history", "collector")), ORIGIN)
+    other = golden.render(Artifact(lowered, (), 1.0), ORIGIN)
+    assert fields(one)["shortcuts"] == "node-history collector"
+    assert fields(other)["shortcuts"] == "none"
+    assert golden.compared(one) == golden.compared(other)
 
 
 @pytest.mark.parametrize(
@@ -144,19 +153,6 @@ def test_the_trace_tells_what_changed_the_graph_and_is_not_compared(lowered: Low
 # Reading
 
 
-@pytest.mark.parametrize("damage", ["tag0 tag2", None], ids=["edited", "missing"])
-def test_a_trace_that_was_edited_is_told(tmp_path: Path, lowered: Lowered, damage: str | None) -> None:
-    path = tmp_path / "case"
-    texts = golden.render(Artifact(lowered, (), 1.0, WATCHED), ORIGIN)
-    golden.write(path, texts)
-    if damage is None:
-        (path / golden.TRACE).unlink()
-    else:
-        (path / golden.TRACE).write_text(texts[golden.TRACE].replace("tag0 tag1", damage))
-    with pytest.raises(golden.GoldenError, match=r"trace\.txt: is damaged"):
-        golden.read(path)
-
-
 def test_what_was_written_is_read_back(tmp_path: Path, artifact: Artifact) -> None:
     texts = golden.render(artifact, ORIGIN)
     path = tmp_path / "tosa-fp" / "some-case"
@@ -198,12 +194,43 @@ def nest(path: Path) -> None:
     (path / "folder").mkdir()
 
 
+def edit_trace(path: Path) -> None:
+    file = path / "trace.txt"
+    file.write_text(file.read_text().replace("tag0 tag1", "tag0 tag2"))
+
+
+def lose_trace(path: Path) -> None:
+    (path / "trace.txt").unlink()
+
+
+def lose_trace_and_its_line(path: Path) -> None:
+    (path / "trace.txt").unlink()
+    file = path / "manifest.txt"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if not line.startswith("trace: ")))
+
+
+def lengthen(path: Path) -> None:
+    with (path / "manifest.txt").open("a") as file:
+        file.write("notes: mine\n")
+
+
+def digest_twice(path: Path) -> None:
+    file = path / "manifest.txt"
+    file.write_text(f"{file.read_text()}contents: sha256 0\n")
+
+
+def empty_manifest(path: Path) -> None:
+    (path / "manifest.txt").write_text("format: 2\n")
+
+
 def manifest(old: str, new: str) -> Callable[[Path], None]:
     def edit(path: Path) -> None:
         file = path / "manifest.txt"
         assert old in file.read_text()
         file.write_text(file.read_text().replace(old, new))
 
+    edit.__name__ = f"{old} -> {new}"
     return edit
 
 
@@ -214,20 +241,31 @@ def manifest(old: str, new: str) -> Callable[[Path], None]:
         (cut, "edited by hand"),
         (lose, "edited by hand"),
         (add, "edited by hand"),
+        (edit_trace, "edited by hand"),
+        (lose_trace, "edited by hand"),
+        (lose_trace_and_its_line, "edited by hand"),
+        (lengthen, "edited by hand"),
+        (digest_twice, "edited by hand"),
+        (empty_manifest, "edited by hand"),
         (manifest("numerics: outputs", "numerics: output"), "edited by hand"),
         (manifest("contents: sha256", "contents: md5"), "edited by hand"),
+        (manifest("patches: none", "patches: partition-order"), "edited by hand"),
+        (manifest("shortcuts: none", "shortcuts: collector"), "edited by hand"),
+        (manifest("seed4-heap1", "seed4-heap1 seed27-heap2"), "edited by hand"),
+        (manifest("trace: sha256 ", "trace: sha256 0"), "edited by hand"),
         (garble, "cannot be read"),
         (nest, "cannot be read"),
         (lose_manifest, "has no manifest.txt"),
-        (manifest("format: 1", "format: one"), "'one' is not a number"),
-        (manifest("format: 1", "formal: 1"), "'' is not a number"),
+        (manifest(f"format: {FORMAT}", "format: one"), "'one' is not a number"),
+        (manifest(f"format: {FORMAT}", "formal: 1"), "'' is not a number"),
     ],
+    ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_damage_is_named_with_the_golden_and_the_way_out(
-    tmp_path: Path, texts: dict[str, str], damage: Callable[[Path], None], what: str
+    tmp_path: Path, damage: Callable[[Path], None], what: str
 ) -> None:
     path = tmp_path / "tosa-fp" / "some-case"
-    golden.write(path, texts)
+    golden.write(path, golden.render(Artifact(FAILURE, (), 1.0, WATCHED), ORIGIN))
     damage(path)
     with pytest.raises(GoldenError) as raised:
         golden.read(path)
@@ -253,6 +291,25 @@ def test_another_format_is_named_with_the_way_out(
     assert f"format {version}" in raised.value.what
     assert what in raised.value.what
     assert way_out in raised.value.way_out
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.com")
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def test_a_checkout_that_converts_line_ends_leaves_goldens_whole(tmp_path: Path) -> None:
+    cell = Cell("tosa-fp", "linear")
+    whole = golden.directory(GOLDENS / "1.4.1", cell)
+    place = golden.directory(Path("goldens") / "1.4.1", cell)
+    shutil.copytree(whole, tmp_path / "one" / place)
+    shutil.copy(REPOSITORY / ".gitattributes", tmp_path / "one")
+    git(tmp_path / "one", "init")
+    git(tmp_path / "one", "add", ".")
+    git(tmp_path / "one", "commit", "-m", "one golden")
+    git(tmp_path, "clone", "-c", "core.autocrlf=true", "one", "clone")
+    assert golden.read(tmp_path / "clone" / place) == golden.read(whole)
+    assert b"\r" in (tmp_path / "clone" / ".gitattributes").read_bytes()
 
 
 def test_a_file_where_a_golden_should_be_is_named(tmp_path: Path) -> None:

@@ -27,8 +27,7 @@ FAILURE = "stage: lower\ntype: KeyError\npass: SomePass\nfunction: -\nmessage: a
 def root(tmp_path: Path) -> Path:
     """Goldens of two cells: one that lowers, one that fails."""
     for case, texts in {"right": {}, "fails": {golden.FAILURE: FAILURE}}.items():
-        whole = {**texts, golden.MANIFEST: "format: 1\n"}
-        whole[golden.MANIFEST] += f"contents: sha256 {golden.contents_digest(whole)}\n"
+        whole = golden.sealed({**texts, golden.MANIFEST: f"format: {golden.FORMAT}\n"})
         golden.write(golden.directory(tmp_path, Cell("tosa-fp", case)), whole)
     return tmp_path
 

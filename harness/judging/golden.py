@@ -1,8 +1,8 @@
 """The text of a golden: how an artifact becomes files for review, and how they are read and written.
 
 A golden is a directory ``<root>/<target>/<case>/`` of text files. ``manifest.txt`` names the format, the release's
-stack and the digest of everything that is compared, so that a damaged or hand-edited golden is told from a changed
-artifact. Directories are replaced whole: written aside, then renamed.
+stack and ends with a digest over every file and every other line, so that a damaged or hand-edited golden is not taken
+for a changed artifact. Directories are replaced whole: written aside, then renamed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from harness.decode import Decoded, decode
 from harness.errors import HarnessError
 
 #: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
-FORMAT = 1
+FORMAT = 2
 
 MANIFEST = "manifest.txt"
 FAILURE = "failure.txt"
 TRACE = "trace.txt"
 
 #: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
-#: without a patch that did not matter here, makes the same artifact, and a pass may reach it another way.
-INFORMATIVE = ("patches", "variations", "trace")
+#: without a patch that did not matter here, makes the same artifact, and a pass may reach it in a different way.
+INFORMATIVE = ("patches", "shortcuts", "variations", "trace")
+
+#: The manifest's last line holds the digest of everything else.
+CONTENTS = "contents"
 
 #: Suffixes of directories that stand beside a golden only while it is being replaced.
 ASIDE = ".new~"
@@ -83,7 +86,9 @@ def render(artifact: Artifact, origin: Origin) -> dict[str, str]:
     result = artifact.result
     texts = _render_failure(result) if isinstance(result, Failure) else _render_lowered(result)
     fields = [("format", str(FORMAT)), *origin.stack.items()]
-    fields += [("patches", " ".join(artifact.patches) or "none"), ("variations", " ".join(origin.variations))]
+    fields.append(("patches", " ".join(artifact.patches) or "none"))
+    fields.append(("shortcuts", " ".join(artifact.shortcuts) or "none"))
+    fields.append(("variations", " ".join(origin.variations)))
     if isinstance(result, Lowered):
         for index, delegate in enumerate(result.delegates):
             digest = hashlib.sha256(delegate.payload).hexdigest()
@@ -96,8 +101,7 @@ def render(artifact: Artifact, origin: Origin) -> dict[str, str]:
         texts[TRACE] = trace_text(artifact.watched)
         fields.append(("trace", f"sha256 {hashlib.sha256(texts[TRACE].encode()).hexdigest()}"))
     texts[MANIFEST] = "".join(f"{name}: {value}\n" for name, value in fields)
-    texts[MANIFEST] += f"contents: sha256 {contents_digest(texts)}\n"
-    return texts
+    return sealed(texts)
 
 
 def _render_failure(failure: Failure) -> dict[str, str]:
@@ -142,17 +146,31 @@ def decode_delegate(delegate: Delegate) -> Decoded:
 
 
 def compared(texts: Texts) -> dict[str, str]:
-    """Return `texts` without what is not compared: the trace, informative fields and the digest over the rest."""
-    skipped = tuple(f"{name}:" for name in (*INFORMATIVE, "contents"))
+    """Return `texts` without what is not compared: the trace, informative fields and the digest over everything."""
+    skipped = tuple(f"{name}:" for name in (*INFORMATIVE, CONTENTS))
     lines = texts[MANIFEST].splitlines(keepends=True)
     manifest = "".join(line for line in lines if not line.startswith(skipped))
     return {**{name: text for name, text in texts.items() if name != TRACE}, MANIFEST: manifest}
 
 
+def sealed(texts: Texts) -> dict[str, str]:
+    """Return `texts`, whose manifest has no digest yet, with the line that holds it."""
+    return {**texts, MANIFEST: f"{texts[MANIFEST]}{CONTENTS}: sha256 {contents_digest(texts)}\n"}
+
+
+def unsealed(texts: Texts) -> dict[str, str]:
+    """Return `texts` without the last line of the manifest."""
+    *lines, _ = texts[MANIFEST].splitlines(keepends=True) or [""]
+    return {**texts, MANIFEST: "".join(lines)}
+
+
 def contents_digest(texts: Texts) -> str:
-    """Return the SHA-256, in hexadecimal, of what is compared: each file's name, length and text, sorted."""
+    """Return the SHA-256, in hexadecimal, of `texts` without their digest: each file's name, length and text, sorted.
+
+    Everything that a golden says is covered, the trace and the informative fields of the manifest included.
+    """
     digest = hashlib.sha256()
-    for name, text in sorted(compared(texts).items()):
+    for name, text in sorted(texts.items()):
         data = text.encode()
         digest.update(f"{name} {len(data)}\n".encode() + data)
     return digest.hexdigest()
@@ -193,11 +211,8 @@ def read(path: Path) -> dict[str, str] | None:
     if int(version) < FORMAT:
         way_out = "Delete the directory and record it anew with --snapshot-update."
         raise GoldenError(path / MANIFEST, f"format {version} is older than {FORMAT}", way_out)
-    if fields.get("contents") != f"sha256 {contents_digest(texts)}":
+    if sealed(unsealed(texts)) != texts:
         raise GoldenError(path, "is damaged or was edited by hand: its digest does not fit", again)
-    trace = f"sha256 {hashlib.sha256(texts[TRACE].encode()).hexdigest()}" if TRACE in texts else None
-    if fields.get("trace") != trace:
-        raise GoldenError(path / TRACE, "is damaged or was edited by hand: its digest does not fit", again)
     return texts
 
 
