@@ -13,8 +13,9 @@ from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 import models  # noqa: F401 - registers the zoo
 from harness.artifact import STAGE, PassRun
+from harness.exporting import compat
 from harness.exporting.export import export
-from harness.exporting.trace import OUTSIDE, Fingerprints, Watch, visitor_classes
+from harness.exporting.trace import OUTSIDE, Fingerprints, Watch
 from harness.registry import CASES
 
 
@@ -52,7 +53,7 @@ def test_a_pass_that_only_says_so_has_not_changed_the_graph() -> None:
 
 
 def test_after_the_watch_everything_is_as_before() -> None:
-    owners = [PassBase, ArmPass, *visitor_classes()["xnnpack"].values()]
+    owners = [PassBase, ArmPass, *compat.visitor_classes()["xnnpack"].values()]
     before = [dict(vars(owner)) for owner in owners]
     with pytest.raises(RuntimeError, match="inside"), Watch():
         raise RuntimeError("inside")

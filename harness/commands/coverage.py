@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
             for outcome in sweep.outcomes(cell):
                 coverage.add(outcome)
     # Only now: it imports ExecuTorch, which the process that sweeps does without.
-    from harness.exporting.trace import visitor_classes
+    from harness.exporting.compat import visitor_classes
 
     lines = [line + "\n" for line in table(release.version, coverage, visitor_classes(), reasons())]
     path = TABLES / f"{release.version}.md"

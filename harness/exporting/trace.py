@@ -1,8 +1,7 @@
 """Watches an export from within: which passes run, in which pipeline, which change the graph, which visitors serialize.
 
-Passes are recorded by wrapping ``__call__`` of every pass class that has its own: from 1.4 on, Arm's base class
-overrides that of torch. What counts as a change is a change of the graph's fingerprint, not what the pass says of
-itself: a pass that retraces reports a modification whether it made one or not.
+What a release has of these is in `harness.exporting.compat`. What counts as a change is a change of the graph's
+fingerprint, not what the pass says of itself: a pass that retraces reports a modification whether it made one or not.
 """
 
 from __future__ import annotations
@@ -16,26 +15,12 @@ from types import TracebackType
 from typing import Any
 
 import torch
-from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
-from executorch.backends.arm.operators import node_visitor as arm_visitors
-from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
-from executorch.backends.arm.tosa.specification import TosaSpecification
-from executorch.backends.xnnpack._passes import XNNPACKPassManager
-from executorch.backends.xnnpack.operators import node_visitor as xnnpack_visitors
-from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.exir.backend.partitioner import PartitionResult
-from torch.fx.passes.infra.pass_base import PassBase
 
 from harness.artifact import PARTITIONING, STAGE, PassRun, Watched
+from harness.exporting import compat
 
-#: Methods that run a pipeline of passes, and its name. The last is absent before 1.5.1.
-PIPELINES = (
-    (ArmPassManager, "transform_for_annotation_pipeline", "arm annotation"),
-    (ArmPassManager, "transform_for_pre_decomposition_pipeline", "arm pre-decomposition"),
-    (ArmPassManager, "transform_to_backend_pipeline", "arm backend"),
-    (XNNPACKPassManager, "transform", "xnnpack"),
-)
-#: What runs outside of any of them.
+#: The pipeline of passes that run outside of all of `compat.pipelines`.
 OUTSIDE = "exir"
 
 #: Hexadecimal digits of a fingerprint.
@@ -176,16 +161,13 @@ class Watch:
         self._stack = ExitStack()
 
     def __enter__(self) -> Watch:
-        for owner, name, pipeline in PIPELINES:
-            if hasattr(owner, name):
-                self._wrap(owner, name, functools.partial(self._in_pipeline, pipeline))
-        for partitioner in (TOSAPartitioner, XnnpackPartitioner):
+        for pipeline in compat.pipelines():
+            self._wrap(pipeline.owner, pipeline.method, functools.partial(self._in_pipeline, pipeline.name))
+        for partitioner in compat.PARTITIONERS:
             self._wrap(partitioner, "partition", self._in_partitioner)
-        passes: set[type[Any]] = {PassBase, *_descendants(PassBase)}
-        for cls in passes:
-            if "__call__" in vars(cls):
-                self._wrap(cls, "__call__", self._in_pass)
-        for backend, visitors in visitor_classes().items():
+        for cls in compat.pass_classes():
+            self._wrap(cls, "__call__", self._in_pass)
+        for backend, visitors in compat.visitor_classes().items():
             # Some inherit the method: wherever it is defined, it is wrapped once.
             definers = {
                 cls for visitor in visitors.values() for cls in visitor.__mro__ if "define_node" in vars(cls)
@@ -294,25 +276,3 @@ class Watch:
     ) -> Any:
         self.visitors[f"{backend} {instance.target}"] = None
         return method(instance, node, *args, **kwargs)
-
-
-def _descendants(cls: type[Any]) -> Iterator[type[Any]]:
-    for child in cls.__subclasses__():
-        yield child
-        yield from _descendants(child)
-
-
-#: Specifications whose visitors together are those of TOSA 1.0.
-TOSA_1_0 = ("TOSA-1.0+INT+int16", "TOSA-1.0+FP+bf16")
-
-
-def visitor_classes() -> dict[str, dict[str, type]]:
-    """Return each backend's node visitors by target: ``tosa`` (those of TOSA 1.0) and ``xnnpack``."""
-    tosa = {
-        target: visitor
-        for name in TOSA_1_0
-        for target, visitor in arm_visitors._node_visitor_tuples.get(
-            TosaSpecification.create_from_string(name)
-        )
-    }
-    return {"tosa": tosa, "xnnpack": dict(xnnpack_visitors._node_visitor_dict)}
