@@ -310,6 +310,13 @@ def test_the_body_of_a_loop_may_hand_on_its_input_in_a_real_payload() -> None:
     assert isinstance(verdict.judge(CELL, outcomes(lowered(payload=payload))), Artifact)
 
 
+def test_an_output_that_the_payload_does_not_declare_is_a_line_of_the_verdict() -> None:
+    graph = decode_delegate(Delegate("lowered_module_0", "TOSABackend", DUPLICATE_OUTPUTS, ())).graphs[0]
+    undeclared = replace(graph, outputs=(*graph.outputs[:2], "nowhere"))
+    (line,) = verdict.miswired_outputs(undeclared)
+    assert line.endswith("nowhere is not among the declared values")
+
+
 def test_a_constant_folded_wrongly_is_corrupt_in_a_real_payload() -> None:
     found = judged(replace(lowered(payload=WRONG_CAT), codes=(Tensor.of(RAMPS),)))
     assert found.name == "corrupt"

@@ -330,6 +330,9 @@ def miswired_outputs(graph: Graph) -> Iterator[str]:
     read = {name for operator in graph.operators for name in operator.inputs}
     listed = f"[{', '.join(graph.outputs)}]"
     for name, count in Counter(graph.outputs).items():
+        if name not in graph.values:
+            yield f"outputs read {listed}: {name} is not among the declared values"
+            continue
         if count > 1:
             dead = sorted(str(dead) for dead in written - read - set(graph.outputs))
             unused = f"; {', '.join(dead)} is written and never read" if dead else ""
