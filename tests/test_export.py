@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from harness.artifact import Artifact, Failure, Lowered
+from harness.config import GOLDENS
 from harness.decode import decode
 from harness.exporting.data import Data, Example
 from harness.exporting.export import export, failure, normalise
@@ -133,10 +134,23 @@ def test_what_raises_is_a_failure_of_its_stage(
         ("node id=140737488355328", "node id=…"),
         ("  trailing  \n\n lines \n", "trailing\n\n lines"),
         ("shape (1, 2) of aten.add_1 at 0x2 and a/b", "shape (1, 2) of aten.add_1 at 0x2 and a/b"),
+        ("only int8/int16/int32 are taken, see backends/arm/x.py", "only int8/int16/int32 are taken, see backends/arm/x.py"),
+        ("'/opt/env/x.py':/opt/env/y.py", "'…/x.py':…/y.py"),
+        ("path=/opt/env/x.py (/opt/env/y.py) [/opt/env/z.py]", "path=…/x.py (…/y.py) […/z.py]"),
+        ("/opt/env/x.so: not found\n/opt/env/y.so", "…/x.so: not found\n…/y.so"),
+        ("see https://github.com/pytorch/tlparse?tab=readme", "see https:/…/tlparse?tab=readme"),
     ],
 )
 def test_messages_lose_what_varies_and_nothing_else(message: str, normalised: str) -> None:
     assert normalise(message) == normalised
+
+
+def test_the_messages_of_committed_goldens_are_normalised_as_they_were() -> None:
+    recorded = [path.read_text(encoding="utf-8") for path in GOLDENS.glob("*/*/*/failure.txt")]
+    assert len(recorded) > 100
+    for text in recorded:
+        # Lines without anything are indented as the rest of their field.
+        assert normalise(text) == "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
 def raised_by(code: str, module: str) -> BaseException:

@@ -189,13 +189,14 @@ def delegates(module: torch.fx.GraphModule) -> Iterator[Delegate]:
                 )
 
 
-#: What may stand in a message and differ from run to run or from machine to machine, and what stands for it.
-VARYING = (
+#: Parts of a message that differ from run to run or from machine to machine, and what replaces them.
+MASKS = (
     (re.compile(r'\bFile "[^"\n]*/'), 'File "…/'),
     # Numbered by how many graphs the process has compiled.
     (re.compile(r"<eval_with_key>\.\d+"), "<eval_with_key>"),
     (re.compile(r"0x[0-9a-fA-F]{6,}"), "0x…"),
-    (re.compile(r"(?:/[\w.+@-]+)+/(?=[\w.+-]+)"), "…/"),
+    # Of absolute paths only, and of what follows the slashes of an address: ``int8/int16/int32`` is no path.
+    (re.compile(r"(?:(?<![^\s'\"`:=,;|<>()\[\]{}])|(?<=:/))(?:/[\w.+@-]+)+/(?=[\w.+-]+)"), "…/"),
     (re.compile(r"\bline \d+"), "line …"),
     (re.compile(r"\.py:\d+"), ".py:…"),
     (re.compile(r"\bid=\d{9,}"), "id=…"),
@@ -208,7 +209,7 @@ def normalise(message: str) -> str:
     >>> normalise("cannot open /opt/env/lib/x.py:12 for <Pass object at 0x7f0123456789>")
     'cannot open …/x.py:… for <Pass object at 0x…>'
     """
-    for pattern, replacement in VARYING:
+    for pattern, replacement in MASKS:
         message = pattern.sub(replacement, message)
     return "\n".join(line.rstrip() for line in message.strip().splitlines())
 
