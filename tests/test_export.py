@@ -134,7 +134,7 @@ def test_what_raises_is_a_failure_of_its_stage(
         ("node id=140737488355328", "node id=…"),
         ("  trailing  \n\n lines \n", "trailing\n\n lines"),
         ("shape (1, 2) of aten.add_1 at 0x2 and a/b", "shape (1, 2) of aten.add_1 at 0x2 and a/b"),
-        ("only int8/int16/int32 are taken, see backends/arm/x.py", "only int8/int16/int32 are taken, see backends/arm/x.py"),
+        ("only int8/int16/int32, see backends/arm/x.py", "only int8/int16/int32, see backends/arm/x.py"),
         ("'/opt/env/x.py':/opt/env/y.py", "'…/x.py':…/y.py"),
         ("path=/opt/env/x.py (/opt/env/y.py) [/opt/env/z.py]", "path=…/x.py (…/y.py) […/z.py]"),
         ("/opt/env/x.so: not found\n/opt/env/y.so", "…/x.so: not found\n…/y.so"),
