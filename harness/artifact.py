@@ -160,6 +160,8 @@ class Lowered:
     bound
         Largest absolute difference of an output from what is expected, as a part of the largest absolute value
         expected in its sample or in the example: the scale of a quantized output comes from the example's.
+    schemas
+        Directories with the schemas of the release that made it, best first: payloads are decoded with these.
     scales
         Of each quantized output, what one code is worth: it may be off by one, whatever `bound` says; 0 for the others.
     codes
@@ -171,6 +173,7 @@ class Lowered:
     pte: bytes
     samples: tuple[Sample, ...]
     bound: float
+    schemas: tuple[str, ...] = field(compare=False)
     scales: tuple[float, ...] = ()
     codes: tuple[Tensor, ...] = ()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.artifact import STAGE, Artifact, Cell, Lowered, Outcome
-from harness.judging.golden import decode_delegate
+from harness.judging.golden import decode_delegates
 
 TABLES = Path(__file__).resolve().parent.parent / "docs" / "coverage"
 #: Why a pass or a visitor is reached on no release, by its name.
@@ -55,8 +55,7 @@ class Coverage:
         for visitor in artifact.watched.visitors:
             self.visitors[visitor].add(outcome.cell)
         if isinstance(artifact.result, Lowered):
-            for delegate in artifact.result.delegates:
-                decoded = decode_delegate(delegate)
+            for decoded in decode_delegates(artifact.result):
                 for operator in (operator for graph in decoded.graphs for operator in graph.operators):
                     seen = self.attributes[decoded.kind, operator.type]
                     for name, value in operator.attributes.items():

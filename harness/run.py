@@ -14,7 +14,6 @@ from syrupy.assertion import SnapshotAssertion
 
 from harness import patches, variations
 from harness.artifact import PARTITIONING, Artifact, Casualty, Cell, Failure, Lowered, Outcome, PassRun
-from harness.decode.schemas import ENVIRONMENT_VARIABLE
 from harness.exporting import shortcuts
 from harness.judging import golden, parting, verdict
 from harness.judging.snapshot import GoldenExtension
@@ -100,8 +99,6 @@ class Run:
         interpreter = options.interpreter or default_interpreter()
         installed = Installed.probe(interpreter)
         self.release = find_release(installed, options.release, options.matrix)
-        # Payloads are decoded by the schemas of the release that made them, whichever this interpreter has.
-        os.environ.setdefault(ENVIRONMENT_VARIABLE, str(installed.site_packages))
         try:
             seeds = (
                 variations.named(options.variations)

@@ -45,7 +45,7 @@ def test_equal_values_of_another_dtype_are_a_different_tensor() -> None:
 def tolerances(bound: float, *samples: list[float], scale: float = 0.0) -> list[float]:
     """Return the tolerance of the one output of each sample, the example first."""
     run = tuple(Sample(str(n), (Tensor.of(np.float32(values)),), ()) for n, values in enumerate(samples))
-    lowered = Lowered(graph="", delegates=(), pte=b"", samples=run, bound=bound, scales=(scale,))
+    lowered = Lowered(graph="", delegates=(), pte=b"", samples=run, bound=bound, schemas=(), scales=(scale,))
     return [lowered.tolerance(sample, 0) for sample in run]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from harness.artifact import Artifact, Failure, Lowered
 from harness.config import GOLDENS
-from harness.decode import decode
+from harness.decode import Schemas, decode
 from harness.exporting.data import Data, Example
 from harness.exporting.export import export, failure, normalise
 from harness.exporting.targets import TARGETS
@@ -40,6 +40,7 @@ def test_a_lowered_case_has_one_delegate_of_the_targets_backend(linear: tuple[st
     assert f"get_attr[target={delegate.name}]" in made.graph
     decoded = decode(delegate.payload, named_data=dict(delegate.named_data))
     assert decoded.kind == target.partition("-")[0]
+    assert made.schemas == tuple(map(str, Schemas.installed().places))
     assert made.pte_sha256 == hashlib.sha256(made.pte).hexdigest()
     assert b"ET" in made.pte[:8]
 

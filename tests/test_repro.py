@@ -23,6 +23,7 @@ import torch
 from harness import releases
 from harness.artifact import Artifact, Casualty, Cell, Delegate, Failure, Lowered, Outcome, Sample, Tensor
 from harness.cli import ERROR, main
+from harness.decode import Schemas
 from harness.exporting.program import LISTED, NoProgramError, Program, literal
 from harness.exporting.shrink import shrink
 from harness.repro import reproduction
@@ -32,6 +33,7 @@ from harness.sweep import default_interpreter
 
 PAYLOADS = Path(__file__).resolve().parent / "payloads"
 CELL = Cell("tosa-fp", "two-delegates")
+SCHEMAS = tuple(map(str, Schemas.installed().places))
 
 Refused = Callable[..., str]
 
@@ -294,7 +296,7 @@ def outcome(result: Lowered | Failure | Casualty, seed: int = 0) -> Outcome:
 def lowered(graph: str = "graph", *delegates: Delegate, got: float = 1.0) -> Lowered:
     expected, actual = (Tensor.of(np.full((2,), number, np.float32)) for number in (1.0, got))
     samples = (Sample("example", (expected,), (expected,)), Sample("zeros", (expected,), (actual,)))
-    return Lowered(graph, delegates, b"", samples, 1e-5)
+    return Lowered(graph, delegates, b"", samples, 1e-5, SCHEMAS)
 
 
 def failure(message: str, stage: str = "lower") -> Failure:

@@ -20,8 +20,9 @@ from harness.artifact import (
     Sample,
     Tensor,
 )
+from harness.decode import Schemas
 from harness.judging import golden, verdict
-from harness.judging.golden import decode_delegate
+from harness.judging.golden import decode_delegates
 from harness.judging.verdict import Deviation, Verdict
 
 CELL = Cell("tosa-fp", "some-case")
@@ -53,12 +54,14 @@ LINES = GRAPH.splitlines(keepends=True)
 REORDERED = "".join([LINES[0], LINES[3], LINES[4], LINES[1], LINES[2], LINES[5]])
 
 
+#: Those of the installed release, which decode the payloads of the others as well.
+SCHEMAS = tuple(map(str, Schemas.installed().places))
 PROGRAM = (Path(__file__).parent / "decode/fixtures/1.5.1/portable.pte").read_bytes()
 
 
 def lowered(graph: str = GRAPH, pte: bytes = PROGRAM, payload: bytes | None = None) -> Lowered:
     delegates = () if payload is None else (Delegate("lowered_module_0", "TOSABackend", payload),)
-    return Lowered(graph=graph, delegates=delegates, pte=pte, samples=(), bound=0.0)
+    return Lowered(graph=graph, delegates=delegates, pte=pte, samples=(), bound=0.0, schemas=SCHEMAS)
 
 
 def outcomes(*results: Lowered | Failure | Casualty) -> list[Outcome]:
@@ -305,13 +308,13 @@ def test_output_slots_that_collapsed_are_corrupt_in_a_real_payload() -> None:
 
 def test_the_body_of_a_loop_may_hand_on_its_input_in_a_real_payload() -> None:
     payload = (PAYLOADS / "loop-1.4.1.tosa").read_bytes()
-    body = decode_delegate(Delegate("lowered_module_0", "TOSABackend", payload, ())).graphs[2]
+    body = decode_delegates(lowered(payload=payload))[0].graphs[2]
     assert any("an input" in line for line in verdict.miswired_outputs(body))
     assert isinstance(verdict.judge(CELL, outcomes(lowered(payload=payload))), Artifact)
 
 
 def test_an_output_that_the_payload_does_not_declare_is_a_line_of_the_verdict() -> None:
-    graph = decode_delegate(Delegate("lowered_module_0", "TOSABackend", DUPLICATE_OUTPUTS, ())).graphs[0]
+    graph = decode_delegates(lowered(payload=DUPLICATE_OUTPUTS))[0].graphs[0]
     undeclared = replace(graph, outputs=(*graph.outputs[:2], "nowhere"))
     (line,) = verdict.miswired_outputs(undeclared)
     assert line.endswith("nowhere is not among the declared values")

@@ -15,7 +15,6 @@ from harness import releases
 from harness.artifact import Cell
 from harness.cli import SAME
 from harness.config import REPOSITORY
-from harness.decode.schemas import ENVIRONMENT_VARIABLE
 from harness.repro.reproduction import Options, Repro, confirm, say
 from harness.selection import (
     EXPORT_TIMEOUT,
@@ -71,7 +70,6 @@ def run(arguments: argparse.Namespace) -> int:
     release = find_release(installed, wanted)
     if installed.site_packages != Path(sysconfig.get_path("purelib")):
         return _elsewhere(interpreter, arguments)
-    os.environ.setdefault(ENVIRONMENT_VARIABLE, str(installed.site_packages))
     cell = _cell(arguments.cell, load_cells(arguments.models or ["models"], release))
     output = arguments.output
     if output is not None and output.exists():

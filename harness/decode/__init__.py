@@ -63,7 +63,7 @@ def decode(
         If the schema is not found.
     """
     if schemas is None:
-        schemas = Schemas.installed()
+        schemas = Schemas.default()
     elif not isinstance(schemas, Schemas):
         schemas = Schemas.of(schemas)
     return decode_any(memoryview(payload).cast("B").toreadonly(), schemas, named_data or {})

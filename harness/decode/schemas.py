@@ -1,4 +1,4 @@
-"""Where the schemas come from: the installed release, or a place named by an argument or the environment.
+"""Where the schemas come from: the installed release, or a place that an argument or the environment names.
 
 Nothing is imported from the releases' packages: their directories are looked up, and the ``.fbs`` files in
 them are read. So a schema costs milliseconds, and a payload of one release can be decoded in the environment
@@ -17,7 +17,7 @@ from harness.decode.errors import SchemaError
 from harness.decode.schema import Schema, load
 
 #: Names a directory to look in before the installed release: a ``site-packages``, or one that simply holds
-#: the files.
+#: the files. It is for payloads in files; what the harness exported is decoded with its own release's schemas.
 ENVIRONMENT_VARIABLE = "EXECUTORCH_GOLDENS_SCHEMAS"
 
 #: Where each schema stands, best first, relative to a ``site-packages``; then what it is called in a plain
@@ -51,14 +51,19 @@ class Schemas:
 
     @classmethod
     def installed(cls) -> Schemas:
-        """Return those of `ENVIRONMENT_VARIABLE`, if set, and then those of the release installed here."""
-        named = os.environ.get(ENVIRONMENT_VARIABLE)
-        found = [Path(named)] if named else []
+        """Return those of the release that is installed for this interpreter."""
+        found: list[Path] = []
         for package in dict.fromkeys(PACKAGES.values()):
             spec = importlib.util.find_spec(package)
             locations = spec.submodule_search_locations if spec else None
             found += [Path(location).parent for location in locations or ()]
         return cls(tuple(dict.fromkeys(found)))
+
+    @classmethod
+    def default(cls) -> Schemas:
+        """Return those that `ENVIRONMENT_VARIABLE` names, if it is set, and then those of the installed release."""
+        named = os.environ.get(ENVIRONMENT_VARIABLE)
+        return cls((*([Path(named)] if named else []), *cls.installed().places))
 
     def load(self, name: str) -> Schema:
         """Return the schema called ``tosa``, ``xnnpack`` or ``program``.

@@ -17,6 +17,7 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from harness.artifact import Artifact, Delegate, Failure, Lowered, Sample, Tensor
+from harness.decode import Schemas
 from harness.exporting import compat, numerics, shortcuts
 from harness.exporting.data import Example, example_of, samples_of
 from harness.exporting.targets import TARGETS, Target
@@ -66,7 +67,8 @@ class Export:
             self.watch.stage(f"delegate_{index}", delegate.payload)
         self.watch.stage("lowered", graph.encode())
         bound = self.case.bounds.get(self.target.name, self.target.bound)
-        self.made = Lowered(graph + "\n", partitions, b"", (), bound, self.scales, self.codes)
+        schemas = tuple(map(str, Schemas.installed().places))
+        self.made = Lowered(graph + "\n", partitions, b"", (), bound, schemas, self.scales, self.codes)
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
         if not self.target.runtime:
             self.stage = "run"

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.artifact import Artifact, Cell, Delegate, Failure, Lowered, PassRun, Watched
-from harness.decode import Decoded, decode
+from harness.artifact import Artifact, Cell, Failure, Lowered, PassRun, Watched
+from harness.decode import Decoded, Schemas, decode
 from harness.errors import HarnessError
 
 #: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
@@ -114,10 +114,9 @@ def _render_failure(failure: Failure) -> dict[str, str]:
 
 def _render_lowered(lowered: Lowered) -> dict[str, str]:
     texts = {"graph.txt": lowered.graph}
-    for index, delegate in enumerate(lowered.delegates):
-        payload = decode_delegate(delegate)
+    for index, payload in enumerate(decode_delegates(lowered)):
         texts[f"delegate_{index}.{payload.kind}.txt"] = payload.text()
-    texts["pte.txt"] = decode(lowered.pte).text(delegates=False)
+    texts["pte.txt"] = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas)).text(delegates=False)
     return texts
 
 
@@ -140,9 +139,19 @@ def read_trace(text: str) -> tuple[PassRun, ...]:
     return tuple(runs)
 
 
-def decode_delegate(delegate: Delegate) -> Decoded:
-    """Decode a delegate's payload, with the constants that the backend put into named data; raise DecodeError."""
-    return decode(delegate.payload, named_data=dict(delegate.named_data))
+def decode_delegates(lowered: Lowered) -> list[Decoded]:
+    """Decode the payloads of all delegates, with the constants that the backend put into named data.
+
+    Raises
+    ------
+    DecodeError, SchemaError
+        If a payload is not what the schema of its release says, or if that is not found.
+    """
+    schemas = Schemas.of(*lowered.schemas)
+    return [
+        decode(delegate.payload, schemas=schemas, named_data=dict(delegate.named_data))
+        for delegate in lowered.delegates
+    ]
 
 
 def compared(texts: Texts) -> dict[str, str]:

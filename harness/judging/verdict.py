@@ -21,7 +21,7 @@ from harness.artifact import (
     Tensor,
 )
 from harness.decode import Constant, Decoded, Graph
-from harness.judging.golden import FAILURE, compared, decode_delegate
+from harness.judging.golden import FAILURE, compared, decode_delegates
 from harness.judging.parting import Parting
 from harness.structure import BoundaryChanged, compare
 
@@ -214,8 +214,8 @@ def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
 
 def _made_texts(lowered: Lowered) -> Iterator[tuple[str, str]]:
     yield "graph.txt", lowered.graph
-    for index, delegate in enumerate(lowered.delegates):
-        yield f"delegate_{index}", decode_delegate(delegate).text()
+    for index, decoded in enumerate(decode_delegates(lowered)):
+        yield f"delegate_{index}", decoded.text()
 
 
 def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:
@@ -231,9 +231,8 @@ def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:
 def _order_only(one: Lowered, other: Lowered) -> bool:
     if one.samples != other.samples or _unnumbered(one.graph) != _unnumbered(other.graph):
         return False
-    remaining = [decode_delegate(delegate) for delegate in other.delegates]
-    for delegate in one.delegates:
-        decoded = decode_delegate(delegate)
+    remaining = decode_delegates(other)
+    for decoded in decode_delegates(one):
         twin = next((twin for twin in remaining if _is_reordered(decoded, twin)), None)
         if twin is None:
             return False
@@ -301,10 +300,10 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
     if only_holds(lowered):
         for index, codes in enumerate(lowered.codes):
             yield from missing_constant(f"output {index}", codes, lowered)
-    for index, delegate in enumerate(lowered.delegates):
+    for index, decoded in enumerate(decode_delegates(lowered)):
         # The first graph is what the delegate runs; the others are branches and bodies of loops, which may hand on an
         # input, and one value twice.
-        main = decode_delegate(delegate).graphs[0]
+        main = decoded.graphs[0]
         yield from (f"delegate {index}: {line}" for line in miswired_outputs(main))
 
 
@@ -347,7 +346,7 @@ HANDING_ON = frozenset({"CONST", "IDENTITY", "TRANSPOSE", "RESHAPE", "CONCAT", "
 
 def only_holds(lowered: Lowered) -> bool:
     """Whether the delegates compute nothing: then what they give must stand in them as constants."""
-    graphs = [graph for delegate in lowered.delegates for graph in decode_delegate(delegate).graphs]
+    graphs = [graph for decoded in decode_delegates(lowered) for graph in decoded.graphs]
     return all(operator.type in HANDING_ON for graph in graphs for operator in graph.operators)
 
 
@@ -358,8 +357,8 @@ def missing_constant(what: str, expected: Tensor, lowered: Lowered) -> Iterator[
     """
     candidates = [
         Deviation(f"constant {name!r} (delegate {index}), which should be {what},", expected, permuted)
-        for index, delegate in enumerate(lowered.delegates)
-        for name, constant in decode_delegate(delegate).constants().items()
+        for index, decoded in enumerate(decode_delegates(lowered))
+        for name, constant in decoded.constants().items()
         for permuted in _arrangements(constant, expected)
     ]
     if not candidates:
@@ -407,10 +406,10 @@ def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -
     otherwise.
     """
     before = [text for file, text in golden.items() if file.startswith(f"{name}.")]
-    after = {f"delegate_{index}": delegate for index, delegate in enumerate(lowered.delegates)}
+    after = {f"delegate_{index}": decoded for index, decoded in enumerate(decode_delegates(lowered))}
     if not before or name not in after:
         return ""
-    changes = compare(before[0], decode_delegate(after[name])).changes
+    changes = compare(before[0], after[name]).changes
     return next(changes[0].lines()) if changes else ""
 
 

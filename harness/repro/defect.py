@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from harness.errors import HarnessError
 from harness.judging import verdict
-from harness.judging.golden import decode_delegate
+from harness.judging.golden import decode_delegates
 
 #: What tells one message from another of the same cause: what is quoted or listed, numbers, and names with a digit or
 #: an underscore in them.
@@ -119,9 +119,9 @@ def _corrupt(result: Lowered | Failure, judged: verdict.Verdict, seeds: tuple[in
             yield Defect(
                 "outputs", judged.name, reason, seeds=seeds, sample=sample.name, tolerances=tolerances
             )
-    for delegate in result.delegates:
+    for delegate, decoded in zip(result.delegates, decode_delegates(result), strict=True):
         # As `harness.judging.verdict.wrongs`: branches and bodies of loops may do what is wrong in the first.
-        graphs = decode_delegate(delegate).graphs[:1] if delegate.backend_id == "TOSABackend" else ()
+        graphs = decoded.graphs[:1] if delegate.backend_id == "TOSABackend" else ()
         for line in (line for graph in graphs for line in verdict.miswired_outputs(graph)):
             yield Defect("slots", judged.name, f"a delegate's {line.partition(';')[0]}", seeds=seeds)
 

@@ -76,9 +76,10 @@ def test_a_missing_schema_says_where_it_was_looked_for_and_the_way_out(tmp_path:
         assert part in str(caught.value)
 
 
-def test_the_environment_names_another_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(SCHEMAS.places[0]))
-    assert Schemas.installed().load("tosa") is SCHEMAS.load("tosa")
+def test_the_environment_names_another_release(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
+    assert Schemas.default() == Schemas.of(tmp_path, *Schemas.installed().places)
+    assert Schemas.default().load("tosa") is SCHEMAS.load("tosa")
 
 
 def test_a_field_that_the_schema_lacks_is_an_error_not_silence(tmp_path: Path) -> None:
