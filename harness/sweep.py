@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import io
 import itertools
 import json
 import os
@@ -36,6 +37,19 @@ from harness.variations import Variation
 #: Seconds a template may take to import torch and ExecuTorch and to warm up. Measured 8 to 25 s on two cores with
 #: byte-code in place; without it several times that.
 TEMPLATE_LIMIT = 600.0
+
+#: Seconds that a template may take to say what it does at once: that an export has started, or that it has ended or
+#: been ended at its limit. It only waits for such news, so that even a busy machine needs none of them.
+ANSWER_LIMIT = 60.0
+
+#: Seconds that a template may take to end when its requests have.
+PATIENCE = 10.0
+
+#: Fields of the answer that says how an export ended.
+ENDED = frozenset(("id", "status", "timed_out", "seconds", "peak_mb"))
+
+#: Characters of a template's answer that an error shows.
+SHOWN_ANSWER = 200
 
 #: Lines of a dead child's output that are shown.
 LOG_LINES = 15
@@ -130,35 +144,74 @@ class Settings:
 
 @dataclass(frozen=True)
 class Job:
-    """One export to be made."""
+    """One export to be made.
+
+    Attributes
+    ----------
+    again
+        Whether a template that hung had it before.
+    """
 
     number: int
     cell: Cell
     variation: Variation
+    again: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.cell} [{self.variation.name}]"
 
 
 @dataclass
 class TemplateProcess:
-    """A template as the sweep sees it: a process, a pipe with its answers, its jobs and their processes."""
+    """A template as the sweep sees it: a process, a pipe with its answers, its jobs and their processes.
+
+    Attributes
+    ----------
+    expected
+        By the number of each job that it has, when its next answer is due at the latest, in seconds of
+        `time.monotonic`.
+    """
 
     variation: Variation
     process: subprocess.Popen[bytes]
-    answers: int
+    answers: io.FileIO
     log: Path
     started: float = field(default_factory=time.monotonic)
     ready: bool = False
     buffer: bytes = b""
     running: dict[int, Job] = field(default_factory=dict)
     children: dict[int, int] = field(default_factory=dict)
+    expected: dict[int, float] = field(default_factory=dict)
 
     def send(self, request: dict[str, Any]) -> None:
         assert self.process.stdin is not None
+        self.expected[request["id"]] = time.monotonic() + ANSWER_LIMIT
         # A template that has died is noticed, and its jobs are delivered, where its answers end.
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
 
-    def kill_children(self) -> None:
+    def read(self) -> bytes:
+        """Return what it has answered since, nothing at the end of its answers."""
+        return os.read(self.answers.fileno(), 1 << 16)
+
+    def end(self, patience: float) -> int:
+        """Wait at most `patience` seconds for its end, then kill it; return its exit status. Nothing of it is left."""
+        assert self.process.stdin is not None
+        # Requests that a template did not read before it died are lost with it.
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            status = self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        self.answers.close()
+        if status != 0:
+            self._kill_children()
+        return status
+
+    def _kill_children(self) -> None:
         """Kill what a template that is no more has left running; each child leads a process group."""
         for process in self.children.values():
             with contextlib.suppress(ProcessLookupError):
@@ -257,12 +310,12 @@ class Sweep:
                     self._dispatch(selector)
                     for key, _ in selector.select(0.1):
                         self._receive(selector, key.data)
-                    self._check_starting()
+                    self._check_answering(selector)
         except BaseException as error:
             self._fail(error)
         finally:
             for template in self.templates.values():
-                self._end(template)
+                template.end(PATIENCE)
 
     def _running(self) -> int:
         return sum(len(template.running) + (not template.ready) for template in self.templates.values())
@@ -288,11 +341,13 @@ class Sweep:
         self.pending.extendleft(reversed(skipped))
 
     def _start_template(self, variation: Variation) -> TemplateProcess:
+        interpreter = absolute(self.settings.interpreter)
         reader, writer = os.pipe()
+        answers = io.FileIO(reader)
         log = self.directory / f"template-{variation.name}.log"
         command = [
             *(
-                str(self.settings.interpreter),
+                str(interpreter),
                 "-P",
                 "-m",
                 "harness.exporting.worker",
@@ -307,18 +362,23 @@ class Sweep:
             *("--shortcuts", *self.settings.shortcuts),
             *(["--onednn"] if self.settings.machine.onednn else []),
         ]
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                pass_fds=(writer,),
-                env=worker_environment(self.settings.interpreter, variation.hash_seed, self.settings.machine),
-                start_new_session=True,
-            )
-        os.close(writer)
-        template = TemplateProcess(variation, process, reader, log)
+        try:
+            with log.open("wb") as output:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=(writer,),
+                    env=worker_environment(interpreter, variation.hash_seed, self.settings.machine),
+                    start_new_session=True,
+                )
+        except OSError as error:
+            answers.close()
+            raise SweepError(f"{interpreter} cannot be run: {error.strerror}") from error
+        finally:
+            os.close(writer)
+        template = TemplateProcess(variation, process, answers, log)
         self.templates[variation] = template
         return template
 
@@ -343,21 +403,38 @@ class Sweep:
         )
 
     def _receive(self, selector: selectors.BaseSelector, template: TemplateProcess) -> None:
-        chunk = os.read(template.answers, 1 << 16)
+        chunk = os.read(template.answers.fileno(), 1 << 16)
         if not chunk:
             selector.unregister(template.answers)
             self._template_died(template)
             return
         *lines, template.buffer = (template.buffer + chunk).split(b"\n")
         for line in lines:
-            answer = json.loads(line)
+            answer = self._parse(template, line)
             if answer.get("ready"):
                 template.ready = True
             elif "process" in answer:
                 template.children[answer["id"]] = answer["process"]
+                template.expected[answer["id"]] = time.monotonic() + self.settings.limit + ANSWER_LIMIT
             else:
                 template.children.pop(answer["id"], None)
+                del template.expected[answer["id"]]
                 self._deliver(template.running.pop(answer["id"]), answer)
+
+    def _parse(self, template: TemplateProcess, line: bytes) -> dict[str, Any]:
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = None
+        if isinstance(answer, dict):
+            whole = "process" in answer or answer.keys() >= ENDED
+            if answer.get("ready") or (whole and answer.get("id") in list(template.running)):
+                return answer
+        shown = line.decode(errors="backslashreplace")[:SHOWN_ANSWER]
+        raise SweepError(
+            f"the template of {template.variation.name} answered {shown!r}, which is no answer; does a module of "
+            f"--models {' '.join(self.settings.models)} write to files that it did not open?"
+        )
 
     def _deliver(self, job: Job, answer: dict[str, Any]) -> None:
         scratch = self.directory / f"export-{job.number}"
@@ -384,13 +461,11 @@ class Sweep:
             assert isinstance(artifact, Artifact)
             return artifact
         if answer["status"] == HARNESS_ERROR:
-            raise SweepError(f"{job.cell} [{job.variation.name}]: {tail.splitlines()[-1] if tail else '?'}")
+            raise SweepError(f"{job}: {tail.splitlines()[-1] if tail else '?'}")
         return Casualty("crashed", f"{exit_reason(answer['status'])}\n{tail}".rstrip())
 
     def _template_died(self, template: TemplateProcess) -> None:
-        status = template.process.wait()
-        template.kill_children()
-        os.close(template.answers)
+        status = template.end(PATIENCE)
         if not template.ready:
             raise SweepError(
                 f"{self.settings.interpreter} could not start exporting ({exit_reason(status)}):\n"
@@ -402,23 +477,33 @@ class Sweep:
             answer = {"id": job.number, "status": status, "timed_out": False, "seconds": 0.0, "peak_mb": 0.0}
             self._deliver(job, answer)
 
-    def _check_starting(self) -> None:
-        for template in self.templates.values():
-            if not template.ready and time.monotonic() - template.started > TEMPLATE_LIMIT:
+    def _check_answering(self, selector: selectors.BaseSelector) -> None:
+        now = time.monotonic()
+        for template in list(self.templates.values()):
+            if template.ready and any(due < now for due in template.expected.values()):
+                selector.unregister(template.answers)
+                self._replace(template)
+            elif not template.ready and now - template.started > TEMPLATE_LIMIT:
                 raise SweepError(
                     f"{self.settings.interpreter} did not get ready within {TEMPLATE_LIMIT:g} s:\n"
                     f"{last_lines(template.log)}"
                 )
 
-    def _end(self, template: TemplateProcess) -> None:
-        assert template.process.stdin is not None
-        try:
-            template.process.stdin.close()
-            template.process.wait(timeout=10)
-        except (OSError, subprocess.TimeoutExpired):
-            template.process.kill()
-            template.process.wait()
-            template.kill_children()
+    def _replace(self, template: TemplateProcess) -> None:
+        """End a template that hangs; a fresh one makes its exports, once."""
+        template.end(0)
+        del self.templates[template.variation]
+        for job in template.running.values():
+            if job.again:
+                raise SweepError(
+                    f"{job}: two templates of {self.settings.interpreter} hung, that is, said nothing for "
+                    f"{ANSWER_LIMIT:g} s when an answer was due; try --jobs 1 or --isolation fresh"
+                )
+            shutil.rmtree(self.directory / f"export-{job.number}", ignore_errors=True)
+        self.pending.extendleft(
+            Job(next(self.numbers), job.cell, job.variation, again=True)
+            for job in reversed(template.running.values())
+        )
 
 
 def worker_environment(interpreter: Path, hash_seed: int, machine: Machine = Machine()) -> dict[str, str]:
@@ -428,10 +513,20 @@ def worker_environment(interpreter: Path, hash_seed: int, machine: Machine = Mac
     environment.update(machine.variables())
     environment["PYTHONHASHSEED"] = str(hash_seed)
     # Not resolved: an environment's python is a link to the base interpreter, whose bin has no flatc.
-    environment["PATH"] = os.pathsep.join([str(interpreter.parent), environment.get("PATH", os.defpath)])
-    paths = [str(machine.root), str(Path.cwd()), *environment.get("PYTHONPATH", "").split(os.pathsep)]
-    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+    environment["PATH"] = os.pathsep.join(
+        [str(absolute(interpreter).parent), environment.get("PATH", os.defpath)]
+    )
+    given = [Path(path) for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+    # Absolute: exports change directory.
+    paths = [str(path.absolute()) for path in (machine.root, Path.cwd(), *given)]
+    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     return environment
+
+
+def absolute(interpreter: Path) -> Path:
+    """Return where `interpreter` is, a name without a folder looked up on the PATH; links are kept."""
+    found = None if interpreter.exists() else shutil.which(interpreter)
+    return Path(found or interpreter).absolute()
 
 
 def cores() -> int:

