@@ -1,0 +1,377 @@
+"""README and docs: each command is run or checked, what is shown is what is printed, and every link leads somewhere.
+
+A command is a line of a ``console`` block that begins with ``$ ``. The lines under it are what it prints; a line
+``...`` matches any lines. A command that needs environments, a network or minutes is not run: a row of `UNRUN` says
+why, and how it is checked instead. A command that no row covers is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from harness import releases
+from harness.cli import COMMANDS
+from tests.conftest import DROPPED
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+INDEX = REPOSITORY / "docs" / "README.md"
+PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
+#: A first page that is read at a sitting.
+README_LINES = 180
+#: Seconds that a command may take on a busy machine.
+LIMIT = 240.0
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line of a page.
+
+    Attributes
+    ----------
+    place
+        ``page:line``.
+    words
+        As a shell would split them.
+    output
+        The lines that the page shows under it; empty where it shows none.
+    """
+
+    place: str
+    words: tuple[str, ...]
+    output: tuple[str, ...]
+
+
+def commands(page: Path) -> Iterator[Command]:
+    """Yield the commands of a page; those joined by ``&&`` one by one."""
+    block: list[tuple[int, str]] | None = None
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if block is None:
+            block = [] if line == "```console" else None
+        elif line == "```":
+            yield from _of_block(page, block)
+            block = None
+        else:
+            block.append((number, line))
+    assert block is None, f"{page.name}: a console block has no end"
+
+
+def _of_block(page: Path, block: Sequence[tuple[int, str]]) -> Iterator[Command]:
+    starts = [index for index, (_, line) in enumerate(block) if line.startswith("$ ")]
+    assert starts[:1] == [0], f"{page.name}: a console block begins with no command"
+    for start, end in zip(starts, [*starts[1:], len(block)], strict=True):
+        number, line = block[start]
+        output = tuple(text for _, text in block[start + 1 : end])
+        *before, last = _split(shlex.split(line.removeprefix("$ "), comments=True))
+        for words in before:
+            yield Command(f"{page.name}:{number}", words, ())
+        yield Command(f"{page.name}:{number}", last, output)
+
+
+def _split(words: Sequence[str]) -> list[tuple[str, ...]]:
+    found: list[list[str]] = [[]]
+    for word in words:
+        if word == "&&":
+            found.append([])
+        else:
+            found[-1].append(word)
+    return [tuple(part) for part in found]
+
+
+# Checks of what is not run
+
+
+class ParsedError(Exception):
+    """A parser has accepted its words; what would follow is not done."""
+
+
+def parses(main: Callable[[Sequence[str]], object], words: Sequence[str]) -> None:
+    """Assert that the parser in `main` accepts `words`."""
+    original = argparse.ArgumentParser.parse_args
+
+    def parse_args(parser: argparse.ArgumentParser, *arguments: object) -> None:
+        original(parser, *arguments)  # type: ignore[call-overload]
+        raise ParsedError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argparse.ArgumentParser, "parse_args", parse_args)
+        try:
+            main(words)
+        except SystemExit as error:
+            raise AssertionError(f"refused: {words}") from error
+        except ParsedError:
+            return
+    raise AssertionError(f"nothing was parsed: {words}")
+
+
+def module_parses(module: str, *prefix: str) -> Callable[[Sequence[str]], None]:
+    """Return a check that the ``main`` of `module` takes `prefix` and what it is given."""
+    return lambda words: parses(importlib.import_module(module).main, [*prefix, *words])
+
+
+def environment() -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
+    paths = [str(REPOSITORY), *inherited.get("PYTHONPATH", "").split(os.pathsep)]
+    return inherited | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+
+
+def ended(words: Sequence[str], folder: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+
+
+def collects(*command: str) -> Callable[[Sequence[str]], None]:
+    """Return a check that a run of pytest takes its arguments and selects something."""
+
+    def check(words: Sequence[str]) -> None:
+        run = ended([sys.executable, *command, *words, "--collect-only", "-q", "-p", "no:cacheprovider"])
+        assert run.returncode == 0, run.stdout + run.stderr
+
+    return check
+
+
+def takes_nothing(words: Sequence[str]) -> None:
+    assert not words
+
+
+#: What ``nox -s SESSION -- ARGUMENTS`` hands its arguments to.
+SESSIONS: dict[str, Callable[[Sequence[str]], None]] = {
+    "goldens": collects("-m", "pytest", "--pyargs", "harness.cells"),
+    "tests": collects("-m", "pytest"),
+    "stock": module_parses("harness.cli", "stock", "1.4.1=python"),
+    "coverage": module_parses("harness.cli", "coverage"),
+    "portable": module_parses("harness.cli", "portable"),
+    "shortcuts": module_parses("harness.cli", "shortcuts"),
+    "mutants": module_parses("tests.mutants.__main__"),
+    "findings": module_parses("tests.findings"),
+    "bench": takes_nothing,
+    "lint": takes_nothing,
+}
+
+
+@functools.cache
+def sessions() -> dict[str, str]:
+    """Return the name of every session with, and without, its parameters, as nox lists them."""
+    nox = shutil.which("nox")
+    assert nox, "nox is not on the PATH: pip install nox"
+    # Without an expression it lists the default session alone.
+    listed = json.loads(ended([nox, "-l", "--json", "-k", "not nothing"]).stdout)
+    return {name: entry["name"] for entry in listed for name in (entry["session"], entry["name"])}
+
+
+def is_session(words: Sequence[str]) -> None:
+    """Assert that the sessions of ``nox -s`` exist and that what they run takes their arguments."""
+    end = words.index("--") if "--" in words else len(words)
+    known = sessions()
+    for name in words[:end]:
+        assert name in known, f"{name} is no session: {', '.join(known)}"
+        if words[end + 1 :]:
+            SESSIONS[known[name]](words[end + 1 :])
+
+
+def are_requirements(words: Sequence[str]) -> None:
+    for word in words:
+        Requirement(word)
+
+
+def is_tracked(words: Sequence[str]) -> None:
+    for word in words:
+        assert (REPOSITORY / word).exists(), word
+
+
+@dataclass(frozen=True)
+class Unrun:
+    """Commands that are not run here.
+
+    Attributes
+    ----------
+    prefix
+        What they begin with.
+    reason
+        Why they are not run.
+    check
+        Checks the words after the prefix.
+    """
+
+    prefix: tuple[str, ...]
+    reason: str
+    check: Callable[[Sequence[str]], None]
+
+
+UNRUN = (
+    Unrun(("pip", "install"), "needs a network", are_requirements),
+    Unrun(("git", "diff"), "shows what the reader's work tree has", is_tracked),
+    Unrun(("nox", "-s"), "makes environments, exports for minutes", is_session),
+    Unrun(
+        ("python", "-m", "harness", "probe"),
+        "needs a network, makes an environment, exports for minutes",
+        module_parses("harness.cli", "probe"),
+    ),
+    Unrun(
+        ("python", "-m", "harness", "repro"),
+        "needs the environment of another release; exports for a minute",
+        module_parses("harness.cli", "repro"),
+    ),
+)
+#: Commands that are run and take more than three seconds: they import ExecuTorch, or read two releases.
+SLOW = (("python", "-m", "harness.patches"), ("python", "-m", "harness", "drift"))
+#: Commands that end with 1 where they find a difference.
+DIFFERING = ("python", "-m", "harness", "diff")
+
+
+def unrun(command: Command) -> Unrun | None:
+    rows = [row for row in UNRUN if command.words[: len(row.prefix)] == row.prefix]
+    assert len(rows) <= 1, command
+    return rows[0] if rows else None
+
+
+def is_slow(command: Command) -> bool:
+    """Say whether a command takes more than three seconds to run or to check."""
+    if command.words[:2] == ("nox", "-s"):
+        return "--" in command.words
+    return any(command.words[: len(prefix)] == prefix for prefix in SLOW)
+
+
+ALL = list({command.words: command for page in PAGES for command in commands(page)}.values())
+
+
+def parameters(chosen: Sequence[Command]) -> list[object]:
+    return [
+        pytest.param(
+            command, id=shlex.join(command.words), marks=[pytest.mark.slow] if is_slow(command) else []
+        )
+        for command in chosen
+    ]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder with the files of the repository, in which a command may leave its own."""
+    for path in REPOSITORY.iterdir():
+        if path.name not in (".git", ".nox", "build"):
+            (tmp_path / path.name).symlink_to(path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", parameters([command for command in ALL if not unrun(command)]))
+def test_a_command_runs_and_prints_what_its_page_shows(command: Command, checkout: Path) -> None:
+    program, *arguments = command.words
+    assert program == "python", f"{command.place}: neither run nor in UNRUN"
+    run = ended([sys.executable, *arguments], checkout)
+    differing = command.words[: len(DIFFERING)] == DIFFERING
+    assert run.returncode == 0 or (differing and run.returncode == 1), run.stderr
+    if command.output:
+        assert shows(command.output, run.stdout), f"{command.place} shows another output than\n{run.stdout}"
+
+
+def shows(shown: Sequence[str], printed: str) -> bool:
+    """Say whether `shown` is `printed`, with a line ``...`` for any lines."""
+    pattern = "".join(r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line) + r"\n" for line in shown)
+    return re.fullmatch(pattern, printed) is not None
+
+
+@pytest.mark.parametrize("command", parameters([command for command in ALL if unrun(command)]))
+def test_a_command_that_is_not_run_is_one_that_would_be_taken(command: Command) -> None:
+    row = unrun(command)
+    assert row is not None
+    row.check(command.words[len(row.prefix) :])
+
+
+def test_every_row_of_what_is_not_run_has_a_command() -> None:
+    assert {row.prefix for row in UNRUN} == {row.prefix for command in ALL if (row := unrun(command))}
+
+
+def test_sessions_and_subcommands_named_in_a_sentence_exist() -> None:
+    known = sessions()
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"`nox -s \"?([\w]+)", text):
+            assert name in known, f"{page.name}: nox -s {name}"
+        for name in re.findall(r"`python -m harness (\w+)", text):
+            assert name in COMMANDS, f"{page.name}: python -m harness {name}"
+
+
+# Links and names
+
+
+def prose(page: Path) -> str:
+    """Return the text of a page without its blocks of code."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [PAGES[0], *sorted((REPOSITORY / "docs").rglob("*.md"))],
+    ids=lambda page: page.parent.name + "/" + page.name,
+)
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        place = (page.parent / path).resolve() if path else page
+        assert place.exists(), target
+        assert REPOSITORY in (place, *place.parents), target
+        assert not anchor or anchor in anchors(place), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_named_in_a_sentence_exists(page: Path) -> None:
+    for path in re.findall(r"`((?:harness|tests|models|docs|\.github|\.ci)/[\w./-]*)`", prose(page)):
+        assert (REPOSITORY / path).exists(), path
+
+
+def test_the_index_has_every_page() -> None:
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", INDEX.read_text(encoding="utf-8")))
+    assert linked == {page.name for page in PAGES[1:]} - {INDEX.name}
+
+
+def test_what_the_index_calls_by_name_stands_in_the_file_it_links() -> None:
+    rows = re.findall(r"^\| [^|]*\? \| (.*) \|$", INDEX.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(rows) == 10
+    for row in rows:
+        linked = re.search(r"\]\(([^)]+)\)", row)
+        assert linked
+        text = place.read_text() if (place := INDEX.parent / linked[1]).is_file() else ""
+        for name in re.findall(r"`(\w[\w.]*)`", row):
+            assert re.search(rf"\b{re.escape(name)}\b", text), f"{name} is not in {linked[1]}"
+
+
+def test_the_readme_is_short() -> None:
+    assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= README_LINES
+
+
+def test_the_page_about_targets_has_every_target() -> None:
+    text = (REPOSITORY / "docs" / "cases-and-targets.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w+-]+)` \|[^|]*\| (every case|cases that ask) \|$", text, flags=re.MULTILINE)
+    matrix = releases.load()
+    assert dict(rows) == {
+        target: "cases that ask" if target in matrix.further else "every case" for target in matrix.targets
+    }
+
+
+def test_python_on_a_page_about_cases_is_code_of_the_zoo() -> None:
+    text = (REPOSITORY / "docs" / "cases-and-targets.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    assert any(code in path.read_text(encoding="utf-8") for path in (REPOSITORY / "models").glob("*.py"))
