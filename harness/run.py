@@ -247,7 +247,9 @@ class Run:
         if judged.parting is not None:
             yield judged.parting.line
         elif judged.name in verdict.VARYING:
-            yield "no pass parts: what differs is made by serialization or emission"
+            one_program = verdict.have_one_program(verdict.group_by_content(outcomes))
+            made = "when the program runs" if one_program else "by serialization or emission"
+            yield f"no pass diverges: what differs is made {made}"
         if judged.parting is not None and judged.name in verdict.VARYING:
             pair = [group[0].variation for group in verdict.group_by_content(outcomes)[:2]]
             yield from self._difference(judged.cell, pair, judged.parting)

@@ -303,6 +303,12 @@ def failure(message: str, stage: str = "lower") -> Failure:
     return Failure(stage, "executorch.SomeError", message, None, None, "")
 
 
+def test_the_same_program_with_different_outputs_is_nothing_that_two_seeds_show() -> None:
+    found = [outcome(lowered("graph", got=got), seed) for seed, got in enumerate((1.0, 2.0))]
+    with pytest.raises(NotShownError, match=r"is unstable .the same program gives different outputs"):
+        find(CELL, found)
+
+
 @pytest.mark.parametrize(
     ("result", "said"),
     [

@@ -64,6 +64,9 @@ def lowered(graph: str = GRAPH, pte: bytes = PROGRAM, payload: bytes | None = No
     return Lowered(graph=graph, delegates=delegates, pte=pte, samples=(), bound=0.0, schemas=SCHEMAS)
 
 
+MISWIRED = lowered(payload=DUPLICATE_OUTPUTS)
+
+
 def outcomes(*results: Lowered | Failure | Casualty) -> list[Outcome]:
     return [
         Outcome(
@@ -290,11 +293,74 @@ def test_a_program_wrong_on_other_inputs_than_the_example_is_corrupt_and_says_on
     assert found.reason == "output 0 (zeros) float32[1]: 1 of 1 values differ, max 1, mean 1"
 
 
-def test_a_tensor_difference_is_true_where_there_is_one() -> None:
+def sampled(*outputs: float, expected: float = 1.0) -> Lowered:
+    """A program run on the example and on zeros, which has given `outputs`; eager gives `expected` on both."""
+    right = (Tensor.of(np.float32([expected, 3.0])),)
+    given = [(Tensor.of(np.float32([output, 3.0])),) for output in outputs]
+    samples = tuple(Sample(name, right, got) for name, got in zip(("example", "zeros"), given, strict=True))
+    return replace(lowered(), samples=samples)
+
+
+def test_equal_programs_that_are_wrong_in_some_variations_are_unstable_and_name_sample_and_variations() -> (
+    None
+):
+    found = judged(sampled(1.0, 1.0), *[sampled(1.0, 2.5)] * 3)
+    assert found.name == "unstable"
+    assert found.reason == (
+        "the same program gives different outputs: output 0 (sample zeros) float32[2]: 1 of 2 values differ, "
+        "max 1.5, mean 0.75"
+    )
+    assert found.detail == (
+        "variations: seed0-heap0 | seed1-heap1 seed2-heap2 seed3-heap3",
+        "  [0]: 2.5 where 1.0 is given under seed0-heap0",
+        "wrong under seed1-heap1 seed2-heap2 seed3-heap3: output 0 (zeros) float32[2]: 1 of 2 values differ, max 1.5, "
+        "mean 0.75",
+    )
+
+
+def test_equal_programs_that_give_different_outputs_are_unstable_though_all_are_within_the_tolerance() -> (
+    None
+):
+    found = judged(*(replace(sampled(1.0, output), bound=0.5) for output in (1.0, 1.25)))
+    assert found.name == "unstable"
+    assert found.reason.startswith("the same program gives different outputs: output 0 (sample zeros)")
+    assert not any(line.startswith("wrong") for line in found.detail)
+
+
+def test_equal_outputs_that_are_wrong_in_some_variations_are_unstable() -> None:
+    found = judged(sampled(1.0, 1.0), sampled(1.0, 1.0, expected=2.0))
+    assert found.name == "unstable"
+    assert found.reason == "the same program is right under some variations and wrong under others"
+    assert found.detail[1].startswith("wrong under seed1-heap1: output 0 float32[2]: 1 of 2 values differ")
+
+
+def test_equal_programs_that_are_wrong_in_every_variation_are_corrupt() -> None:
+    assert judged(*[sampled(1.0, 2.5)] * 4).name == "corrupt"
+
+
+def test_outputs_that_differ_in_the_sign_of_zero_or_hold_a_nan_agree() -> None:
+    one, other = sampled(0.0, np.nan, expected=0.0), sampled(-0.0, np.nan, expected=0.0)
+    right = replace(one.samples[0], expected=(Tensor.of(np.float32([np.nan, 3.0])),), name="zeros")
+    results = [
+        replace(made, samples=(made.samples[0], replace(right, outputs=made.samples[1].outputs)))
+        for made in (one, other)
+    ]
+    assert verdict.group_by_content(outcomes(*results)) == [outcomes(*results)]
+
+
+def test_a_payload_that_writes_no_output_is_corrupt_whatever_the_memory_holds() -> None:
+    garbage = [replace(sampled(1.0, output), delegates=MISWIRED.delegates) for output in (2.5, 3.5)]
+    found = judged(*garbage)
+    assert found.name == "corrupt"
+    assert "tosa_transpose_default_2" in found.reason
+    assert "variations: seed0-heap0 | seed1-heap1" in found.detail
+
+
+def test_a_tensor_deviates_where_it_differs_beyond_the_tolerance() -> None:
     one, other = Tensor.of(np.int8([1])), Tensor.of(np.int8([2]))
-    assert not Deviation("x", one, one)
-    assert Deviation("x", one, other)
-    assert not Deviation("x", one, other, tolerance=1.0)
+    assert not Deviation("x", one, one).exceeds_tolerance()
+    assert Deviation("x", one, other).exceeds_tolerance()
+    assert not Deviation("x", one, other, tolerance=1.0).exceeds_tolerance()
 
 
 def test_output_slots_that_collapsed_are_corrupt_in_a_real_payload() -> None:

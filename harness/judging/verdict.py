@@ -102,13 +102,20 @@ class Deviation:
         same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
         return np.where(same, 0.0, np.nan_to_num(difference, nan=np.inf, posinf=np.inf))
 
-    def __bool__(self) -> bool:
+    def exceeds_tolerance(self) -> bool:
+        """Whether some element, or the dtype or the shape, is not what it should be."""
         if (self.expected.dtype, self.expected.shape) != (self.actual.dtype, self.actual.shape):
             return True
         return bool((self.differences() > self.tolerance).any())
 
-    def lines(self) -> Iterator[str]:
-        """Yield the tensor, how many elements differ, by how much, and the first of them."""
+    def lines(self, expected_is: str = "was expected") -> Iterator[str]:
+        """Yield the tensor, how many elements differ, by how much, and the first of them.
+
+        Parameters
+        ----------
+        expected_is
+            Says where the expected value comes from, after it.
+        """
         expected = f"{self.expected.dtype}{list(self.expected.shape)}"
         actual = f"{self.actual.dtype}{list(self.actual.shape)}"
         if expected != actual:
@@ -124,7 +131,7 @@ class Deviation:
         for index in differing[:SHOWN_ELEMENTS]:
             position = tuple(int(i) for i in index)
             got, want = self.actual.array()[position], self.expected.array()[position]
-            yield f"  {list(position)}: {got} where {want} was expected"
+            yield f"  {list(position)}: {got} where {want} {expected_is}"
 
 
 def judge(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | Artifact:
@@ -167,25 +174,61 @@ Group = list[Outcome]
 
 
 def group_by_content(outcomes: Sequence[Outcome]) -> list[Group]:
-    """Group outcomes whose artifacts are the same, in the order in which they come."""
-    groups: dict[object, Group] = {}
+    """Group outcomes whose programs are the same and give the same outputs, in the order in which they come."""
+    groups: dict[object, list[Group]] = {}
     for outcome in outcomes:
         assert isinstance(outcome.result, Artifact)
-        result = outcome.result.result
-        content: object
-        if isinstance(result, Failure):
-            made = result.made
-            content = (result.facts(), (made.graph, made.delegates) if made is not None else None)
+        same_program = groups.setdefault(_content(outcome.result.result), [])
+        for group in same_program:
+            if _agree(_result(group), outcome.result.result):
+                group.append(outcome)
+                break
         else:
-            content = (result.graph, result.delegates, result.pte_sha256)
-        groups.setdefault(content, []).append(outcome)
-    return list(groups.values())
+            same_program.append([outcome])
+    return [group for same_program in groups.values() for group in same_program]
+
+
+def have_one_program(groups: Sequence[Group]) -> bool:
+    """Whether groups differ in nothing but what the program gave when it ran."""
+    return len({_content(_result(group)) for group in groups}) == 1
+
+
+def _content(result: Lowered | Failure) -> object:
+    """Return all of an artifact but what comes of running it."""
+    if isinstance(result, Failure):
+        made = result.made
+        return (result.facts(), (made.graph, made.delegates) if made is not None else None)
+    return (result.graph, result.delegates, result.pte_sha256)
+
+
+def _agree(one: Lowered | Failure, other: Lowered | Failure) -> bool:
+    """Whether two exports of the same program give the same outputs, and are both right or both wrong."""
+    if isinstance(one, Failure) or isinstance(other, Failure):
+        return True
+    # The usual case, and all that it costs: eager outputs and the program's are equal to the last bit.
+    if one.samples == other.samples:
+        return True
+    if any(_output_differences(one, other)):
+        return False
+    return any(wrong_outputs(one)) == any(wrong_outputs(other))
+
+
+def _output_differences(one: Lowered, other: Lowered) -> Iterator[Deviation]:
+    """Yield how the outputs of the same program differ between two variations."""
+    for left, right in zip(one.samples, other.samples, strict=True):
+        for index, (first, second) in enumerate(zip(left.outputs, right.outputs, strict=True)):
+            if first != second:
+                difference = Deviation(f"output {index} (sample {left.name})", first, second)
+                if difference.exceeds_tolerance():
+                    yield difference
 
 
 def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
-    """Say which variations part, whether in order only or in content, and show where the first two groups part."""
+    """Say which variations disagree, whether in order only or in content, and how the first two groups differ."""
     shape = " | ".join(" ".join(outcome.variation for outcome in group) for group in groups)
     results = [_result(group) for group in groups]
+    if have_one_program(groups):
+        return _unequal_outputs(cell, groups)
     order_only = differ_in_order_only(results)
     name = "order-only" if order_only else "unstable"
     what = "in order or numbering only" if order_only else "in content"
@@ -193,6 +236,33 @@ def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
     texts = [dict(comparable_texts(result)) for result in results[:2]]
     detail = [f"variations: {shape}", *text_difference(texts[0], texts[1], *labels)]
     return Verdict(cell, name, f"{len(groups)} different artifacts, differing {what}", tuple(detail))
+
+
+def _unequal_outputs(cell: Cell, groups: Sequence[Group]) -> Verdict:
+    """Say how the outputs of the same program differ, and under which variations they are wrong."""
+    names = [" ".join(outcome.variation for outcome in group) for group in groups]
+    results = [result for group in groups if isinstance(result := _result(group), Lowered)]
+    first_variation = groups[0][0].variation
+    lines = [
+        line
+        for difference in _output_differences(results[0], results[1])
+        for line in difference.lines(f"is given under {first_variation}")
+    ]
+    wrong = [
+        f"wrong under {name}: {line}"
+        for name, result in zip(names, results, strict=True)
+        for line in itertools.islice(wrong_outputs(result), 1)
+    ]
+    reason = f"the same program gives different outputs: {lines[0]}" if lines else RIGHT_AND_WRONG
+    detail = (f"variations: {' | '.join(names)}", *lines[1:], *wrong)
+    if miswired := list(wrong_delegates(results[0])):
+        # Outputs that nothing writes are whatever the memory held: the program is wrong, and the same every time.
+        return Verdict(cell, "corrupt", miswired[0], (*miswired[1:], reason, *detail))
+    return Verdict(cell, "unstable", reason, detail)
+
+
+#: Why a cell is unstable whose outputs are the same: what eager gives is not.
+RIGHT_AND_WRONG = "the same program is right under some variations and wrong under others"
 
 
 def _result(group: Group) -> Lowered | Failure:
@@ -287,6 +357,12 @@ def text_difference(
 
 def wrongs(lowered: Lowered) -> Iterator[str]:
     """Yield the lines that say what is wrong with an artifact that all variations agree on; none if it is right."""
+    yield from wrong_outputs(lowered)
+    yield from wrong_delegates(lowered)
+
+
+def wrong_outputs(lowered: Lowered) -> Iterator[str]:
+    """Yield how the program's outputs deviate from eager's, beyond the tolerance; none if they do not."""
     for sample in lowered.samples:
         where = "" if sample.name == "example" else f" ({sample.name})"
         if len(sample.outputs) != len(sample.expected):
@@ -295,9 +371,13 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
             difference = Deviation(
                 f"output {index}{where}", expected, actual, lowered.tolerance(sample, index)
             )
-            if difference:
+            if difference.exceeds_tolerance():
                 yield from difference.lines()
-    if only_holds(lowered):
+
+
+def wrong_delegates(lowered: Lowered) -> Iterator[str]:
+    """Yield what is wrong with the delegates as they are, whatever they compute; none if they are right."""
+    if lowered.codes and only_holds(lowered):
         for index, codes in enumerate(lowered.codes):
             yield from missing_constant(f"output {index}", codes, lowered)
     for index, decoded in enumerate(decode_delegates(lowered)):
@@ -366,7 +446,7 @@ def missing_constant(what: str, expected: Tensor, lowered: Lowered) -> Iterator[
             yield f"no delegate holds {what}, {expected.dtype}{list(expected.shape)}, as a constant"
         return
     nearest = min(candidates, key=lambda candidate: float(np.mean(candidate.differences())))
-    if nearest:
+    if nearest.exceeds_tolerance():
         yield from nearest.lines()
 
 

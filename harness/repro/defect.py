@@ -84,8 +84,8 @@ def find(cell: Cell, outcomes: Sequence[Outcome]) -> Defect:
     if isinstance(judged, Artifact):
         tried = ", ".join(outcome.variation for outcome in outcomes)
         raise NotShownError(f"is right under {tried}: there is nothing to show (--hash-seeds tries others)")
-    if judged.name in verdict.VARYING:
-        groups = verdict.group_by_content(outcomes)
+    groups = verdict.group_by_content(outcomes) if judged.name in verdict.VARYING else []
+    if groups and not verdict.have_one_program(groups):
         parting = tuple(seeds[outcomes.index(group[0])] for group in groups[:2])
         return Defect("follows-seed", judged.name, judged.reason, seeds=parting)
     if judged.name == "crashed" and "killed by" in judged.reason:
@@ -113,7 +113,9 @@ def _corrupt(result: Lowered | Failure, judged: verdict.Verdict, seeds: tuple[in
         tolerances = tuple(result.tolerance(sample, index) for index in range(len(sample.expected)))
         pairs = zip(sample.expected, sample.outputs, tolerances, strict=False)
         deviations = [verdict.Deviation(f"output {n}", *of_output) for n, of_output in enumerate(pairs)]
-        wrong = [line for deviation in deviations if deviation for line in deviation.lines()]
+        wrong = [
+            line for deviation in deviations if deviation.exceeds_tolerance() for line in deviation.lines()
+        ]
         if wrong or len(sample.expected) != len(sample.outputs):
             reason = wrong[0] if wrong else judged.reason
             yield Defect(
