@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import tomllib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import jinja2
 
 from harness.artifact import STAGE, Artifact, Cell, Lowered, Outcome
 from harness.judging.golden import decode_delegates
@@ -18,7 +20,9 @@ from harness.judging.golden import decode_delegates
 TABLES = Path(__file__).resolve().parent.parent / "docs" / "coverage"
 #: Why a pass or a visitor is reached on no release, by its name.
 UNREACHED = Path(__file__).resolve().parent / "unreached.toml"
-#: Most values of an attribute that are listed.
+#: What `table` fills in.
+TEMPLATE = Path(__file__).resolve().parent / "coverage.md.jinja"
+#: An attribute with more values than this has them counted, not listed.
 SHOWN_VALUES = 6
 
 
@@ -44,7 +48,7 @@ class Coverage:
     )
 
     def add(self, outcome: Outcome) -> None:
-        """Count what one export reached; a crash reached nothing that could be told."""
+        """Count what one export reached; a crash reports nothing that it reached."""
         artifact = outcome.result
         if not isinstance(artifact, Artifact) or artifact.watched is None:
             return
@@ -71,90 +75,128 @@ def reasons() -> dict[str, str]:
     }
 
 
+@dataclass(frozen=True)
+class Row:
+    """A pass in its pipeline, or a visitor of a backend.
+
+    Attributes
+    ----------
+    entered, changed
+        Number of cells in which a pass ran, and in which it changed the graph; for a visitor, both are the number of
+        cells in which it serialized a node.
+    example
+        One of the cells counted by `changed`, or why there is none.
+    """
+
+    name: str
+    entered: int
+    changed: int
+    example: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """The passes of a pipeline, or the visitors of a backend."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+    @property
+    def reached(self) -> str:
+        """How many of the rows are reached."""
+        return share([row.name for row in self.rows if row.changed], [row.name for row in self.rows])
+
+
 def table(
     version: str, coverage: Coverage, visitors: Mapping[str, Iterable[str]], why_not: Mapping[str, str]
-) -> Iterator[str]:
-    """Yield the Markdown lines of a release's table.
+) -> str:
+    """Return the Markdown text of a release's table.
 
     Parameters
     ----------
     visitors
         The targets that each backend has a visitor for.
     why_not
-        Name of a pass or a visitor to the reason that stands where it was not reached.
+        Name of a pass or a visitor to the reason that is given where it was not reached.
     """
-    yield f"# What the zoo reaches of ExecuTorch {version}"
-    yield ""
-    yield (
-        'Written by `nox -s "coverage('
-        + version
-        + ')" -- --update`, from one export of every cell with all patches.'
-    )
-    yield from ("", "| of the release | reached |", "|---|---:|")
-    run, effective = (
+    entered, changed = (
         {name for pipeline, name in seen if pipeline.startswith("arm ")}
         for seen in (coverage.entered, coverage.changed)
     )
-    yield f"| Arm passes that change a graph, at annotation or in the backend | {share(effective, run)} |"
-    for backend, targets in visitors.items():
-        known = sorted(targets)
-        used = [target for target in known if f"{backend} {target}" in coverage.visitors]
-        yield f"| node visitors of {backend} that serialize a node | {share(used, known)} |"
-    pipelines = sorted({pipeline for pipeline, _ in coverage.entered})
-    # The order in which a pipeline runs its passes is that in which they were first entered.
-    for pipeline in pipelines:
-        passes = [name for owner, name in coverage.entered if owner == pipeline]
-        changing = [name for name in passes if coverage.changed.get((pipeline, name))]
-        yield from (
-            "",
-            f"## Passes: {pipeline}",
-            "",
-            f"{share(changing, passes)} change a graph in some cell.",
-            "",
+    template = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATE.parent),
+        trim_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    ).get_template(TEMPLATE.name)
+    return template.render(
+        version=version,
+        arm_passes=share(changed, entered),
+        pipelines=_pipelines(coverage, why_not),
+        backends=_backends(coverage, visitors, why_not),
+        serialized=_serialized(coverage),
+    )
+
+
+def _pipelines(coverage: Coverage, why_not: Mapping[str, str]) -> list[Section]:
+    """Return the passes of each pipeline, in the order in which they were first entered: that in which they run."""
+    return [
+        Section(
+            pipeline,
+            tuple(
+                _pass_row(coverage, pipeline, name, why_not)
+                for owner, name in coverage.entered
+                if owner == pipeline
+            ),
         )
-        yield "| pass | cells it runs in | cells it changes | e.g., or why none |"
-        yield "|---|---:|---:|---|"
-        for name in passes:
-            changed = coverage.changed.get((pipeline, name), set())
-            others = [cells for (_, other), cells in coverage.changed.items() if other == name and cells]
-            if changed:
-                example = str(min(changed))
-            elif others:
-                example = f"none here; in another pipeline {min(others[0])}"
-            else:
-                example = why_not.get(name, "-")
-            yield f"| {name} | {len(coverage.entered[pipeline, name])} | {len(changed)} | {example} |"
-    for backend, targets in visitors.items():
-        known = sorted(targets)
-        used = [target for target in known if f"{backend} {target}" in coverage.visitors]
-        yield from (
-            "",
-            f"## Node visitors: {backend}",
-            "",
-            f"{share(used, known)} serialize a node in some cell.",
-            "",
-        )
-        yield "| visitor | cells | e.g., or why none |"
-        yield "|---|---:|---|"
-        for target in known:
-            cells = coverage.visitors.get(f"{backend} {target}", set())
-            yield f"| {target} | {len(cells)} | {min(cells) if cells else why_not.get(target, '-')} |"
-    for kind in sorted({kind for kind, _ in coverage.attributes}):
-        yield from (
-            "",
-            f"## Serialized: {kind}",
-            "",
-            "| operator | attributes and their values |",
-            "|---|---|",
-        )
-        for owner, operator in sorted(coverage.attributes):
-            if owner == kind:
-                attributes = coverage.attributes[owner, operator].items()
-                yield f"| {operator} | {'; '.join(f'{name}: {values(seen)}' for name, seen in attributes)} |"
+        for pipeline in sorted({pipeline for pipeline, _ in coverage.entered})
+    ]
+
+
+def _pass_row(coverage: Coverage, pipeline: str, name: str, why_not: Mapping[str, str]) -> Row:
+    changed = coverage.changed.get((pipeline, name), set())
+    elsewhere = [cells for (_, other), cells in coverage.changed.items() if other == name and cells]
+    if changed:
+        example = str(min(changed))
+    elif elsewhere:
+        example = f"none here; in another pipeline {min(elsewhere[0])}"
+    else:
+        example = why_not.get(name, "-")
+    return Row(name, len(coverage.entered[pipeline, name]), len(changed), example)
+
+
+def _backends(
+    coverage: Coverage, visitors: Mapping[str, Iterable[str]], why_not: Mapping[str, str]
+) -> list[Section]:
+    """Return the visitors of each backend, by name."""
+    return [
+        Section(backend, tuple(_visitor_row(coverage, backend, name, why_not) for name in sorted(targets)))
+        for backend, targets in visitors.items()
+    ]
+
+
+def _visitor_row(coverage: Coverage, backend: str, name: str, why_not: Mapping[str, str]) -> Row:
+    cells = coverage.visitors.get(f"{backend} {name}", set())
+    return Row(name, len(cells), len(cells), str(min(cells)) if cells else why_not.get(name, "-"))
+
+
+def _serialized(coverage: Coverage) -> dict[str, dict[str, str]]:
+    """Return, for each kind of payload, its operators with their attributes and the values these had."""
+    return {
+        kind: {
+            operator: "; ".join(
+                f"{name}: {values(seen)}" for name, seen in coverage.attributes[kind, operator].items()
+            )
+            for owner, operator in sorted(coverage.attributes)
+            if owner == kind
+        }
+        for kind in sorted({kind for kind, _ in coverage.attributes})
+    }
 
 
 def share(some: Collection[str], of: Collection[str]) -> str:
-    """Return how many of a list are in another, as a part.
+    """Return how many of a collection are in a part of it, also as a percentage.
 
     >>> share(["a"], ["a", "b", "c"])
     '1 of 3 (33.3%)'
@@ -163,7 +205,7 @@ def share(some: Collection[str], of: Collection[str]) -> str:
 
 
 def values(seen: set[str]) -> str:
-    """Return the values of an attribute, or how many they are."""
+    """Return the values of an attribute, or their number if they are many."""
     if len(seen) > SHOWN_VALUES:
         return f"{len(seen)} values"
     return ", ".join(sorted(seen)).replace("|", "\\|")

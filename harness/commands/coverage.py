@@ -45,18 +45,18 @@ def run(options: argparse.Namespace) -> int:
     # Only now: it imports ExecuTorch, which the process that sweeps does without.
     from harness.exporting.compat import visitor_classes
 
-    lines = [line + "\n" for line in table(release.version, coverage, visitor_classes(), reasons())]
+    text = table(release.version, coverage, visitor_classes(), reasons())
     path = TABLES / f"{release.version}.md"
     if options.cell:
-        sys.stdout.writelines(lines)
+        sys.stdout.write(text)
         return 0
     if options.update:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(lines), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         print(f"{path}: written")
         return 0
     committed = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-    difference = list(difflib.unified_diff(committed, lines, str(path), "now", n=0))
+    difference = list(difflib.unified_diff(committed, text.splitlines(keepends=True), str(path), "now", n=0))
     sys.stdout.writelines(difference or [f"{path}: as committed\n"])
     if difference:
         print(f'accept: nox -s "coverage({release.version})" -- --update')
