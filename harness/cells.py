@@ -7,6 +7,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from harness.artifact import Cell
 from harness.decode import DecodeError
+from harness.extensions import ExtensionError
 from harness.judging.golden import GoldenError
 from harness.run import Run
 from harness.sweep import SweepError
@@ -19,7 +20,7 @@ def test_golden(cell: Cell, run: Run, snapshot: SnapshotAssertion) -> None:
         judged = run.check(cell, snapshot)
         if not judged.accepted:
             message = run.message(judged)
-    except SweepError as error:
+    except (SweepError, ExtensionError) as error:
         # Nothing of this run can be exported as asked: one error, not one per cell.
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
     except (GoldenError, DecodeError) as error:

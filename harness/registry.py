@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 #: a file system or a snapshot library would cut them.
 NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 
-#: What the names of targets start with.
-BACKENDS = ("tosa", "xnnpack")
-
 #: The sets of inputs that a lowered program is run on: the example's; zeros; each element the smallest or the largest
 #: of the example's; and values drawn anew between these.
 SAMPLES = ("example", "zeros", "extremes", "drawn")
@@ -39,7 +36,7 @@ class Case:
     report
         Number of the upstream report this case shows, or None.
     quantization
-        Name of the quantizer settings (see ``harness/exporting/targets.py``) that the quantized targets use.
+        Name of the quantizer settings (`harness.targets.SETTINGS`) that the quantized targets use.
     constant_outputs
         True where every output is a constant of the model, so that lowering must fold it: the harness then
         looks for the eager (quantized) output among the decoded constants.
@@ -47,10 +44,11 @@ class Case:
         Which of `SAMPLES` its program is run on; not those that the model has no meaningful result for, for instance
         zeros where it divides by an input.
     backends
-        What the names of its targets start with, out of `BACKENDS`: without one where nothing of the model would be
-        delegated, or where the runtime has no kernel for what is left outside.
+        The backends (`harness.targets.Target.backend`) that it is for, or what the names of its targets start with;
+        empty for all. Without one where nothing of the model would be delegated, or where the runtime has no kernel for
+        what is left outside.
     also
-        Targets it is exported for beside those that every case is: some of ``further`` in ``harness/releases.toml``.
+        Targets it is exported for beside those that every case is: some of those that are ``further``.
     bounds
         Target to how far its outputs may be from eager there, as a part of the largest absolute value, where the
         target's own bound is too narrow; the case says why.
@@ -64,7 +62,7 @@ class Case:
     quantization: str = "symmetric"
     constant_outputs: bool = False
     run_on: tuple[str, ...] = SAMPLES
-    backends: tuple[str, ...] = BACKENDS
+    backends: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     bounds: Mapping[str, float] = field(default_factory=dict)
 
@@ -111,7 +109,7 @@ def case(
     quantization: str = "symmetric",
     constant_outputs: bool = False,
     run_on: tuple[str, ...] = SAMPLES,
-    backends: tuple[str, ...] = BACKENDS,
+    backends: tuple[str, ...] = (),
     also: tuple[str, ...] = (),
     bounds: Mapping[str, float] | None = None,
     name: str | None = None,

@@ -7,6 +7,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import targets
 from harness.errors import HarnessError
 
 MATRIX = Path(__file__).with_name("releases.toml")
@@ -69,7 +70,7 @@ class Release:
     pins
         Distribution name to version: all that an environment is made of, executorch included.
     targets
-        Names of the targets that the release supports.
+        Names of the targets (`harness.targets.known`) that the release supports.
     unsupported
         Name of each of the others to the reason.
     patches
@@ -107,18 +108,12 @@ class Matrix:
         Version of Python that environments are made with.
     default
         The release that the harness's own tests run in.
-    targets
-        Name of every target to one line of description.
-    further
-        Those of them that a case must ask for.
     releases
         By version, in the order of the file.
     """
 
     python: str
     default: str
-    targets: dict[str, str]
-    further: tuple[str, ...]
     releases: dict[str, Release]
 
     def release(self, version: str) -> Release:
@@ -138,29 +133,22 @@ def load(path: Path = MATRIX) -> Matrix:
         raise MatrixError(f"{path}: {error}") from error
     try:
         releases = {
-            version: _release(version, table, tables["common"], tables["targets"])
+            version: _release(version, table, tables["common"])
             for version, table in tables["releases"].items()
         }
         matrix = Matrix(
             python=tables["python"],
             default=tables["default"],
-            targets=dict(tables["targets"]),
-            further=tuple(tables["further"]),
             releases=releases,
         )
     except KeyError as error:
         raise MatrixError(f"{path}: the field {error} is missing") from error
-    unknown = [name for name in matrix.further if name not in matrix.targets]
-    if unknown:
-        raise MatrixError(f"{path}: further: {', '.join(unknown)} not in [targets]")
     if matrix.default not in releases:
         raise MatrixError(f"{path}: default = {matrix.default!r} has no [releases] table")
     return matrix
 
 
-def _release(
-    version: str, table: dict[str, object], common: dict[str, str], targets: dict[str, str]
-) -> Release:
+def _release(version: str, table: dict[str, object], common: dict[str, str]) -> Release:
     def strings(field: str) -> tuple[str, ...]:
         value = table[field]
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -172,27 +160,34 @@ def _release(
     if missing:
         raise MatrixError(f'[releases."{version}"] {", ".join(missing)}: missing')
     reports = table["reports"]
-    if not isinstance(reports, dict) or not set(reports.values()) <= set(REPORT_STATES):
+    if not isinstance(reports, dict) or any(state not in REPORT_STATES for state in reports.values()):
         raise MatrixError(f'[releases."{version}"] reports: each is one of {", ".join(REPORT_STATES)}')
-    known = table.get("known", {})
-    if not isinstance(known, dict):
+    if not_numbers := [number for number in reports if not number.isdecimal()]:
+        raise MatrixError(
+            f'[releases."{version}"] reports: {", ".join(map(repr, not_numbers))}: expected numbers of upstream reports'
+        )
+    defects = table.get("known", {})
+    if not isinstance(defects, dict):
         raise MatrixError(
             f'[releases."{version}"] known: expected a table of "target/case" = "verdict: reason"'
         )
     unsupported = table["unsupported"]
     if not isinstance(unsupported, dict) or not all(unsupported.values()):
         raise MatrixError(f'[releases."{version}"] unsupported: expected a table of target = "reason"')
-    unknown = [name for name in unsupported if name not in targets]
+    known = targets.known()
+    unknown = [name for name in unsupported if name not in known]
     if unknown:
-        raise MatrixError(f'[releases."{version}"] unsupported: {", ".join(unknown)} not in [targets]')
+        raise MatrixError(
+            f'[releases."{version}"] unsupported: {", ".join(unknown)}: no such target; known: {", ".join(known)}'
+        )
     return Release(
         version=version,
         pins={"executorch": version, **{name: str(table[name]) for name in pinned}, **common},
-        targets=tuple(name for name in targets if name not in unsupported),
+        targets=tuple(name for name in known if name not in unsupported),
         unsupported=dict(unsupported),
         patches=strings("patches"),
         reports={int(number): state for number, state in reports.items()},
-        known={cell: KnownDefect(*_halves(cell, text)) for cell, text in known.items()},
+        known={cell: KnownDefect(*_halves(cell, text)) for cell, text in defects.items()},
     )
 
 

@@ -24,6 +24,7 @@ from harness.selection import (
     find_release,
     load_cells,
     of_families,
+    require_extensions,
     require_flatc,
     select,
 )
@@ -105,7 +106,7 @@ class Run:
                 if options.hash_seeds is None
                 else variations.parse_hash_seeds(options.hash_seeds)
             )
-            self.known = load_cells(options.models, self.release, options.matrix)
+            self.known = load_cells(options.models, self.release)
             # A module that registers cases may register patches as well.
             self.patches = patches.select(options.patches, self.release.patches)
             named_shortcuts = shortcuts.select(options.shortcuts)
@@ -123,6 +124,7 @@ class Run:
             shortcuts=named_shortcuts,
         )
         require_flatc(interpreter)
+        require_extensions(installed, interpreter, self.selected, self.patches)
         self.root = options.goldens.resolve() / self.release.version
         self.sweeps = options.sweeps.resolve() / self.release.version
         self.verdicts: dict[Cell, Verdict] = {}

@@ -10,11 +10,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import releases
+from harness import extensions, patches, releases, targets
 from harness.artifact import Cell
 from harness.errors import HarnessError
 from harness.sweep import worker_environment
@@ -29,10 +29,21 @@ class UsageError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class Installed:
-    """What stands in the exporting environment: public versions by distribution name, and where."""
+    """What stands in the exporting environment.
+
+    Attributes
+    ----------
+    versions
+        Public versions by distribution name.
+    site_packages
+        Where they are.
+    extensions
+        Names of the entry points of each group of `harness.extensions`.
+    """
 
     versions: dict[str, str]
     site_packages: Path
+    extensions: dict[str, list[str]]
 
     @classmethod
     def probe(cls, interpreter: Path) -> Installed:
@@ -42,7 +53,8 @@ class Installed:
             "def v(n):\n"
             "    try: return m.version(n)\n"
             "    except m.PackageNotFoundError: return ''\n"
-            f"print(json.dumps([{{n: v(n) for n in {STACK!r}}}, sysconfig.get_path('purelib')]))"
+            f"points = {{g: [p.name for p in m.entry_points(group=g)] for g in {extensions.GROUPS!r}}}\n"
+            f"print(json.dumps([{{n: v(n) for n in {STACK!r}}}, sysconfig.get_path('purelib'), points]))"
         )
         try:
             printed = subprocess.run(
@@ -50,9 +62,9 @@ class Installed:
             ).stdout
         except (OSError, subprocess.SubprocessError) as error:
             raise UsageError(f"--interpreter {interpreter} cannot be run: {error}") from error
-        found, site_packages = json.loads(printed)
+        found, site_packages, points = json.loads(printed)
         versions = {name: version.partition("+")[0] for name, version in found.items() if version}
-        return cls(versions, Path(site_packages))
+        return cls(versions, Path(site_packages), points)
 
 
 STACK = ("executorch", "torch", "torchao", "tosa-tools")
@@ -78,7 +90,7 @@ def find_release(
                 f'run: nox -s "goldens({wanted})"'
             )
         release = matrix.release(version)
-    except (OSError, releases.UnknownReleaseError, releases.MatrixError) as error:
+    except (OSError, releases.UnknownReleaseError, releases.MatrixError, extensions.ExtensionError) as error:
         raise UsageError(str(error)) from error
     wrong = {
         n: installed.versions.get(n) for n, v in release.stack().items() if installed.versions.get(n) != v
@@ -102,9 +114,26 @@ def require_flatc(interpreter: Path) -> None:
         )
 
 
-def load_cells(
-    models: Sequence[str], release: releases.Release, matrix_file: Path = releases.MATRIX
-) -> tuple[Cell, ...]:
+def require_extensions(
+    installed: Installed, interpreter: Path, cells: Iterable[Cell], names: Iterable[str]
+) -> None:
+    """Raise UsageError unless the exporting environment has each target and patch that distributions add here."""
+    asked = {
+        extensions.TARGETS: {cell.target for cell in cells} - set(targets.TARGETS),
+        extensions.PATCHES: set(names) - set(patches.PATCHES),
+    }
+    for group, wanted in asked.items():
+        there = installed.extensions[group]
+        for point in extensions.points(group):
+            if point.name in wanted and point.name not in there:
+                raise UsageError(
+                    f"{point.name!r} comes from {extensions.distribution(point)} (an entry point of group {group}), "
+                    f"which --interpreter {interpreter} does not have: install it there, or choose cells and patches "
+                    "without it"
+                )
+
+
+def load_cells(models: Sequence[str], release: releases.Release) -> tuple[Cell, ...]:
     """Import the modules that register cases and return every cell of `release`, target by target."""
     sys.path[:0] = [path for path in (str(Path.cwd()),) if path not in sys.path]
     for module in models:
@@ -121,17 +150,18 @@ def load_cells(
     cases = [case for case in CASES if f"{case.build.__module__}.".startswith(within)]
     if not cases:
         raise UsageError(f"--models {' '.join(models)}: no case is registered there (see models.case)")
-    further = releases.load(matrix_file).further
+    known = targets.known()
+    further = [name for name, target in known.items() if target.further]
     for case in cases:
         if unknown := [target for target in case.also if target not in further]:
             raise UsageError(
-                f"case {case.name!r} also wants {', '.join(unknown)}; releases.toml has {', '.join(further)}"
+                f"case {case.name!r} also wants {', '.join(unknown)}; targets to ask for are {', '.join(further)}"
             )
     return tuple(
         Cell(target, case.name)
         for target in release.targets
         for case in cases
-        if target.startswith(case.backends) and (target not in further or target in case.also)
+        if known[target].is_for(case.backends) and (target not in further or target in case.also)
     )
 
 

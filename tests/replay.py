@@ -16,8 +16,9 @@ from typing import Any, Self
 
 import harness.run
 from harness.artifact import Cell, Outcome
-from harness.releases import MATRIX, KnownDefect, Release, load
+from harness.releases import KnownDefect, Release
 from harness.sweep import Settings
+from harness.targets import TARGETS
 from harness.variations import Variation
 
 VARIABLE = "EXECUTORCH_GOLDENS_REPLAY"
@@ -62,12 +63,11 @@ def recorded() -> dict[str, Any]:
     return answers
 
 
-def load_cells(models: Sequence[str], release: Release, matrix_file: Path = MATRIX) -> tuple[Cell, ...]:
+def load_cells(models: Sequence[str], release: Release) -> tuple[Cell, ...]:
     """Return what `harness.run.load_cells` does, without the seconds that importing torch takes."""
     folder = Path(os.environ[VARIABLE]).parent
     cases = [case for module in models for case in (folder / f"{module}.cases").read_text().splitlines()]
-    further = load(matrix_file).further
-    targets = [target for target in release.targets if target not in further]
+    targets = [target for target in release.targets if not TARGETS[target].further]
     return tuple(Cell(target, case) for target in targets for case in cases)
 
 

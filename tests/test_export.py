@@ -14,8 +14,8 @@ from harness.config import GOLDENS
 from harness.decode import Schemas, decode
 from harness.exporting.data import Data, Example
 from harness.exporting.export import export, failure, normalise
-from harness.exporting.targets import TARGETS
 from harness.registry import CASES, SAMPLES, Case
+from harness.targets import TARGETS
 
 BACKENDS = {"tosa": "TOSABackend", "xnnpack": "XnnpackBackend"}
 
@@ -49,7 +49,7 @@ def test_a_quantized_target_holds_integer_constants(linear: tuple[str, Lowered])
     target, made = linear
     (delegate,) = made.delegates
     text = decode(delegate.payload, named_data=dict(delegate.named_data)).text().lower()
-    assert ("int8" in text) == (TARGETS[target].quantizer is not None)
+    assert ("int8" in text) == TARGETS[target].is_quantized
 
 
 def test_outputs_are_eagers_within_the_targets_bound(linear: tuple[str, Lowered]) -> None:

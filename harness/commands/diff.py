@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.decode import Decoded
+from harness.decode.decoded import KIND
 from harness.payload_files import STANDARD, add_schemas, decode_named, read
 from harness.structure import OutlineError, compare
 
@@ -24,7 +25,7 @@ exit code: 0 the same, 1 different, 2 error
 """
 
 #: How the text of a decoded payload begins.
-_GOLDEN = re.compile(rb"(tosa|xnnpack|pte) \d+ bytes\n")
+_GOLDEN = re.compile(KIND.pattern.encode() + rb" \d+ bytes\n")
 #: Lines shown of files that only compare line by line.
 LINES_SHOWN = 40
 

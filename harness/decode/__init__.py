@@ -1,4 +1,4 @@
-"""Payloads to text and arrays: TOSA, XNNPACK and ``.pte``, completely and exactly.
+"""Payloads to text and arrays, completely and exactly: TOSA, XNNPACK, ``.pte``, and what installed packages add.
 
 >>> from harness.decode import decode
 >>> decoded = decode(payload)            # doctest: +SKIP
@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.decode.constant import Constant
 from harness.decode.decoded import Attribute, Decoded, Delegated, Graph, Operator, Value
 from harness.decode.errors import DecodeError, SchemaError
-from harness.decode.formats import decode_any
+from harness.decode.formats import Format, decode_any
 from harness.decode.schemas import Schemas
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "DecodeError",
     "Decoded",
     "Delegated",
+    "Format",
     "Graph",
     "Operator",
     "SchemaError",
@@ -42,7 +43,7 @@ def decode(
     schemas: Schemas | Path | str | None = None,
     named_data: Mapping[str, bytes | memoryview] | None = None,
 ) -> Decoded:
-    """Decode a TOSA payload, an XNNPACK payload or a ``.pte``; which, is told from the bytes.
+    """Decode a payload of any known format (`harness.decode.formats`), which its bytes tell.
 
     Parameters
     ----------

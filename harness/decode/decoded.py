@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from harness.decode.constant import Constant
 from harness.decode.flatbuffer import Table, Unread
+
+#: Names of formats: the first word of a payload's text, and a part of the names of its files.
+KIND = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 #: A value of an attribute. `bytes` for what the format itself leaves opaque, a `Constant` where its type is
 #: known.
@@ -126,7 +130,7 @@ class Decoded:
     Attributes
     ----------
     kind
-        ``tosa``, ``xnnpack`` or ``pte``.
+        ``tosa``, ``xnnpack``, ``pte`` or the `harness.decode.formats.Format.kind` of an installed distribution's.
     size
         Bytes of the payload.
     facts
@@ -138,14 +142,14 @@ class Decoded:
     unread
         Bytes that nothing in the payload refers to and that are not zero: none in a sound payload.
     tree
-        The FlatBuffer as read, field by field.
+        The FlatBuffer as read, field by field; None for a format that is none.
     """
 
     kind: str
     size: int
     facts: Mapping[str, Attribute]
     graphs: tuple[Graph, ...]
-    tree: Table = field(repr=False)
+    tree: Table | None = field(default=None, repr=False)
     blobs: Mapping[str, Constant] = field(default_factory=dict)
     delegates: tuple[Delegated, ...] = ()
     unread: tuple[Unread, ...] = ()

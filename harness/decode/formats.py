@@ -1,44 +1,126 @@
-"""Tells the format of a payload from its bytes."""
+"""The table of payload formats, and which of them a payload has.
+
+Installed distributions add formats of their own: an entry point of group ``executorch_goldens.decoders`` that gives a
+`Format`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
-from harness.decode.decoded import Decoded
+from harness import extensions
+from harness.decode.decoded import KIND, Decoded
 from harness.decode.errors import DecodeError
 from harness.decode.pte import decode_pte
 from harness.decode.schemas import Schemas
 from harness.decode.tosa import decode_tosa
 from harness.decode.xnnpack import decode_xnnpack
 
-#: Where all three formats have their identifier: behind a FlatBuffer's root offset, or a header's four zeros.
-IDENTIFIER = slice(4, 8)
-TOSA = b"TOSA"
-XNNPACK = b"XH00"
-PTE = b"ET12"
-KNOWN = (TOSA, XNNPACK, PTE)
+#: Where every format has its identifier: behind a FlatBuffer's root offset, or a header's four zeros.
+START = 4
+
+NamedData: TypeAlias = Mapping[str, bytes | memoryview]
 
 
-def decode_any(
-    payload: memoryview, schemas: Schemas, named_data: Mapping[str, bytes | memoryview]
-) -> Decoded:
+@dataclass(frozen=True)
+class Format:
+    """A format of payloads.
+
+    Attributes
+    ----------
+    kind
+        Its name, `harness.decode.decoded.KIND`: what decoded payloads say they are, and a part of the names of files.
+    identifier
+        The bytes at offset 4 that no other format begins with there.
+    owner
+        The distribution that writes it.
+    decode
+        From a payload, the release's schemas and what the payload refers to by key to its decoded form; raises
+        `DecodeError` for bytes that are not of the format.
+    is_program
+        Whether it is a whole program's: then a delegate's payload is never taken for one.
+    """
+
+    kind: str
+    identifier: bytes
+    owner: str
+    decode: Callable[[memoryview, Schemas, NamedData], Decoded]
+    is_program: bool = False
+
+    def __post_init__(self) -> None:
+        if not KIND.fullmatch(self.kind):
+            raise ValueError(f"format {self.kind!r}: its kind is not of the form 'lower-case-words'")
+        if len(self.identifier) < 4:
+            raise ValueError(f"format {self.kind!r}: its identifier is shorter than 4 bytes")
+
+    def fits(self, payload: memoryview) -> bool:
+        """Whether `payload` has the identifier."""
+        return bytes(payload[START : START + len(self.identifier)]) == self.identifier
+
+
+def _decode_tosa(payload: memoryview, schemas: Schemas, named_data: NamedData) -> Decoded:
+    return decode_tosa(payload, schemas.load("tosa"))
+
+
+def _decode_xnnpack(payload: memoryview, schemas: Schemas, named_data: NamedData) -> Decoded:
+    return decode_xnnpack(payload, schemas.load("xnnpack"), named_data)
+
+
+def _decode_program(payload: memoryview, schemas: Schemas, named_data: NamedData) -> Decoded:
+    return decode_pte(payload, schemas.load("program"), partial(_decode_delegate, schemas))
+
+
+#: The harness's own formats.
+FORMATS: tuple[Format, ...] = (
+    Format("tosa", b"TOSA", "tosa-tools", _decode_tosa),
+    Format("xnnpack", b"XH00", "executorch", _decode_xnnpack),
+    Format("pte", b"ET12", "executorch", _decode_program, is_program=True),
+)
+
+
+@functools.cache
+def further() -> tuple[Format, ...]:
+    """Return the formats of installed distributions; raise `harness.extensions.ExtensionError`."""
+    own = [known.kind for known in FORMATS]
+    found = extensions.load(extensions.DECODERS, Format, lambda given: given.kind, own)
+    for point in extensions.points(extensions.DECODERS):
+        given = found[point.name]
+        for other in (*FORMATS, *found.values()):
+            if other is not given and overlap(given.identifier, other.identifier):
+                taken = f"{other.kind} of {other.owner} has {other.identifier!r}"
+                raise extensions.ExtensionError(point, f"has the identifier {given.identifier!r}; {taken}")
+    return tuple(found.values())
+
+
+def overlap(one: bytes, other: bytes) -> bool:
+    """Whether a payload can have both identifiers."""
+    return one.startswith(other) or other.startswith(one)
+
+
+def decode_any(payload: memoryview, schemas: Schemas, named_data: NamedData) -> Decoded:
     """Decode a payload of any known format."""
-    identifier = bytes(payload[IDENTIFIER])
-    if identifier == TOSA:
-        return decode_tosa(payload, schemas.load("tosa"))
-    if identifier == XNNPACK:
-        return decode_xnnpack(payload, schemas.load("xnnpack"), named_data)
-    if identifier == PTE:
-        return decode_pte(payload, schemas.load("program"), partial(_decode_delegate, schemas))
-    expected = ", ".join(repr(known) for known in KNOWN)
-    raise DecodeError("payload", IDENTIFIER.start, f"one of {expected} expected, {identifier!r} found")
+    found = _find(payload)
+    if found is None:
+        expected = ", ".join(f"{known.identifier!r} ({known.kind})" for known in (*FORMATS, *further()))
+        identifier = bytes(payload[START : START + 4])
+        raise DecodeError("payload", START, f"one of {expected} expected, {identifier!r} found")
+    return found.decode(payload, schemas, named_data)
 
 
-def _decode_delegate(
-    schemas: Schemas, payload: memoryview, named_data: Mapping[str, bytes | memoryview]
-) -> Decoded | None:
+def _decode_delegate(schemas: Schemas, payload: memoryview, named_data: NamedData) -> Decoded | None:
     """Decode a delegate's payload; None if it is of a backend whose format is not known here."""
-    if bytes(payload[IDENTIFIER]) not in (TOSA, XNNPACK):
-        return None
-    return decode_any(payload, schemas, named_data)
+    found = _find(payload)
+    return None if found is None or found.is_program else found.decode(payload, schemas, named_data)
+
+
+def _find(payload: memoryview) -> Format | None:
+    """Return the format of a payload, None if it is not known; entry points are read if it is not the harness's."""
+
+    def first(formats: Iterable[Format]) -> Format | None:
+        return next((format_ for format_ in formats if format_.fits(payload)), None)
+
+    return first(FORMATS) or first(further())

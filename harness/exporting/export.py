@@ -20,9 +20,10 @@ from harness.artifact import Artifact, Delegate, Failure, Lowered, Sample, Tenso
 from harness.decode import Schemas
 from harness.exporting import compat, numerics, shortcuts
 from harness.exporting.data import Example, example_of, samples_of
-from harness.exporting.targets import TARGETS, Target
+from harness.exporting.targets import Lowering
 from harness.exporting.trace import Watch
 from harness.registry import Case
+from harness.targets import REFERENCE_MODEL, RUNTIME
 
 
 class Export:
@@ -42,10 +43,11 @@ class Export:
         Notes the stages; enter it to have passes and node visitors noted as well.
     """
 
-    def __init__(self, case: Case, target: Target, keep: int = 0, run: bool = True) -> None:
+    def __init__(self, case: Case, lowering: Lowering, keep: int = 0, run: bool = True) -> None:
         self.case = case
         self.running = run
-        self.target = target
+        self.lowering = lowering
+        self.target = lowering.target
         self.stage = "model"
         self.samples: dict[str, tuple[torch.Tensor, ...]] = {}
         self.expected: dict[str, tuple[Tensor, ...]] = {}
@@ -56,7 +58,7 @@ class Export:
 
     def run(self) -> Lowered:
         """Export, lower, emit and run; whatever the release raises passes through."""
-        example = self.target.cast(example_of(self.case))
+        example = self.lowering.cast(example_of(self.case))
         edge = self.lower(example)
         lowered = edge.exported_program().graph_module
         graph = "\n".join(
@@ -70,7 +72,7 @@ class Export:
         schemas = tuple(map(str, Schemas.installed().places))
         self.made = Lowered(graph + "\n", partitions, b"", (), bound, schemas, self.scales, self.codes)
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
-        if not self.target.runtime:
+        if self.target.runs == REFERENCE_MODEL:
             self.stage = "run"
             program = edge.exported_program()
             outputs = {
@@ -79,7 +81,7 @@ class Export:
         self.stage = "emit"
         pte = bytes(edge.to_executorch().buffer)
         self.watch.stage("pte", pte)
-        if self.target.runtime:
+        if self.target.runs == RUNTIME:
             self.stage = "run"
             outputs = {name: numerics.in_runtime(pte, inputs) for name, inputs in self.samples.items()}
         samples = tuple(Sample(name, self.expected[name], outputs[name]) for name in self.samples)
@@ -92,13 +94,13 @@ class Export:
         self.stage = "export"
         program = export_program(example.module, example)
         self.watch.stage("exported", program)
-        if self.target.quantizer is not None:
+        if self.lowering.quantizer is not None:
             self.stage = "quantize"
-            program = self.quantize(program, self.target.quantizer(self.case.quantization), example)
+            program = self.quantize(program, self.lowering.quantizer(self.case.quantization), example)
             self.watch.stage("quantized", program)
         self.stage = "lower"
         return to_edge_transform_and_lower(
-            program, partitioner=[self.target.partitioner()], compile_config=self.target.compile_config()
+            program, partitioner=[self.lowering.partitioner()], compile_config=self.lowering.compile_config()
         )
 
     def expect(self, module: torch.nn.Module) -> None:
@@ -126,7 +128,7 @@ class Export:
             restore(converted, before)
         self.expect(converted)
         self.scales = numerics.output_scales(converted)
-        if self.case.constant_outputs and not self.target.runtime:
+        if self.case.constant_outputs and self.target.runs == REFERENCE_MODEL:
             self.codes = numerics.output_codes(converted)
         return export_program(converted, example)
 
@@ -154,9 +156,14 @@ def export(case: Case, target: str, patches: Sequence[str] = (), keep: int = 0, 
         See `harness.exporting.trace.Watch`.
     run
         Whether the program is run on the case's samples.
+
+    Raises
+    ------
+    harness.targets.UnknownTargetError, harness.targets.TargetError
+        For a target that this environment does not have, or cannot make.
     """
     started = time.perf_counter()
-    attempt = Export(case, TARGETS[target], keep, run)
+    attempt = Export(case, Lowering.named(target), keep, run)
     result: Lowered | Failure
     try:
         with attempt.watch:

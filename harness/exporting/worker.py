@@ -85,7 +85,7 @@ def warm_up(targets: Sequence[str]) -> None:
 
     from harness.exporting.data import Data, Example, example_of
     from harness.exporting.export import Export
-    from harness.exporting.targets import TARGETS
+    from harness.exporting.targets import Lowering
     from harness.registry import Case
 
     def build(data: Data) -> Example:
@@ -98,7 +98,8 @@ def warm_up(targets: Sequence[str]) -> None:
     for target in targets:
         # Where the release cannot lower even this, the cells say so.
         with contextlib.suppress(Exception):
-            Export(case, TARGETS[target]).lower(TARGETS[target].cast(example_of(case))).to_executorch()
+            lowering = Lowering.named(target)
+            Export(case, lowering).lower(lowering.cast(example_of(case))).to_executorch()
         gc.collect()
     # Children share these pages with the template as long as the collector does not touch them.
     gc.freeze()

@@ -5,19 +5,32 @@ A patch replaces as little as will do: methods on their class, functions in ever
 that it works in a process that has imported ExecuTorch already. There is no way back; a process is patched
 once and exits.
 
-Importing this package imports neither torch nor executorch.
+Importing this package imports neither torch nor executorch. Installed distributions add patches of their own: an entry
+point of group ``executorch_goldens.patches`` that gives a `Patch`, from a module that imports neither of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 
+from harness import extensions
 from harness.patches import list_qparams, output_aliases, partition_order, unique_outputs
 from harness.patches.patch import Patch, PatchError, UnknownPatchError, digest, verify
 
-__all__ = ["PATCHES", "Patch", "PatchError", "UnknownPatchError", "apply", "digest", "register", "select"]
+__all__ = [
+    "PATCHES",
+    "Patch",
+    "PatchError",
+    "UnknownPatchError",
+    "apply",
+    "digest",
+    "known",
+    "register",
+    "select",
+]
 
-#: Every patch by name, in the order in which they are applied and named; registered ones come last.
+#: The harness's own patches by name, in the order in which they are applied and named; then registered ones.
 PATCHES: dict[str, Patch] = {
     patch.name: patch
     for patch in (partition_order.PATCH, unique_outputs.PATCH, list_qparams.PATCH, output_aliases.PATCH)
@@ -34,8 +47,24 @@ def register(patch: Patch) -> None:
     PATCHES[patch.name] = patch
 
 
+def known() -> Mapping[str, Patch]:
+    """Return every patch by name: `PATCHES`, then those of installed distributions, in the order of their names.
+
+    Raises
+    ------
+    harness.extensions.ExtensionError
+        For an entry point that gives no patch.
+    """
+    return {**PATCHES, **_installed()}
+
+
+@functools.cache
+def _installed() -> Mapping[str, Patch]:
+    return extensions.load(extensions.PATCHES, Patch, lambda patch: patch.name, PATCHES)
+
+
 def select(spec: str, declared: Sequence[str]) -> tuple[str, ...]:
-    """Return the names that ``--patches`` asks for, each once, in the order of `PATCHES`.
+    """Return the names that ``--patches`` asks for, each once, in the order of `known`.
 
     Parameters
     ----------
@@ -71,7 +100,7 @@ def apply(names: Iterable[str], release: str) -> None:
     Parameters
     ----------
     names
-        Names out of `PATCHES`, in any order.
+        Names out of `known`, in any order.
     release
         The ExecuTorch release that is installed.
 
@@ -82,7 +111,7 @@ def apply(names: Iterable[str], release: str) -> None:
     PatchError
         When a function is not the one that a patch was written for.
     """
-    patches = [PATCHES[name] for name in _ordered(names)]
+    patches = [PATCHES[name] if name in PATCHES else known()[name] for name in _ordered(names)]
     for patch in patches:
         verify(patch, release)
     for patch in patches:
@@ -90,9 +119,10 @@ def apply(names: Iterable[str], release: str) -> None:
 
 
 def _ordered(names: Iterable[str]) -> tuple[str, ...]:
-    wanted = set()
-    for name in names:
-        if name not in PATCHES:
-            raise UnknownPatchError(name, tuple(PATCHES))
-        wanted.add(name)
-    return tuple(name for name in PATCHES if name in wanted)
+    wanted = list(dict.fromkeys(names))
+    # Entry points are read only for a name that is not among the harness's own.
+    there = PATCHES if set(wanted) <= set(PATCHES) else known()
+    for name in wanted:
+        if name not in there:
+            raise UnknownPatchError(name, tuple(there))
+    return tuple(name for name in there if name in wanted)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from harness.patches import PATCHES, digest
+from harness.patches import digest, known
 
 if __name__ == "__main__":
-    for patch in PATCHES.values():
-        functions = dict.fromkeys(function for known in patch.known.values() for function in known)
+    for patch in known().values():
+        functions = dict.fromkeys(function for named in patch.known.values() for function in named)
         for function in functions:
             try:
                 found = digest(function)
             except (ImportError, AttributeError):
                 found = "not there"
-            releases = [release for release, known in patch.known.items() if known.get(function) == found]
+            releases = [release for release, named in patch.known.items() if named.get(function) == found]
             print(f"{patch.name} {function} {found} ({', '.join(releases) or 'unknown'})")

@@ -138,9 +138,9 @@ class Repro:
         from harness.exporting.data import example_of, samples_of
         from harness.exporting.export import export_program
         from harness.exporting.program import Program
-        from harness.exporting.targets import TARGETS
+        from harness.exporting.targets import Lowering
 
-        example = TARGETS[self.cell.target].cast(example_of(self.case))
+        example = Lowering.named(self.cell.target).cast(example_of(self.case))
         module = compat.graph_module(export_program(example.module, example))
         return Program.of(module, samples_of(self.case, example)[sample], example.dynamic_shapes)
 

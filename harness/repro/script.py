@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import jinja2
 
 from harness.releases import Release
 from harness.repro.defect import Defect, NotShownError
+from harness.targets import TOSA, Quantization, Target, find
 
 if TYPE_CHECKING:
     from harness.exporting.program import Program
@@ -21,53 +21,6 @@ PT2E = "torchao.quantization.pt2e"
 #: Columns of the script, as of this project's own code (`harness.exporting.program.WIDTH`, which imports torch).
 WIDTH = 110
 
-
-@dataclass(frozen=True)
-class Recipe:
-    """A target of `harness.exporting.targets` as plain code.
-
-    Attributes
-    ----------
-    tosa
-        The TOSA specification; empty for XNNPACK.
-    quantizer
-        Lines that make ``quantizer`` out of ``config``; none for float targets.
-    config
-        The function that gives the release's own config, and its further arguments.
-    """
-
-    tosa: str = ""
-    quantizer: tuple[str, ...] = ()
-    config: tuple[str, str] = ("get_symmetric_quantization_config", "")
-
-
-TOSA_QUANTIZER = "quantizer = TOSAQuantizer(spec).set_global(config).set_io(config)"
-XNNPACK_QUANTIZER = "quantizer = XNNPACKQuantizer().set_global(config)"
-
-#: Each target of releases.toml.
-RECIPES: Mapping[str, Recipe] = {
-    "tosa-fp": Recipe("TOSA-1.0+FP"),
-    "tosa-bf16": Recipe("TOSA-1.0+FP+bf16"),
-    "tosa-int": Recipe("TOSA-1.0+INT", (TOSA_QUANTIZER,)),
-    "tosa-fp+cf": Recipe("TOSA-1.0+FP+cf"),
-    "tosa-u55": Recipe("TOSA-1.0+INT+int16+int4+u55", (TOSA_QUANTIZER,)),
-    "tosa-int16": Recipe(
-        "TOSA-1.0+INT+int16", (TOSA_QUANTIZER,), ("get_symmetric_a16w8_quantization_config", "")
-    ),
-    "tosa-fp+int": Recipe(
-        "TOSA-1.0+INT+FP",
-        (
-            "quantizer = TOSAQuantizer(spec)",
-            "for module in (torch.nn.Linear, torch.nn.Conv1d, torch.nn.Conv2d):",
-            "    quantizer.set_module_type(module, config)",
-        ),
-    ),
-    "xnnpack-fp32": Recipe(),
-    "xnnpack-int8": Recipe(quantizer=(XNNPACK_QUANTIZER,)),
-    "xnnpack-dynamic": Recipe(
-        quantizer=(XNNPACK_QUANTIZER,), config=("get_symmetric_quantization_config", ", is_dynamic=True")
-    ),
-}
 
 #: `harness.exporting.targets.snorm_int8`, written out.
 SNORM_INT8 = """\
@@ -93,11 +46,17 @@ KINDS: Mapping[str, tuple[str, str]] = {
 
 
 def quantization(target: str, settings: str) -> str:
-    """Return the settings (`harness.exporting.targets`) that the script for a target repeats; raise `NotShownError`.
+    """Return the settings (`harness.targets.SETTINGS`) that the script for a target repeats; raise `NotShownError`.
 
     Without the harness there are no observers but the release's own.
     """
-    if RECIPES[target].quantizer and settings not in ("symmetric", "histogram", "snorm-int8"):
+    declared = find(target)
+    if not declared.is_data:
+        function = declared.partitioner or declared.quantizer
+        raise NotShownError(
+            f"target {target!r} is made by {function}, which is more than a script can repeat: there is no script"
+        )
+    if declared.is_quantized and settings not in ("symmetric", "histogram", "snorm-int8"):
         raise NotShownError(
             f"quantizer settings {settings!r} name a part of the model, which a graph has not: there is no script"
         )
@@ -116,14 +75,15 @@ def script(
     origin
         What a reader is told of where the program comes from.
     """
-    recipe = RECIPES[target]
+    declared = find(target)
+    tosa = declared.backend == TOSA
     title, expected = KINDS[defect.kind]
     runs = defect.kind == "outputs" or defect.stage == "run"
-    quantizer = (*_config(recipe, settings), *recipe.quantizer) if recipe.quantizer else ()
+    quantizer = _quantizer(tosa, declared.quantization, settings) if declared.quantization else ()
     two_processes = defect.kind in ("follows-seed", "crashes")
     standard = {"import os", "import sys", "" if two_processes else "import traceback"}
     standard |= {f"import {name}" for name in STANDARD.get(defect.kind, ())}
-    torch_imports = {"import torch", *_imports(recipe, settings, defect, runs)}
+    torch_imports = {"import torch", *_imports(declared, settings, defect, runs)}
     for line in program.imports():
         (standard if line.split()[1] in ("base64", "math", "zlib") else torch_imports).add(line)
     environment = jinja2.Environment(
@@ -147,11 +107,11 @@ def script(
         imports=_sorted(torch_imports),
         two_processes=two_processes,
         runs=runs,
-        tosa=recipe.tosa,
+        tosa=declared.specification,
         quantizer=quantizer,
         dynamic=", dynamic_shapes=dynamic_shapes" if program.shapes() else "",
-        bf16=target == "tosa-bf16",
-        to_numpy=".view(torch.int16).numpy().view(np.uint16)" if target == "tosa-bf16" else ".numpy()",
+        bf16=declared.dtype == "bfloat16",
+        to_numpy=".view(torch.int16).numpy().view(np.uint16)" if declared.dtype == "bfloat16" else ".numpy()",
         tolerances=list(defect.tolerances),
     )
 
@@ -168,27 +128,26 @@ def _sorted(lines: Iterable[str]) -> list[str]:
     return sorted((line for line in lines if line), key=lambda line: (line.startswith("from"), line.lower()))
 
 
-def _imports(recipe: Recipe, settings: str, defect: Defect, runs: bool) -> Iterable[str]:
+def _imports(target: Target, settings: str, defect: Defect, runs: bool) -> Iterable[str]:
     """Yield the imports of what comes with ExecuTorch."""
-    if recipe.tosa:
+    tosa = target.backend == TOSA
+    if tosa:
         yield f"from {ARM}.tosa.compile_spec import TosaCompileSpec"
-    if recipe.quantizer:
+    if target.quantization is not None:
         yield f"from {PT2E}.quantize_pt2e import convert_pt2e, prepare_pt2e"
-        backend = f"{ARM}.quantizer" if recipe.tosa else f"{XNNPACK}.quantizer.xnnpack_quantizer"
-        config = "" if settings == "snorm-int8" else f", {recipe.config[0]}"
-        yield f"from {backend} import {'TOSAQuantizer' if recipe.tosa else 'XNNPACKQuantizer'}{config}"
+        backend = f"{ARM}.quantizer" if tosa else f"{XNNPACK}.quantizer.xnnpack_quantizer"
+        config = "" if settings == "snorm-int8" else f", {target.quantization.config}"
+        yield f"from {backend} import {'TOSAQuantizer' if tosa else 'XNNPACKQuantizer'}{config}"
         if settings == "snorm-int8":
-            where = "quantizer.quantization_config" if recipe.tosa else "quantizer.xnnpack_quantizer_utils"
-            yield f"from {ARM if recipe.tosa else XNNPACK}.{where} import QuantizationConfig"
+            where = "quantizer.quantization_config" if tosa else "quantizer.xnnpack_quantizer_utils"
+            yield f"from {ARM if tosa else XNNPACK}.{where} import QuantizationConfig"
             yield f"from {PT2E} import FixedQParamsObserver"
             yield f"from {PT2E}.quantizer import QuantizationSpec"
     if defect.stage != "quantize":
         yield "from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower"
-        partitioner = (
-            ("tosa.partitioner", "TOSA") if recipe.tosa else ("partition.xnnpack_partitioner", "Xnnpack")
-        )
-        yield f"from {ARM if recipe.tosa else XNNPACK}.{partitioner[0]} import {partitioner[1]}Partitioner"
-    if runs and recipe.tosa:
+        partitioner = ("tosa.partitioner", "TOSA") if tosa else ("partition.xnnpack_partitioner", "Xnnpack")
+        yield f"from {ARM if tosa else XNNPACK}.{partitioner[0]} import {partitioner[1]}Partitioner"
+    if runs and tosa:
         yield from ("import numpy as np", "import tosa_reference_model")
         yield "from executorch.exir.delegate import executorch_call_delegate"
     elif runs:
@@ -199,11 +158,23 @@ def _imports(recipe: Recipe, settings: str, defect: Defect, runs: bool) -> Itera
         yield "from tosa.TosaGraph import TosaGraph"
 
 
-def _config(recipe: Recipe, settings: str) -> list[str]:
+def _quantizer(tosa: bool, quantization: Quantization, settings: str) -> list[str]:
+    """Return the lines that make ``quantizer``."""
+    arguments = ", ".join(f"{name}={value!r}" for name, value in quantization.arguments.items())
+    config = [f"config = {quantization.config}({arguments})"]
     if settings == "snorm-int8":
-        return SNORM_INT8.splitlines()
-    function, arguments = recipe.config
-    return [f"config = {function}(is_per_channel=True{arguments})"]
+        config = SNORM_INT8.splitlines()
+    made = "quantizer = TOSAQuantizer(spec)" if tosa else "quantizer = XNNPACKQuantizer()"
+    if not quantization.modules:
+        return [*config, f"{made}.set_global(config){'.set_io(config)' if tosa else ''}"]
+    types = "".join(f"{module}, " for module in quantization.modules)
+    types = types[:-1] if len(quantization.modules) == 1 else types[:-2]
+    return [
+        *config,
+        made,
+        f"for module in ({types}):",
+        "    quantizer.set_module_type(module, config)",
+    ]
 
 
 def _filled(text: str) -> str:

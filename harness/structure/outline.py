@@ -12,13 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from harness.decode import Constant, Decoded
+from harness.decode.decoded import KIND
 
 #: Two spaces a level (`harness.decode.text`).
 INDENT = 2
 _NAME = r'(?P<name>"(?:[^"\\]|\\.)*"|\S+)'
 _TYPED = re.compile(_NAME + r": (?P<type>.*)")
 _ASSIGNED = re.compile(r"(?P<name>\S+) = (?P<value>.*)")
-_HEAD = re.compile(r"(?P<kind>tosa|xnnpack|pte) (?P<size>\d+) bytes")
+_HEAD = re.compile(rf"(?P<kind>{KIND.pattern}) (?P<size>\d+) bytes")
 #: Lines that say what a constant holds.
 _CONTENTS = frozenset({"sha256", "values", "min", "max", "nans", "distinct", "first", "last"})
 

@@ -51,14 +51,14 @@ def swept(isolation: str, seeds: Sequence[int], jobs: int) -> tuple[float, float
 def traced() -> tuple[float, float]:
     """Export each cell with and without tracing, in turn, in this process; return both processor times, with first."""
     from harness.exporting.export import Export
-    from harness.exporting.targets import TARGETS
+    from harness.exporting.targets import Lowering
     from harness.registry import CASES
 
     spent = {True: 0.0, False: 0.0}
     for cell in cells():
         for number in range(-1, ROUNDS):
             for tracing in (True, False):
-                export = Export(CASES[cell.case], TARGETS[cell.target])
+                export = Export(CASES[cell.case], Lowering.named(cell.target))
                 started = time.process_time()
                 try:
                     with export.watch if tracing else nullcontext():

@@ -14,9 +14,9 @@ import models
 from harness import releases
 from harness.config import GOLDENS
 from harness.exporting.data import Example, example_of
-from harness.exporting.targets import TARGETS
 from harness.judging import golden
 from harness.registry import CASES, Case
+from harness.targets import TARGETS
 from models.cat import HEIGHT, WIDTH, horizontal, vertical
 
 #: One line per case, ``<case> <SHA-256>``. A new or changed case gets the line that its test prints.
