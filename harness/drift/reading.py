@@ -12,8 +12,8 @@ from harness import releases
 from harness.artifact import Cell
 from harness.causes import cause
 from harness.judging import golden
-from harness.structure.matching import NUMBERING
 from harness.structure.outline import Outline, OutlineGraph, outline
+from harness.structure.side import NUMBERING
 
 _CALLED = re.compile(r"call_function\[target=([\w.]+)\]")
 #: What the graph around delegates is made of in any case.

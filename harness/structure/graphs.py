@@ -19,8 +19,9 @@ from harness.structure.changes import (
     Reordered,
 )
 from harness.structure.facts import ABSENT, EXAMPLES, attribute_changes, content_changes
-from harness.structure.matching import NUMBERING, Matching, Side, match
+from harness.structure.matching import Matching, match
 from harness.structure.outline import OutlineGraph, OutlineValue
+from harness.structure.side import NUMBERING, Side
 
 #: The attribute that stands for a constant that is not at hand. Its key ends in the SHA-256 of the constant
 #: (``get_serialized_buffer_index`` in ExecuTorch's ``backends/xnnpack/operators/node_visitor.py``).

@@ -1,100 +1,28 @@
-"""Finds out which operator of one graph is which of another, whatever they are called and wherever they
-stand.
+"""Finds out which operator of one graph is which of the other, whatever they are called and wherever they stand.
 
-Operators are the same if they compute the same from the same inputs (hash of everything before them) and are
-used in the same way (hash of everything behind them). What such hashes cannot decide, because something
-before or behind has changed, is decided by the neighbours that are already matched, and in the end by type
-and order.
+The steps go from the surest to the vaguest, and none takes back what an earlier one has matched:
+
+1. Operators that compute the same from the same inputs and are used in the same way.
+2. Operators that are alone, in either graph, in what they compute, or in how they are used. Two constants that change
+   places have not both changed.
+3. What feeds, and what uses, operators that are matched, and so on through the graph; in between, operators with equal
+   keys, which start the next spread. The keys get vaguer from round to round.
+4. What is left, by type and order.
+5. What is left even then, as replaced by an operator of another type, if that feeds the same user or output.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from typing import Any
 
-from harness.structure.outline import OutlineGraph, OutlineOperator, OutlineValue
+from harness.structure.keys import Keys, by_both, by_inputs, by_uses
+from harness.structure.side import Side
 
-#: Attributes that number other things in the payload: they change when anything before them does, and are
-#: compared through what they refer to.
-NUMBERING = frozenset(
-    {
-        "constant_data",
-        "quantization.scale_buffer_idx",
-        "external_id",
-        "data_buffer_idx",
-        "delegate_index",
-        "op_index",
-        "debug_handle",
-    }
-)
-#: The role of operands that an instruction of a ``.pte`` may read or write.
-EITHER_WAY = "arg"
-
-#: Stands for whatever a key says, the same number for the same key in both graphs.
-Ids = dict[Any, int]
-
-
-def described(attributes: dict[str, str] | Any) -> tuple[tuple[str, str], ...]:
-    """Return the attributes that describe, without those that only number."""
-    return tuple((name, value) for name, value in attributes.items() if name not in NUMBERING)
-
-
-class Side:
-    """One of the two graphs, with its edges.
-
-    Attributes
-    ----------
-    producer
-        Name of a value to (operator, output port).
-    consumers
-        Name of a value to (operator, input position), in order.
-    """
-
-    def __init__(self, graph: OutlineGraph) -> None:
-        self.graph = graph
-        self.operators = graph.operators
-        self.producer: dict[str, tuple[int, int]] = {}
-        self.consumers: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for at, operator in enumerate(graph.operators):
-            for port, name in enumerate(self.outputs(at)):
-                self.producer.setdefault(name, (at, port))
-            for position, (_, name) in enumerate(operator.inputs):
-                if self.producer.get(name, (None, 0))[0] != at:
-                    self.consumers[name].append((at, position))
-        self.input_index = {name: at for at, name in enumerate(graph.inputs)}
-
-    def outputs(self, at: int) -> tuple[str, ...]:
-        """Return the names of what an operator makes."""
-        operator = self.operators[at]
-        if operator.outputs:
-            return tuple(name for _, name in operator.outputs)
-        return tuple(name for role, name in operator.inputs if self.is_made_by(at, role, name))
-
-    def is_made_by(self, at: int, role: str, name: str) -> bool:
-        """Tell whether an instruction writes an operand: the first to touch what is not there before must."""
-        value = self.graph.values.get(name)
-        if role != EITHER_WAY or value is None or "[" not in value.type or value.contents is not None:
-            return False
-        if name in self.graph.inputs or value.attributes.get("location") == "EXTERNAL":
-            return False
-        return self.producer.get(name, (at, 0))[0] == at
-
-    def operand(self, at: int, position: int) -> tuple[int, int] | None:
-        """Return the operator and port an input comes from; None for a leaf of the graph."""
-        found = self.producer.get(self.operators[at].inputs[position][1])
-        return None if found is None or found[0] == at else found
-
-    def label(self, at: int) -> str:
-        """Return what to call an operator: its type and its first output."""
-        outputs = self.outputs(at)
-        return f"{self.operators[at].type} {outputs[0]}" if outputs else self.operators[at].type
-
-    def value(self, name: str) -> OutlineValue | None:
-        """Return a value by name, if the graph describes it."""
-        return self.graph.values.get(name)
+#: An operator of the graph before, and the one of the graph after.
+Pair = tuple[int, int]
 
 
 @dataclass
@@ -111,7 +39,7 @@ class Matching:
 
     forth: dict[int, int] = field(default_factory=dict)
     back: dict[int, int] = field(default_factory=dict)
-    replaced: list[tuple[int, int]] = field(default_factory=list)
+    replaced: list[Pair] = field(default_factory=list)
 
     def add(self, before: int, after: int) -> None:
         """Match two operators."""
@@ -121,190 +49,148 @@ class Matching:
 
 def match(before: Side, after: Side) -> Matching:
     """Match the operators of two graphs."""
-    matching = Matching()
-    ids: Ids = {}
-    forward, backward, plain_forward, plain_backward = (
-        (hashes(before, ids, detailed), hashes(after, ids, detailed))
-        for detailed in (True, False)
-        for hashes in (_forward, _backward)
+    matcher = _Matcher(before, after)
+    inputs, uses = by_inputs(before, after, detailed=True), by_uses(before, after, detailed=True)
+    plain_inputs, plain_uses = (
+        by_inputs(before, after, detailed=False),
+        by_uses(before, after, detailed=False),
     )
-    both = (_pairs(forward[0], backward[0]), _pairs(forward[1], backward[1]))
-    plain_both = (_pairs(plain_forward[0], plain_backward[0]), _pairs(plain_forward[1], plain_backward[1]))
-    # From the surest to the vaguest. What is unmistakable by its inputs or by its uses comes before what merely
-    # stands in the same place: two constants that change places have not both changed.
-    _match_equal_keys(matching, *both, None)
-    _match_equal_keys(matching, *forward, 1)
-    _match_equal_keys(matching, *backward, 1)
-    for keys in (plain_both, forward, backward, plain_forward, plain_backward):
-        _match_neighbours(matching, before, after)
-        _match_equal_keys(matching, *keys, None)
-    _match_neighbours(matching, before, after)
-    _match_in_order(matching, before, after)
-    _match_replaced(matching, before, after)
-    return matching
+    matcher.match_equal(by_both(inputs, uses))
+    matcher.match_unique(inputs)
+    matcher.match_unique(uses)
+    for keys in (by_both(plain_inputs, plain_uses), inputs, uses, plain_inputs, plain_uses):
+        matcher.match_neighbours()
+        matcher.match_equal(keys)
+    matcher.match_neighbours()
+    matcher.match_in_order()
+    matcher.pair_replaced()
+    return matcher.matching
 
 
-def _pairs(forward: list[int], backward: list[int]) -> list[int]:
-    """Return one number for each pair of numbers."""
-    return [(one << 64) | other for one, other in zip(forward, backward, strict=True)]
+class _Matcher:
+    """The two graphs, and what is matched of them so far."""
 
+    def __init__(self, before: Side, after: Side) -> None:
+        self.before, self.after = before, after
+        self.matching = Matching()
 
-def _forward(side: Side, ids: Ids, detailed: bool) -> list[int]:
-    """Number each operator by everything it is computed from; equal numbers for equal computations."""
-    numbers: list[int] = []
-    for at, operator in enumerate(side.operators):
-        operands = tuple(
-            _operand_key(side, at, position, numbers, detailed) for position in range(len(operator.inputs))
-        )
-        key = (operator.type, _detail(side, at, operator) if detailed else None, operands)
-        numbers.append(ids.setdefault(key, len(ids)))
-    return numbers
+    def match_equal(self, keys: Keys) -> None:
+        """Match operators with equal keys, in order, where both graphs have equally many of them left."""
+        for ours, theirs in self._groups(keys):
+            if len(ours) == len(theirs):
+                self._match_all(ours, theirs)
 
+    def match_unique(self, keys: Keys) -> None:
+        """Match operators with equal keys where each graph has one of them left."""
+        for ours, theirs in self._groups(keys):
+            if len(ours) == len(theirs) == 1:
+                self._match_all(ours, theirs)
 
-def _operand_key(side: Side, at: int, position: int, numbers: list[int], detailed: bool) -> Any:
-    name = side.operators[at].inputs[position][1]
-    made = side.producer.get(name)
-    if made is not None:
-        # An operator behind this one: its own number is not known yet.
-        return ("made", numbers[made[0]] if made[0] < at else None, made[1])
-    if name in side.input_index:
-        return ("input", side.input_index[name])
-    value = side.value(name)
-    if value is None:
-        return ("unknown", name if name == "none" else None)
-    if not detailed:
-        return ("leaf", value.contents is not None)
-    return ("leaf", value.type, described(value.attributes), value.contents and value.contents.sha256)
+    def match_neighbours(self) -> None:
+        """Match what feeds, and what uses, operators that are matched; then the neighbours of those."""
+        pending = list(self.matching.forth.items())
+        while pending:
+            one, other = pending.pop()
+            for pair in self._feeding(one, other) + self._using(one, other):
+                if self._may_match(pair):
+                    self.matching.add(*pair)
+                    pending.append(pair)
 
-
-def _detail(side: Side, at: int, operator: OutlineOperator) -> Any:
-    results = [side.value(name) for name in side.outputs(at)]
-    return (
-        described(operator.attributes),
-        tuple(
-            (value.type, described(value.attributes), value.contents and value.contents.sha256)
-            for value in results
-            if value is not None
-        ),
-    )
-
-
-def _backward(side: Side, ids: Ids, detailed: bool) -> list[int]:
-    """Number each operator by everything that uses it."""
-    numbers = [0] * len(side.operators)
-    place: dict[str, list[int]] = defaultdict(list)
-    for at, name in enumerate(side.graph.outputs):
-        place[name].append(at)
-    for at in reversed(range(len(side.operators))):
-        operator = side.operators[at]
-        uses = tuple(
-            (
-                tuple(place[name]),
-                tuple(sorted((numbers[user], position) for user, position in side.consumers[name])),
+    def match_in_order(self) -> None:
+        """Match what is left by type, in order."""
+        ours, theirs = self._left_before(), self._left_after()
+        our_types = [self.before.operators[at].type for at in ours]
+        their_types = [self.after.operators[at].type for at in theirs]
+        for block in SequenceMatcher(None, our_types, their_types, autojunk=False).get_matching_blocks():
+            self._match_all(
+                ours[block.a : block.a + block.size],
+                theirs[block.b : block.b + block.size],
             )
-            for name in side.outputs(at)
-        )
-        key = ("back", operator.type, _detail(side, at, operator) if detailed else None, uses)
-        numbers[at] = ids.setdefault(key, len(ids))
-    return numbers
+
+    def pair_replaced(self) -> None:
+        """Pair each operator that is left with the first that is left of those in its place."""
+        taken: set[int] = set()
+        for one in self._left_before():
+            free = [at for at in self._in_place_of(one) if at not in self.matching.back and at not in taken]
+            if free:
+                self.matching.replaced.append((one, free[0]))
+                taken.add(free[0])
+
+    def _left_before(self) -> list[int]:
+        return [at for at in range(len(self.before.operators)) if at not in self.matching.forth]
+
+    def _left_after(self) -> list[int]:
+        return [at for at in range(len(self.after.operators)) if at not in self.matching.back]
+
+    def _groups(self, keys: Keys) -> list[tuple[list[int], list[int]]]:
+        """Return what is left of either graph, by key."""
+        groups: dict[object, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+        for at in self._left_before():
+            groups[keys.before[at]][0].append(at)
+        for at in self._left_after():
+            groups[keys.after[at]][1].append(at)
+        return list(groups.values())
+
+    def _match_all(self, ours: Sequence[int], theirs: Sequence[int]) -> None:
+        for one, other in zip(ours, theirs, strict=True):
+            self.matching.add(one, other)
+
+    def _may_match(self, pair: Pair) -> bool:
+        one, other = pair
+        if one in self.matching.forth or other in self.matching.back:
+            return False
+        return self.before.operators[one].type == self.after.operators[other].type
+
+    def _feeding(self, one: int, other: int) -> list[Pair]:
+        """Return the operators that feed the same input of two matched operators from the same port."""
+        inputs = min(len(self.before.operators[one].inputs), len(self.after.operators[other].inputs))
+        pairs = []
+        for position in range(inputs):
+            ours, theirs = self.before.operand(one, position), self.after.operand(other, position)
+            if ours is not None and theirs is not None and ours[1] == theirs[1]:
+                pairs.append((ours[0], theirs[0]))
+        return pairs
+
+    def _using(self, one: int, other: int) -> list[Pair]:
+        """Return the users of two matched operators that are left, where both have equally many of a kind."""
+        pairs: list[Pair] = []
+        for ours, theirs in zip(self.before.outputs(one), self.after.outputs(other), strict=False):
+            before = _users_by_kind(self.before, ours, self.matching.forth)
+            after = _users_by_kind(self.after, theirs, self.matching.back)
+            for kind, users in before.items():
+                if len(users) == len(after.get(kind, ())):
+                    pairs += zip(users, after[kind], strict=True)
+        return pairs
+
+    def _in_place_of(self, one: int) -> list[int]:
+        """Return operators that feed the users, or the output of the graph, that operator `one` fed."""
+        found = []
+        for name in self.before.outputs(one):
+            for user, position in self.before.consumers.get(name, ()):
+                found += self._feeds(self.matching.forth.get(user), position)
+            if name in self.before.graph.outputs:
+                found += self._makes_output(self.before.graph.outputs.index(name))
+        return found
+
+    def _feeds(self, user: int | None, position: int) -> list[int]:
+        """Return the operator that feeds an input of an operator after, if there are both."""
+        if user is None or position >= len(self.after.operators[user].inputs):
+            return []
+        operand = self.after.operand(user, position)
+        return [] if operand is None else [operand[0]]
+
+    def _makes_output(self, place: int) -> list[int]:
+        """Return the operator that makes an output of the graph after, if there are both."""
+        outputs = self.after.graph.outputs
+        if place >= len(outputs) or outputs[place] not in self.after.producer:
+            return []
+        return [self.after.producer[outputs[place]][0]]
 
 
-def _match_equal_keys(matching: Matching, before: list[int], after: list[int], most: int | None) -> None:
-    """Match operators with the same number, in order where there are as many of them on each side.
-
-    Parameters
-    ----------
-    most
-        Leave alone what more operators than this have in common; None for no limit.
-    """
-    groups: dict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-    for at, key in enumerate(before):
-        if at not in matching.forth:
-            groups[key][0].append(at)
-    for at, key in enumerate(after):
-        if at not in matching.back:
-            groups[key][1].append(at)
-    for ours, theirs in groups.values():
-        if len(ours) == len(theirs) and (most is None or len(ours) <= most):
-            for one, other in zip(ours, theirs, strict=True):
-                matching.add(one, other)
-
-
-def _match_neighbours(matching: Matching, before: Side, after: Side) -> None:
-    """Match what feeds, and what uses, operators that are matched."""
-    pending = list(matching.forth.items())
-    while pending:
-        one, other = pending.pop()
-        for pair in (*_producers(one, other, before, after), *_users(one, other, matching, before, after)):
-            if pair[0] in matching.forth or pair[1] in matching.back:
-                continue
-            if before.operators[pair[0]].type == after.operators[pair[1]].type:
-                matching.add(*pair)
-                pending.append(pair)
-
-
-def _producers(one: int, other: int, before: Side, after: Side) -> Iterable[tuple[int, int]]:
-    positions = min(len(before.operators[one].inputs), len(after.operators[other].inputs))
-    for position in range(positions):
-        ours, theirs = before.operand(one, position), after.operand(other, position)
-        if ours is not None and theirs is not None and ours[1] == theirs[1]:
-            yield ours[0], theirs[0]
-
-
-def _users(one: int, other: int, matching: Matching, before: Side, after: Side) -> Iterable[tuple[int, int]]:
-    for ours, theirs in zip(before.outputs(one), after.outputs(other), strict=False):
-        left = _by_kind(before, ours, lambda at: at not in matching.forth)
-        right = _by_kind(after, theirs, lambda at: at not in matching.back)
-        for kind, users in left.items():
-            if len(users) == len(right.get(kind, ())):
-                yield from zip(users, right[kind], strict=True)
-
-
-def _by_kind(side: Side, name: str, is_free: Callable[[int], bool]) -> dict[tuple[str, int], list[int]]:
-    groups: dict[tuple[str, int], list[int]] = defaultdict(list)
+def _users_by_kind(side: Side, name: str, matched: dict[int, int]) -> dict[tuple[str, int], list[int]]:
+    """Return the users of a value that are not matched, by their type and the input that they read it with."""
+    users: dict[tuple[str, int], list[int]] = defaultdict(list)
     for user, position in side.consumers.get(name, ()):
-        if is_free(user):
-            groups[side.operators[user].type, position].append(user)
-    return groups
-
-
-def _match_in_order(matching: Matching, before: Side, after: Side) -> None:
-    """Match what is left by type, in order."""
-    ours = [at for at in range(len(before.operators)) if at not in matching.forth]
-    theirs = [at for at in range(len(after.operators)) if at not in matching.back]
-    blocks = SequenceMatcher(
-        None,
-        [before.operators[at].type for at in ours],
-        [after.operators[at].type for at in theirs],
-        autojunk=False,
-    ).get_matching_blocks()
-    for start, other_start, length in blocks:
-        for step in range(length):
-            matching.add(ours[start + step], theirs[other_start + step])
-
-
-def _match_replaced(matching: Matching, before: Side, after: Side) -> None:
-    """Pair operators of different types whose users, or whose inputs, are the same."""
-    taken: set[int] = set()
-    for one in range(len(before.operators)):
-        if one in matching.forth:
-            continue
-        for other in _candidates(one, matching, before, after):
-            if other not in matching.back and other not in taken:
-                matching.replaced.append((one, other))
-                taken.add(other)
-                break
-
-
-def _candidates(one: int, matching: Matching, before: Side, after: Side) -> Iterable[int]:
-    """Yield operators that stand where operator `one` stood."""
-    for name in before.outputs(one):
-        for user, position in before.consumers.get(name, ()):
-            if user in matching.forth and position < len(after.operators[matching.forth[user]].inputs):
-                found = after.operand(matching.forth[user], position)
-                if found is not None:
-                    yield found[0]
-        if name in before.graph.outputs:
-            at = before.graph.outputs.index(name)
-            if at < len(after.graph.outputs) and after.graph.outputs[at] in after.producer:
-                yield after.producer[after.graph.outputs[at]][0]
+        if user not in matched:
+            users[side.operators[user].type, position].append(user)
+    return users
