@@ -20,7 +20,7 @@ def test_the_first_pass_whose_result_differs_is_named() -> None:
     other = replace(FUSE, fingerprint="c")
     found = parting([FOLD, FUSE, FOLD], [FOLD, other, FUSE])
     assert found is not None
-    assert found.line == "first pass that parts: Fuse (arm backend), number 2 of 3"
+    assert found.line == "first pass that diverges: Fuse (arm backend), number 2 of 3"
     assert (found.name, found.numbers) == ("Fuse", (2, 2))
 
 
@@ -28,7 +28,7 @@ def test_a_partitioner_that_parts_is_shown_with_its_tags_in_both_orders() -> Non
     found = parting([TAGS[0], FOLD], [TAGS[1], FUSE])
     assert found is not None
     assert found.line == (
-        "first pass that parts: TOSAPartitioner (partitioning), number 1 of 2: tag0 tag1 | tag1 tag0"
+        "first pass that diverges: TOSAPartitioner (partitioning), number 1 of 2: tag0 tag1 | tag1 tag0"
     )
 
 
@@ -36,8 +36,8 @@ def test_other_passes_or_fewer_are_said_to_be() -> None:
     other, fewer = parting([FOLD], [FUSE]), parting([FOLD, FUSE], [FOLD])
     assert other is not None
     assert fewer is not None
-    assert other.line == "first pass that parts: number 1 is Fold (arm backend) | Fuse (arm backend)"
-    assert fewer.line == "first pass that parts: number 2 is Fuse (arm backend) | nothing"
+    assert other.line == "first pass that diverges: number 1 is Fold (arm backend) | Fuse (arm backend)"
+    assert fewer.line == "first pass that diverges: number 2 is Fuse (arm backend) | nothing"
     assert fewer.numbers is None
 
 
@@ -50,12 +50,12 @@ def test_equal_runs_part_nowhere() -> None:
     ("runs", "name", "said"),
     [
         ([FOLD, replace(FUSE, fingerprint="c"), PTE], "Fuse", "Fuse (arm backend)"),
-        ([FOLD, replace(IDLE, changed=True), FUSE, PTE], "Decompose", "which changed nothing then"),
-        ([FOLD, replace(FUSE, changed=False), PTE], "Fuse", "which leaves the graph as it is now"),
-        ([FOLD, PTE], "Fuse", "which does not run now"),
+        ([FOLD, replace(IDLE, changed=True), FUSE, PTE], "Decompose", "which changed nothing when"),
+        ([FOLD, replace(FUSE, changed=False), PTE], "Fuse", "which no longer changes the graph"),
+        ([FOLD, PTE], "Fuse", "which no longer runs"),
         ([FOLD, FUSE, replace(PTE, fingerprint="q")], "pte", "pte (stage)"),
-        ([FOLD, FUSE, PTE, FUSE], "Fuse", "which changed nothing then"),
-        ([], "Fold", "which does not run now"),
+        ([FOLD, FUSE, PTE, FUSE], "Fuse", "which changed nothing when"),
+        ([], "Fold", "which no longer runs"),
     ],
     ids=[
         "another result",
@@ -84,7 +84,7 @@ def test_where_only_serialization_parts_the_pass_that_gave_other_names_is_named(
     one, other = replace(FUSE, beyond="names"), replace(FUSE, beyond="other names")
     found = parting([FOLD, one, PTE], [FOLD, other, replace(PTE, fingerprint="q")])
     assert found is not None
-    assert found.line == "first pass that parts: Fuse (arm backend), number 2 of 3, in names only"
+    assert found.line == "first pass that diverges: Fuse (arm backend), number 2 of 3, in names only"
     assert (found.name, found.numbers) == ("Fuse", None)
 
 
@@ -99,7 +99,7 @@ def test_a_partitioner_parts_where_equal_tags_stand_for_other_nodes() -> None:
     found = parting([replace(TAGS[0], beyond="a b"), FOLD], [replace(TAGS[0], beyond="b a"), FUSE])
     assert found is not None
     assert found.line == (
-        "first pass that parts: TOSAPartitioner (partitioning), number 1 of 2, in the nodes that its tags stand for"
+        "first pass that diverges: TOSAPartitioner (partitioning), number 1 of 2, with the same tags on different nodes"
     )
 
 
@@ -109,7 +109,7 @@ def test_an_export_that_fails_departs_where_it_fails_unless_a_pass_before_did() 
     assert ended is not None
     assert before is not None
     assert (ended.name, before.name) == ("FuseVisitor", "Fold")
-    assert ended.line == "all passes leave what the golden's did, until it fails in FuseVisitor"
+    assert ended.line == "all passes give the golden's results, until the export fails in FuseVisitor"
 
 
 def test_a_pass_that_was_put_in_is_named_where_the_export_fails_behind_it() -> None:

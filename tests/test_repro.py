@@ -334,7 +334,7 @@ def test_wrong_outputs_name_the_inputs_that_show_it() -> None:
 def test_doubled_outputs_of_a_delegate_and_signals_are_found() -> None:
     payload = (PAYLOADS / "equal-buffers-1.2.0.tosa").read_bytes()
     found = find(CELL, [outcome(lowered("graph", Delegate("lowered_module_0", "TOSABackend", payload)))])
-    assert (found.kind, found.reason.endswith("stands in 2 slots")) == ("slots", True)
+    assert (found.kind, found.reason.endswith("is in 2 output slots")) == ("slots", True)
     found = find(CELL, [outcome(Casualty("crashed", "killed by SIGABRT\nlast words"))])
     assert (found.kind, found.reason, found.seeds) == ("crashes", "killed by SIGABRT", (0,))
 

@@ -368,8 +368,8 @@ def test_output_slots_that_collapsed_are_corrupt_in_a_real_payload() -> None:
     assert found.name == "corrupt"
     slots = "[tosa_transpose_default_1, tosa_transpose_default_2, tosa_transpose_default_2]"
     assert slots in found.reason
-    assert "tosa_transpose_default_2 stands in 2 slots" in found.reason
-    assert "tosa_transpose_default_3 is written and never read" in found.reason
+    assert "tosa_transpose_default_2 is in 2 output slots" in found.reason
+    assert "tosa_transpose_default_3 is written but never read" in found.reason
 
 
 def test_the_body_of_a_loop_may_hand_on_its_input_in_a_real_payload() -> None:
@@ -383,7 +383,7 @@ def test_an_output_that_the_payload_does_not_declare_is_a_line_of_the_verdict() 
     graph = decode_delegates(lowered(payload=DUPLICATE_OUTPUTS))[0].graphs[0]
     undeclared = replace(graph, outputs=(*graph.outputs[:2], "nowhere"))
     (line,) = verdict.miswired_outputs(undeclared)
-    assert line.endswith("nowhere is not among the declared values")
+    assert line.endswith("nowhere is not declared as a value")
 
 
 def test_a_constant_folded_wrongly_is_corrupt_in_a_real_payload() -> None:
@@ -430,7 +430,7 @@ def test_a_change_names_the_files_and_shows_the_lines() -> None:
 def test_a_failure_that_goes_away_is_a_change() -> None:
     found = verdict.changed(CELL, texts(failure()), texts(lowered()))
     assert found.name == "changed"
-    assert "lowers now" in found.reason
+    assert "now lowers" in found.reason
 
 
 def test_a_failure_that_is_not_in_the_golden_is_failed_and_shown() -> None:

@@ -38,9 +38,9 @@ def parting(one: Sequence[PassRun], other: Sequence[PassRun]) -> Parting | None:
         if left == right:
             if left.beyond == right.beyond or renamed is not None:
                 continue
-            line = f"first pass that parts: {_place(left)}, number {number} of {len(one)}, "
+            line = f"first pass that diverges: {_place(left)}, number {number} of {len(one)}, "
             if left.pipeline == PARTITIONING:
-                return Parting(f"{line}in the nodes that its tags stand for", left.name)
+                return Parting(f"{line}with the same tags on different nodes", left.name)
             renamed = Parting(f"{line}in names only", left.name)
             continue
         if renamed is not None and left is not None and left.pipeline == STAGE:
@@ -48,9 +48,9 @@ def parting(one: Sequence[PassRun], other: Sequence[PassRun]) -> Parting | None:
         if left is None or right is None or _place(left) != _place(right):
             names = " | ".join("nothing" if run is None else _place(run) for run in (left, right))
             run = left or right
-            return Parting(f"first pass that parts: number {number} is {names}", run.name)
+            return Parting(f"first pass that diverges: number {number} is {names}", run.name)
         shown = f": {left.fingerprint} | {right.fingerprint}" if left.pipeline == PARTITIONING else ""
-        line = f"first pass that parts: {_place(left)}, number {number} of {len(one)}{shown}"
+        line = f"first pass that diverges: {_place(left)}, number {number} of {len(one)}{shown}"
         return Parting(line, left.name, (number, number))
     return renamed
 
@@ -72,16 +72,18 @@ def departure(recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | N
         if was == now:
             continue
         if now is None and end is not None:
-            return Parting(f"all passes leave what the golden's did, until it fails in {end}", end)
-        label = "first pass whose result is not the golden's"
+            return Parting(f"all passes give the golden's results, until the export fails in {end}", end)
+        label = "first pass whose result differs from the golden's"
         if was is not None and now is not None and _place(was) == _place(now):
             shown = f": {was.fingerprint} | {now.fingerprint}" if was.pipeline == PARTITIONING else ""
             return Parting(f"{label}: {_place(was)}{shown}", was.name)
         if was is None or (now is not None and _put_in(was, now, recorded, effective, end)):
             assert now is not None
-            return Parting(f"{label}: {_place(now)}, which changed nothing then", now.name)
+            return Parting(
+                f"{label}: {_place(now)}, which changed nothing when the golden was recorded", now.name
+            )
         idle = any(_place(run) == _place(was) and not run.changed for run in runs)
-        why = "which leaves the graph as it is now" if idle else "which does not run now"
+        why = "which no longer changes the graph" if idle else "which no longer runs"
         return Parting(f"{label}: {_place(was)}, {why}", was.name)
     return None
 

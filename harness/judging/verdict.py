@@ -235,7 +235,7 @@ def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
     labels = [group[0].variation for group in groups[:2]]
     texts = [dict(comparable_texts(result)) for result in results[:2]]
     detail = [f"variations: {shape}", *text_difference(texts[0], texts[1], *labels)]
-    return Verdict(cell, name, f"{len(groups)} different artifacts, differing {what}", tuple(detail))
+    return Verdict(cell, name, f"{len(groups)} different artifacts, which differ {what}", tuple(detail))
 
 
 def _unequal_outputs(cell: Cell, groups: Sequence[Group]) -> Verdict:
@@ -410,14 +410,15 @@ def miswired_outputs(graph: Graph) -> Iterator[str]:
     listed = f"[{', '.join(graph.outputs)}]"
     for name, count in Counter(graph.outputs).items():
         if name not in graph.values:
-            yield f"outputs read {listed}: {name} is not among the declared values"
+            yield f"outputs are {listed}: {name} is not declared as a value"
             continue
         if count > 1:
             dead = sorted(str(dead) for dead in written - read - set(graph.outputs))
-            unused = f"; {', '.join(dead)} is written and never read" if dead else ""
-            yield f"outputs read {listed}: {name} stands in {count} slots{unused}"
+            unused = f"; {', '.join(dead)} is written but never read" if dead else ""
+            yield f"outputs are {listed}: {name} is in {count} output slots{unused}"
         if name not in written and graph.values[name].constant is None:
-            yield f"outputs read {listed}: nothing writes {name}{', an input' if name in graph.inputs else ''}"
+            is_input = ", which is an input" if name in graph.inputs else ""
+            yield f"outputs are {listed}: no operator writes {name}{is_input}"
 
 
 #: TOSA operators that hand values on, wherever they put them.
@@ -468,10 +469,10 @@ def changed(cell: Cell, golden: Mapping[str, str], received: Mapping[str, str]) 
     old, new = compared(golden), compared(received)
     if FAILURE in new and FAILURE not in old:
         return Verdict(
-            cell, "failed", "lowering fails now", tuple(new[FAILURE].splitlines()), recordable=True
+            cell, "failed", "lowering now fails", tuple(new[FAILURE].splitlines()), recordable=True
         )
     if FAILURE in old and FAILURE not in new:
-        reason = "lowers now, the golden is a failure"
+        reason = "now lowers; the golden is a failure"
     else:
         names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
         reason = f"differs from its golden in {', '.join(names)}"
