@@ -8,15 +8,26 @@ from typing import Any
 import numpy as np
 import torch
 from executorch.exir.delegate import executorch_call_delegate
+from executorch.exir.dialects.edge._ops import EdgeOpOverload
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from harness.artifact import Tensor
 
-#: Operators of the quantized eager graph, by name: torchao registers them with torch.
-QUANTIZE = "quantize_per_tensor"
-DEQUANTIZE = "dequantize_per_tensor"
+_DECOMPOSED = torch.ops.quantized_decomposed
+#: The dequantize of a quantized eager graph, with its scale as a number, as a tensor, and with all as tensors.
+DEQUANTIZE = frozenset(
+    {
+        _DECOMPOSED.dequantize_per_tensor.default,
+        _DECOMPOSED.dequantize_per_tensor.tensor,
+        _DECOMPOSED.dequantize_per_tensor.tensor2,
+    }
+)
+#: Operators whose third argument is a tensor of zero points.
+PER_CHANNEL = frozenset(
+    {_DECOMPOSED.quantize_per_channel.default, _DECOMPOSED.dequantize_per_channel.default}
+)
 
 
 def flatten(outputs: Any) -> tuple[Tensor, ...]:
@@ -70,7 +81,7 @@ class _DelegateInterpreter(torch.fx.Interpreter):
         if target is executorch_call_delegate:
             lowered, *tensors = args
             return run_tosa(lowered, tensors)
-        if "quantize_per_channel" in str(target):
+        if (target._op if isinstance(target, EdgeOpOverload) else target) in PER_CHANNEL:
             # Quantizers leave int32 zero points; the eager kernel, unlike the runtime's, takes int64 only.
             args = tuple(
                 arg.long() if _is_int32(arg) and index == 2 else arg for index, arg in enumerate(args)
@@ -160,7 +171,7 @@ def output_codes(converted: torch.fx.GraphModule) -> tuple[Tensor, ...]:
         interpreter.run()
     found = []
     for node in _outputs(converted):
-        source = node.args[0] if DEQUANTIZE in str(node.target) else node
+        source = node.args[0] if node.target in DEQUANTIZE else node
         found.append(interpreter.values[source])
     return flatten(found)
 
@@ -168,7 +179,7 @@ def output_codes(converted: torch.fx.GraphModule) -> tuple[Tensor, ...]:
 def output_scales(converted: torch.fx.GraphModule) -> tuple[float, ...]:
     """Return the scale of the dequantize before each output of a quantized eager graph; 0 where there is none."""
     return tuple(
-        node.args[1] if DEQUANTIZE in str(node.target) and isinstance(node.args[1], float) else 0.0
+        node.args[1] if node.target in DEQUANTIZE and isinstance(node.args[1], float) else 0.0
         for node in _outputs(converted)
     )
 
