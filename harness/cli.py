@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from harness.config import GOLDENS
+from harness import config
 from harness.errors import HarnessError
 
 #: Subcommands and the modules that bring them.
@@ -43,13 +43,14 @@ class CommandError(HarnessError):
 def prints_table(parser: argparse.ArgumentParser, table: Callable[[Path], Iterable[str]]) -> None:
     """Make `parser` one of a subcommand that prints the lines of `table`, a function of the root of the goldens."""
     parser.add_argument(
-        "--goldens", type=Path, default=GOLDENS, help="root of the goldens (default: the project's)"
+        "--goldens", type=Path, metavar="DIR", help="root of the goldens (default: of [tool.goldens])"
     )
 
     def run(arguments: argparse.Namespace) -> int:
-        if not arguments.goldens.is_dir():
-            raise CommandError(f"{arguments.goldens} is not a folder: name a root of goldens with --goldens")
-        for line in table(arguments.goldens):
+        goldens = arguments.goldens or config.load().goldens
+        if not goldens.is_dir():
+            raise CommandError(f"{goldens} is not a folder: name a root of goldens with --goldens")
+        for line in table(goldens):
             print(line)
         return SAME
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from harness import config as configuration
 from harness.artifact import Cell
-from harness.config import GOLDENS
+from harness.errors import HarnessError
 from harness.judging import golden
 from harness.releases import MATRIX
 from harness.run import Options, Run
@@ -34,18 +35,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--family", action="append", metavar="NAME", help="only cases of these families; repeatable")
     add(
         "--variations",
-        default="full",
         metavar="quick|full|N",
-        help="how many variations of what must not matter (default: %(default)s)",
+        help="how many variations of what must not matter (default: full)",
     )
     add("--hash-seeds", metavar="N,...", help="these variations instead: one for each hash seed, e.g. 0,3,7")
     add("--jobs", type=_positive_int, metavar="N", help="exports at a time (default: all cores)")
     add(
         "--export-timeout",
         type=_positive_float,
-        default=EXPORT_TIMEOUT,
         metavar="SECONDS",
-        help="limit per export",
+        help=f"limit per export (default: {EXPORT_TIMEOUT:g})",
     )
     add(
         "--patches",
@@ -59,9 +58,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="all|none|NAME,...",
         help="what exports are spared, with the same bytes (default: %(default)s)",
     )
-    add("--models", action="append", metavar="MODULE", help="module that registers cases (default: models)")
-    add("--goldens", type=Path, default=GOLDENS, metavar="DIR", help="root of the goldens")
-    add("--sweeps", type=Path, default=Path("build/sweeps"), metavar="DIR", help="where results go")
+    add("--models", action="append", metavar="MODULE", help="zoo: a module that registers cases")
+    add("--goldens", type=Path, metavar="DIR", help="root of the goldens (default: goldens)")
+    add("--sweeps", type=Path, metavar="DIR", help="where results go (default: build/sweeps)")
     add(
         "--interpreter",
         type=Path,
@@ -101,27 +100,31 @@ def _run(config: pytest.Config) -> Run:
                 "golden cells run in processes of their own: use --jobs N instead of -n N"
             )
         try:
+            repository = configuration.load()
             config.stash[RUN] = Run(
                 Options(
                     release=option.release,
                     matrix=option.matrix,
                     cells=tuple(option.cell or ()),
                     families=tuple(option.family or ()),
-                    variations=option.variations,
+                    variations=option.variations or repository.variations or "full",
                     hash_seeds=option.hash_seeds,
-                    jobs=option.jobs,
-                    export_timeout=option.export_timeout,
+                    jobs=option.jobs or repository.jobs,
+                    export_timeout=option.export_timeout or repository.export_timeout or EXPORT_TIMEOUT,
                     patches=option.patches,
                     shortcuts=option.shortcuts,
-                    models=tuple(option.models or ("models",)),
-                    goldens=option.goldens,
-                    sweeps=option.sweeps,
+                    models=repository.zoos(option.models),
+                    goldens=option.goldens or repository.goldens,
+                    sweeps=option.sweeps or repository.sweeps,
                     interpreter=option.interpreter,
                     isolation=option.isolation,
                     updating=option.update_snapshots or option.update_new_snapshots_only,
+                    targets=repository.targets,
+                    releases=repository.releases,
+                    tolerances=repository.tolerances,
                 )
             )
-        except UsageError as error:
+        except HarnessError as error:
             raise pytest.UsageError(str(error)) from error
     return config.stash[RUN]
 

@@ -1,11 +1,19 @@
-"""The ``@case`` registry: which models there are. It imports no torch; what builds a model does."""
+"""The ``@case`` registry: which models there are. It imports no torch; what builds a model does.
+
+A zoo is a module, or a package with what is in it, that registers cases; ``--models`` names it. Its cases have a
+namespace of their own: two zoos may both have a case ``linear``, and only a run over both is refused.
+"""
 
 from __future__ import annotations
 
+import importlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from harness.errors import HarnessError
 
 if TYPE_CHECKING:
     from harness.exporting.data import Data, Example
@@ -19,16 +27,20 @@ NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 SAMPLES = ("example", "zeros", "extremes", "drawn")
 
 
+class ZooError(HarnessError, ValueError):
+    """A zoo that cannot be loaded, or a case that it cannot have; the message names it and the way out."""
+
+
 @dataclass(frozen=True)
 class Case:
-    """One model of the zoo.
+    """One model of a zoo.
 
     Attributes
     ----------
     name
-        Unique name, `NAME_PATTERN`.
+        Name, unique in its zoo, `NAME_PATTERN`.
     family
-        The module of ``models/`` it stands in.
+        Last part of the name of the module it stands in.
     guards
         One line: what this case would show if it broke.
     build
@@ -66,12 +78,17 @@ class Case:
     also: tuple[str, ...] = ()
     bounds: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def module(self) -> str:
+        """Name of the module that it is registered in."""
+        return self.build.__module__
+
 
 class Registry:
-    """The cases known to this process, by name, in order of registration."""
+    """The cases of all zoos that this process has imported, in order of registration."""
 
     def __init__(self) -> None:
-        self._cases: dict[str, Case] = {}
+        self._cases: dict[tuple[str, str], Case] = {}
 
     def __iter__(self) -> Iterator[Case]:
         return iter(self._cases.values())
@@ -79,27 +96,78 @@ class Registry:
     def __len__(self) -> int:
         return len(self._cases)
 
-    def __getitem__(self, name: str) -> Case:
-        return self._cases[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._cases
-
     def add(self, case: Case) -> None:
-        """Register `case`; raise ValueError for an unusable or a taken name."""
+        """Register `case`; raise `ZooError` for an unusable name, or one that its module has taken."""
         if not NAME_PATTERN.fullmatch(case.name):
-            raise ValueError(
+            raise ZooError(
                 f"case name {case.name!r} is not of the form 'lower-case-words', 64 characters at most"
             )
-        if case.name in self._cases:
-            other = self._cases[case.name].family
-            raise ValueError(f"case {case.name!r} is registered twice: in {other} and in {case.family}")
+        if (case.module, case.name) in self._cases:
+            raise ZooError(f"case {case.name!r} is registered twice in {case.module}: rename one")
         if not case.guards.strip() or "\n" in case.guards:
-            raise ValueError(f"case {case.name!r} must say in one line what it guards")
-        self._cases[case.name] = case
+            raise ZooError(f"case {case.name!r} must say in one line what it guards")
+        self._cases[case.module, case.name] = case
+
+    def within(self, zoos: Sequence[str]) -> dict[str, Case]:
+        """Return the cases of the zoos named, by name, in order of registration; raise `ZooError` if two share one."""
+        found: dict[str, Case] = {}
+        for case in self:
+            zoo = zoo_of(case, zoos)
+            if zoo is None:
+                continue
+            if case.name in found:
+                raise _collision(found[case.name], case, zoos)
+            found[case.name] = case
+        return found
+
+
+def zoo_of(case: Case, zoos: Sequence[str]) -> str | None:
+    """Return the zoo out of `zoos` that `case` is of, the innermost of several; None if it is of none."""
+    around = [zoo for zoo in zoos if f"{case.module}.".startswith(f"{zoo}.")]
+    return max(around, key=len, default=None)
+
+
+def _collision(one: Case, other: Case, zoos: Sequence[str]) -> ZooError:
+    first, second = zoo_of(one, zoos), zoo_of(other, zoos)
+    if first == second:
+        return ZooError(
+            f"case {one.name!r} is registered twice in {first}: in {one.module} and in {other.module}; rename one"
+        )
+    return ZooError(
+        f"case {one.name!r} is both in {first} and in {second}: goldens are named by the case, so run each of these "
+        "zoos on its own, with --models and a --goldens root for each"
+    )
 
 
 CASES = Registry()
+
+
+def load(zoos: Sequence[str]) -> dict[str, Case]:
+    """Import the zoos named and return their cases, by name; raise `ZooError`.
+
+    Examples
+    --------
+    >>> load(["json"])
+    Traceback (most recent call last):
+    harness.registry.ZooError: --models json: no case is registered there (see harness.case)
+    """
+    for zoo in zoos:
+        try:
+            importlib.import_module(zoo)
+        except ZooError as error:
+            raise ZooError(f"--models {zoo}: {error}") from error
+        except ImportError as error:
+            raise ZooError(f"--models {zoo} cannot be imported: {error}") from error
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            raise ZooError(
+                f"--models {zoo} cannot be imported: {where.filename}, line {where.lineno}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+    cases = CASES.within(zoos)
+    if not cases:
+        raise ZooError(f"--models {' '.join(zoos)}: no case is registered there (see harness.case)")
+    return cases
 
 
 def case(

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome
-from harness.exporting.worker import load_models
 from harness.judging import verdict
-from harness.registry import CASES
+from harness.selection import load_zoo
 from harness.sweep import Settings, Sweep
 from harness.variations import variations
 
@@ -58,9 +57,9 @@ class Finding:
 
 def findings(settings: Settings, seeds: Sequence[int]) -> dict[int, Finding]:
     """Export every report's cases as `settings` say and judge them."""
-    load_models(settings.models)
+    cases = load_zoo(settings.models).values()
     cells = {
-        report: [Cell(report.target, case.name) for case in CASES if case.report == report.number]
+        report: [Cell(report.target, case.name) for case in cases if case.report == report.number]
         for report in REPORTS
     }
     with Sweep([cell for group in cells.values() for cell in group], variations(seeds), settings) as sweep:

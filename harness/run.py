@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import filelock
 from syrupy.assertion import SnapshotAssertion
 
-from harness import patches, variations
+from harness import config, patches, variations
 from harness.artifact import PARTITIONING, Artifact, Casualty, Cell, Failure, Lowered, Outcome, PassRun
 from harness.exporting import shortcuts
 from harness.judging import golden, parting, verdict
@@ -26,6 +26,8 @@ from harness.selection import (
     of_families,
     require_extensions,
     require_flatc,
+    require_known,
+    require_supported,
     select,
 )
 from harness.sweep import Settings, Sweep, cores, default_interpreter
@@ -53,6 +55,8 @@ class Options:
         Directories that hold one directory per release.
     updating
         Whether goldens may be written.
+    targets, releases, tolerances
+        See `harness.config.Config`.
     """
 
     release: str | None
@@ -71,6 +75,9 @@ class Options:
     interpreter: Path | None
     isolation: str
     updating: bool
+    targets: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ()
+    tolerances: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 class Run:
@@ -106,13 +113,15 @@ class Run:
                 if options.hash_seeds is None
                 else variations.parse_hash_seeds(options.hash_seeds)
             )
-            self.known = load_cells(options.models, self.release)
+            require_supported(self.release, options.releases)
+            require_known(options.tolerances, "tolerances")
+            self.known = load_cells(options.models, self.release, options.targets)
             # A module that registers cases may register patches as well.
             self.patches = patches.select(options.patches, self.release.patches)
             named_shortcuts = shortcuts.select(options.shortcuts)
         except ValueError as error:
             raise UsageError(str(error)) from error
-        self.selected = select(of_families(self.known, options.families), options.cells)
+        self.selected = select(of_families(self.known, options.families, options.models), options.cells)
         self.variations = variations.variations(seeds)
         self.settings = Settings(
             interpreter=interpreter,
@@ -122,6 +131,7 @@ class Run:
             limit=options.export_timeout,
             isolation=options.isolation,
             shortcuts=named_shortcuts,
+            tolerances=options.tolerances,
         )
         require_flatc(interpreter)
         require_extensions(installed, interpreter, self.selected, self.patches)
@@ -305,9 +315,8 @@ class Run:
             extra.append(f" --patches {','.join(self.patches) or 'none'}")
         if self.variations != variations.variations():
             extra.append(f" --hash-seeds {','.join(str(v.hash_seed) for v in self.variations)}")
-        extra += [
-            f" --models {module}" for module in self.settings.models if self.settings.models != ("models",)
-        ]
+        if self.settings.models != config.load().models:
+            extra += [f" --models {module}" for module in self.settings.models]
         return f'nox -s "goldens({self.release.version})" -- --cell {cell}{"".join(extra)}'
 
     def _note(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-import importlib
 import json
 import os
 import shutil
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import extensions, patches, releases, targets
+from harness import config, extensions, patches, registry, releases, targets
 from harness.artifact import Cell
 from harness.errors import HarnessError
 from harness.sweep import worker_environment
@@ -133,25 +132,48 @@ def require_extensions(
                 )
 
 
-def load_cells(models: Sequence[str], release: releases.Release) -> tuple[Cell, ...]:
-    """Import the modules that register cases and return every cell of `release`, target by target."""
-    sys.path[:0] = [path for path in (str(Path.cwd()),) if path not in sys.path]
-    for module in models:
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise UsageError(f"--models {module} cannot be imported: {error}") from error
-        except ValueError as error:
-            raise UsageError(f"--models {module}: {error}") from error
-    from harness.registry import CASES
+def require_supported(release: releases.Release, supported: Sequence[str]) -> None:
+    """Raise UsageError if ``[tool.goldens]`` names the releases that its repository supports, and not this one."""
+    if supported and release.version not in supported:
+        raise UsageError(
+            f"[tool.goldens] releases: {release.version} is installed, and the repository supports "
+            f"{', '.join(supported)}; install one of these, or add {release.version}"
+        )
 
-    # Importing the registry registers the cases of `models` as well: only those asked for count.
-    within = tuple(f"{module}." for module in models)
-    cases = [case for case in CASES if f"{case.build.__module__}.".startswith(within)]
-    if not cases:
-        raise UsageError(f"--models {' '.join(models)}: no case is registered there (see models.case)")
+
+def require_known(names: Iterable[str], key: str) -> None:
+    """Raise UsageError for a target that ``[tool.goldens]`` names under `key` and that there is not."""
+    known = targets.known()
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"[tool.goldens] {key}: {targets.UnknownTargetError(unknown[0], tuple(known))}")
+
+
+def load_zoo(models: Sequence[str]) -> dict[str, registry.Case]:
+    """Import the zoos named, from the repository of the run before anywhere else; raise `UsageError`."""
+    first = [str(path) for path in config.load().import_paths()]
+    # Also where they stand further behind: a package `models` of another place would be found before.
+    sys.path[:] = [*first, *(path for path in sys.path if path not in first)]
+    try:
+        return registry.load(models)
+    except registry.ZooError as error:
+        raise UsageError(str(error)) from error
+
+
+def load_cells(
+    models: Sequence[str], release: releases.Release, wanted: Sequence[str] = ()
+) -> tuple[Cell, ...]:
+    """Import the modules that register cases and return every cell of `release`, target by target.
+
+    Parameters
+    ----------
+    wanted
+        The targets that every case is exported for; by default all but those that a case must ask for.
+    """
+    cases = load_zoo(models).values()
+    require_known(wanted, "targets")
     known = targets.known()
     further = [name for name, target in known.items() if target.further]
+    common = wanted or [name for name in known if name not in further]
     for case in cases:
         if unknown := [target for target in case.also if target not in further]:
             raise UsageError(
@@ -161,17 +183,15 @@ def load_cells(models: Sequence[str], release: releases.Release) -> tuple[Cell, 
         Cell(target, case.name)
         for target in release.targets
         for case in cases
-        if known[target].is_for(case.backends) and (target not in further or target in case.also)
+        if known[target].is_for(case.backends) and (target in common or target in case.also)
     )
 
 
-def of_families(known: Sequence[Cell], names: Sequence[str]) -> Sequence[Cell]:
+def of_families(known: Sequence[Cell], names: Sequence[str], models: Sequence[str]) -> Sequence[Cell]:
     """Return the cells whose cases are of some of the families named; all for none; raise UsageError."""
     if not names:
         return known
-    from harness.registry import CASES
-
-    family = {case.name: case.family for case in CASES}
+    family = {name: case.family for name, case in load_zoo(models).items()}
     families = sorted({family[cell.case] for cell in known})
     if unknown := [name for name in names if name not in families]:
         raise UsageError(f"--family {unknown[0]!r} is unknown; the families are {', '.join(families)}")

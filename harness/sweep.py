@@ -28,10 +28,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from harness import config
 from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.errors import HarnessError
 from harness.exporting.shortcuts import SHORTCUTS
-from harness.exporting.worker import HARNESS_ERROR
+from harness.exporting.worker import HARNESS_ERROR, MAIN, ROOT, with_harness
 from harness.variations import Variation
 
 #: Seconds a template may take to import torch and ExecuTorch and to warm up. Measured 8 to 25 s on two cores with
@@ -86,17 +87,20 @@ class Machine:
     environment
         Further variables: locale, time zone, home.
     root
-        Checkout that ``harness`` and ``models`` are imported from.
+        Directory that ``harness`` is imported from.
+    paths
+        Directories that zoos are imported from before anywhere else; none is those of the repository of the run.
     """
 
     capability: str = "default"
     threads: int = 1
     onednn: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
-    root: Path = Path(__file__).resolve().parent.parent
+    root: Path = ROOT
+    paths: tuple[Path, ...] = ()
 
     def variables(self) -> dict[str, str]:
-        """Return the environment variables that say all of it but the root."""
+        """Return the environment variables that say all of it but the directories."""
         threads = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         capability = {"ATEN_CPU_CAPABILITY": self.capability} if self.capability else {}
         return {**capability, **dict.fromkeys(threads, str(self.threads)), **self.environment}
@@ -128,6 +132,8 @@ class Settings:
         What it looks like to them.
     shortcuts
         Names of the shortcuts to install in exporting processes.
+    tolerances
+        Target to the bound of cases that have none of their own, in place of the target's.
     """
 
     interpreter: Path
@@ -140,6 +146,7 @@ class Settings:
     run: bool = True
     machine: Machine = Machine()
     shortcuts: tuple[str, ...] = tuple(SHORTCUTS)
+    tolerances: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -345,22 +352,19 @@ class Sweep:
         reader, writer = os.pipe()
         answers = io.FileIO(reader)
         log = self.directory / f"template-{variation.name}.log"
+        machine = self.settings.machine
+        paths = machine.paths or config.load().import_paths()
         command = [
-            *(
-                str(interpreter),
-                "-P",
-                "-m",
-                "harness.exporting.worker",
-                "--answers",
-                str(writer),
-            ),
+            *with_harness(interpreter, MAIN, machine.root),
+            *("--answers", str(writer)),
             *("--isolation", self.settings.isolation),
             *("--models", *self.settings.models),
+            *("--paths", *map(str, paths)),
             *("--targets", *self.targets),
             *("--heap-seed", str(variation.heap_seed)),
-            *("--threads", str(self.settings.machine.threads)),
+            *("--threads", str(machine.threads)),
             *("--shortcuts", *self.settings.shortcuts),
-            *(["--onednn"] if self.settings.machine.onednn else []),
+            *(["--onednn"] if machine.onednn else []),
         ]
         try:
             with log.open("wb") as output:
@@ -370,7 +374,7 @@ class Sweep:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     pass_fds=(writer,),
-                    env=worker_environment(interpreter, variation.hash_seed, self.settings.machine),
+                    env=worker_environment(interpreter, variation.hash_seed, machine),
                     start_new_session=True,
                 )
         except OSError as error:
@@ -389,6 +393,8 @@ class Sweep:
         template.send(
             {
                 "id": job.number,
+                "models": self.settings.models,
+                "tolerance": self.settings.tolerances.get(job.cell.target),
                 "target": job.cell.target,
                 "case": job.cell.case,
                 "heap_seed": job.variation.heap_seed,
@@ -516,10 +522,11 @@ def worker_environment(interpreter: Path, hash_seed: int, machine: Machine = Mac
     environment["PATH"] = os.pathsep.join(
         [str(absolute(interpreter).parent), environment.get("PATH", os.defpath)]
     )
-    given = [Path(path) for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     # Absolute: exports change directory.
-    paths = [str(path.absolute()) for path in (machine.root, Path.cwd(), *given)]
-    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    given = [
+        str(Path(path).absolute()) for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path
+    ]
+    environment["PYTHONPATH"] = os.pathsep.join(given)
     return environment
 
 

@@ -1,1 +1,8 @@
 """The harness's own tests. A package, so that exporting workers can import ``tests.zoo`` by this name."""
+
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+#: Root of this project's goldens: a directory per release.
+GOLDENS = REPOSITORY / "goldens"

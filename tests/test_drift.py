@@ -12,9 +12,9 @@ import pytest
 from harness import releases
 from harness.artifact import Cell
 from harness.cli import ERROR, SAME, main
-from harness.config import GOLDENS
 from harness.drift import Drift, Reading, differences, read
 from harness.judging import golden
+from tests import GOLDENS
 
 OLD, NEW = "1.1.0", "1.5.1"
 

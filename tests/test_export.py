@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from harness.artifact import Artifact, Failure, Lowered
-from harness.config import GOLDENS
 from harness.decode import Schemas, decode
 from harness.exporting.data import Data, Example
 from harness.exporting.export import export, failure, normalise
-from harness.registry import CASES, SAMPLES, Case
+from harness.registry import SAMPLES, Case, load
 from harness.targets import TARGETS
+from tests import GOLDENS
+
+ZOO = load(("models",))
 
 BACKENDS = {"tosa": "TOSABackend", "xnnpack": "XnnpackBackend"}
 
@@ -30,7 +32,7 @@ def lowered(artifact: Artifact) -> Lowered:
 @pytest.fixture(scope="module", params=sorted(TARGETS))
 def linear(request: pytest.FixtureRequest, own_flatc: None) -> tuple[str, Lowered]:
     """A target and what it makes of a linear layer."""
-    return request.param, lowered(export(CASES["linear"], request.param))
+    return request.param, lowered(export(ZOO["linear"], request.param))
 
 
 def test_a_lowered_case_has_one_delegate_of_the_targets_backend(linear: tuple[str, Lowered]) -> None:
@@ -64,14 +66,14 @@ def test_outputs_are_eagers_within_the_targets_bound(linear: tuple[str, Lowered]
 
 
 def test_folded_constants_are_noted_where_every_output_is_one() -> None:
-    made = lowered(export(CASES["cat-h-h"], "tosa-int"))
+    made = lowered(export(ZOO["cat-h-h"], "tosa-int"))
     (codes,) = made.codes
     assert (codes.dtype, codes.shape) == ("int8", (1, 2, 4, 5))
     assert codes.array()[0, 0, 0].tolist() == [-102, -51, 0, 51, 102]
 
 
 def test_patches_are_noted_in_the_artifact() -> None:
-    assert export(CASES["linear"], "xnnpack-fp32", ["some-patch"]).patches == ("some-patch",)
+    assert export(ZOO["linear"], "xnnpack-fp32", ["some-patch"]).patches == ("some-patch",)
 
 
 # Failures
@@ -119,7 +121,7 @@ def test_what_raises_is_a_failure_of_its_stage(
         raise LookupError(stage)
 
     monkeypatch.setattr(function, stop)
-    artifact = export(CASES["linear"], target)
+    artifact = export(ZOO["linear"], target)
     assert isinstance(artifact.result, Failure)
     assert (artifact.result.stage, artifact.result.message) == (stage, stage)
 

@@ -9,8 +9,8 @@ import pytest
 from harness.causes import cause
 from harness.cli import ERROR, main
 from harness.commands.failures import table
-from harness.config import GOLDENS
 from harness.judging import golden
+from tests import GOLDENS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "failures.md"
 TEXT = """\

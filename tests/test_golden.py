@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from harness.artifact import PARTITIONING, Artifact, Casualty, Cell, Failure, Lowered, PassRun, Watched
-from harness.config import GOLDENS, REPOSITORY
 from harness.judging import golden
 from harness.judging.golden import FORMAT, GoldenError, Origin
+from tests import GOLDENS, REPOSITORY
 
 STACK = {"executorch": "1.4.1", "torch": "2.13.0", "torchao": "0.18.0", "tosa-tools": "2026.5.0"}
 ORIGIN = Origin(STACK, ["seed0-heap0", "seed4-heap1"], "outputs against eager equal to the last bit")

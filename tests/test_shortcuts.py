@@ -94,17 +94,17 @@ def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(re
         from harness.commands.shortcuts import facts
         from harness.exporting import compat, shortcuts, worker
         from harness.exporting.export import export
-        from harness.registry import CASES
+        from harness.registry import load
 
         worker.set_kernels(1, False)
-        worker.load_models(("models",))
+        zoo = load(("models",))
         shortcuts.install(tuple(shortcuts.SHORTCUTS), compat.installed_release())
         # The first export imports passes that the watch does not see before.
         worker.warm_up(["tosa-int", "xnnpack-fp32", "xnnpack-int8"])
-        first = export(CASES["conv-bn-relu"], "xnnpack-int8")
+        first = export(zoo["conv-bn-relu"], "xnnpack-int8")
         for case, target in (("linear", "tosa-int"), ("pads", "xnnpack-int8"), ("linear", "xnnpack-fp32")):
-            export(CASES[case], target)
-        assert facts(first) == facts(export(CASES["conv-bn-relu"], "xnnpack-int8"))
+            export(zoo[case], target)
+        assert facts(first) == facts(export(zoo["conv-bn-relu"], "xnnpack-int8"))
     """
     run = subprocess.run(
         [default_interpreter(), "-c", textwrap.dedent(program)],

@@ -11,12 +11,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
-import models  # noqa: F401 - registers the zoo
 from harness.artifact import STAGE, PassRun
 from harness.exporting import compat
 from harness.exporting.export import export
 from harness.exporting.trace import OUTSIDE, Fingerprints, Watch
-from harness.registry import CASES
+from harness.registry import load
+
+ZOO = load(("models",))
 
 
 class AddOne(PassBase):
@@ -108,7 +109,7 @@ def test_a_fingerprint_sees_all_that_later_passes_act_on(change: object) -> None
 
 
 def runs(target: str) -> tuple[tuple[PassRun, ...], tuple[str, ...]]:
-    artifact = export(CASES["conv-bn-relu"], target)
+    artifact = export(ZOO["conv-bn-relu"], target)
     assert artifact.watched is not None
     return artifact.watched.passes, artifact.watched.visitors
 
@@ -132,7 +133,7 @@ def test_an_xnnpack_export_tells_its_passes_and_visitors() -> None:
 
 
 def test_a_visitor_that_inherits_its_method_is_told_as_well() -> None:
-    artifact = export(CASES["equal-buffers"], "tosa-fp")
+    artifact = export(ZOO["equal-buffers"], "tosa-fp")
     assert artifact.watched is not None
     assert {name.partition(".")[2].partition(".")[0].upper() for name in artifact.watched.visitors} >= {"ADD"}
 
@@ -153,14 +154,14 @@ def test_a_fingerprint_sees_the_values_of_constants(write: str) -> None:
 
 
 def test_the_stages_are_told_from_export_to_program() -> None:
-    artifact = export(CASES["two-delegates"], "tosa-int")
+    artifact = export(ZOO["two-delegates"], "tosa-int")
     assert artifact.watched is not None
     stages = [run.name for run in artifact.watched.passes if run.pipeline == STAGE]
     assert stages == ["exported", "quantized", "edge", "delegate_0", "delegate_1", "lowered", "pte"]
 
 
 def test_the_text_behind_one_fingerprint_is_kept_when_asked_for() -> None:
-    passes = export(CASES["linear"], "tosa-fp").watched.passes  # type: ignore[union-attr]
+    passes = export(ZOO["linear"], "tosa-fp").watched.passes  # type: ignore[union-attr]
     number = next(n for n, run in enumerate(passes, 1) if run.pipeline == "arm backend" and run.changed)
-    kept = export(CASES["linear"], "tosa-fp", keep=number).watched.kept  # type: ignore[union-attr]
+    kept = export(ZOO["linear"], "tosa-fp", keep=number).watched.kept  # type: ignore[union-attr]
     assert hashlib.sha256(kept.encode()).hexdigest().startswith(passes[number - 1].fingerprint)

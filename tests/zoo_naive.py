@@ -10,9 +10,8 @@ import functools
 
 import torch
 
-import models  # noqa: F401 - registers the zoo
 from harness.exporting.data import Data, Example
-from harness.registry import CASES, Case, case
+from harness.registry import Case, case, load
 
 FAMILIES = frozenset(
     (
@@ -36,7 +35,7 @@ def build(original: Case, data: Data) -> Example:
     return dataclasses.replace(example, inputs=inputs, fill=False)
 
 
-for original in [known for known in CASES if known.family in FAMILIES]:
+for original in [known for known in load(("models",)).values() if known.family in FAMILIES]:
     builder = functools.partial(build, original)
     functools.update_wrapper(builder, build)
     case(name=f"naive-{original.name}"[:64], guards=f"naively: {original.guards}", quantization="histogram")(

@@ -7,7 +7,7 @@ import difflib
 import sys
 from typing import Any
 
-from harness import patches
+from harness import config, patches
 from harness.coverage import TABLES, Coverage, reasons, table
 from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
 from harness.sweep import Settings, Sweep, cores, default_interpreter
@@ -33,10 +33,11 @@ def run(options: argparse.Namespace) -> int:
     """Export, compare with the committed table or write it; return 0 if it is as committed, else 1."""
     interpreter = default_interpreter()
     release = find_release(Installed.probe(interpreter), None)
-    cells = load_cells(("models",), release)
+    models = config.load().zoos(None)
+    cells = load_cells(models, release)
     selected = select(cells, options.cell)
     names = patches.select("auto", release.patches)
-    settings = Settings(interpreter, ("models",), names, options.jobs, EXPORT_TIMEOUT)
+    settings = Settings(interpreter, models, names, options.jobs, EXPORT_TIMEOUT)
     coverage = Coverage()
     with Sweep([cell for cell in cells if cell in selected], variations((0,)), settings) as sweep:
         for cell in sweep.results:

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from harness import config
 from harness.cli import SAME, CommandError
-from harness.config import GOLDENS
 from harness.drift.report import Drift
 
 EXAMPLES = """\
@@ -31,7 +31,7 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument("before", metavar="A", help="a release that has goldens")
     parser.add_argument("after", metavar="B", help="another")
     parser.add_argument(
-        "--goldens", type=Path, default=GOLDENS, help="root of the goldens (default: the project's)"
+        "--goldens", type=Path, metavar="DIR", help="root of the goldens (default: of [tool.goldens])"
     )
     parser.add_argument("--cell", metavar="TARGET/CASE", default="*", help="only these cells; wildcards")
     parser.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
@@ -40,13 +40,12 @@ def add_to(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the drift."""
+    goldens = arguments.goldens or config.load().goldens
     for version in (arguments.before, arguments.after):
-        if not (arguments.goldens / version).is_dir():
-            found = sorted(path.name for path in arguments.goldens.glob("*") if path.is_dir())
-            raise CommandError(
-                f"no goldens of {version!r} under {arguments.goldens}: it has {', '.join(found)}"
-            )
-    drift = Drift.between(arguments.goldens, arguments.before, arguments.after, arguments.cell)
+        if not (goldens / version).is_dir():
+            found = sorted(path.name for path in goldens.glob("*") if path.is_dir())
+            raise CommandError(f"no goldens of {version!r} under {goldens}: it has {', '.join(found)}")
+    drift = Drift.between(goldens, arguments.before, arguments.after, arguments.cell)
     if arguments.json:
         print(json.dumps(drift.as_json(), indent=2))
     else:

@@ -17,9 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import patches
+from harness import config, patches
 from harness.artifact import Artifact, Cell, Outcome
-from harness.config import GOLDENS
 from harness.judging import golden
 from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, find_release, load_cells, select
 from harness.sweep import Machine, Settings, Sweep, cores, default_interpreter
@@ -42,10 +41,10 @@ def machines(copy: Path) -> dict[str, Machine]:
     """
     elsewhere = {**ELSEWHERE, "HOME": str(copy.parent / "home"), "TMPDIR": str(copy.parent / "tmp")}
     return {
-        "pinned, elsewhere": Machine(environment=elsewhere, root=copy),
+        "pinned, elsewhere": Machine(environment=elsewhere, root=copy, paths=(copy,)),
         "default, 2 threads, oneDNN": Machine("default", 2, onednn=True),
         "avx2, 1 thread, oneDNN, elsewhere": Machine(
-            "avx2", 1, onednn=True, environment=elsewhere, root=copy
+            "avx2", 1, onednn=True, environment=elsewhere, root=copy, paths=(copy,)
         ),
         "native, 2 threads, oneDNN": Machine("", 2, onednn=True),
     }
@@ -93,7 +92,9 @@ def add_to(subparsers: Any) -> None:
         help="show that goldens do not depend on the machine",
         description="Export the installed release's cells as on several machines, and compare.",
     )
-    parser.add_argument("--models", action="append", metavar="MODULE", help="default: models")
+    parser.add_argument(
+        "--models", action="append", metavar="MODULE", help="zoo (default: of [tool.goldens])"
+    )
     parser.add_argument("--cell", action="append", metavar="TARGET/CASE", help="only these cells; wildcards")
     parser.add_argument(
         "--machine", action="append", metavar="NAME", help="only these; wildcards; repeatable"
@@ -109,13 +110,14 @@ def run(options: argparse.Namespace) -> int:
     """Print, machine by machine, which cells differ; return 0 if none does, or with ``--expect-differences`` some."""
     interpreter = default_interpreter()
     release = find_release(Installed.probe(interpreter), None)
-    models = tuple(options.models or ("models",))
+    repository = config.load()
+    models = repository.zoos(options.models)
     cells = load_cells(models, release)
     selected = select(cells, options.cell)
     cells = tuple(cell for cell in cells if cell in selected)
     names = patches.select("auto", release.patches)
     settings = Settings(interpreter, models, names, options.jobs, EXPORT_TIMEOUT, run=False)
-    goldens = [golden.read(golden.directory(GOLDENS / release.version, cell)) for cell in cells]
+    goldens = [golden.read(golden.directory(repository.goldens / release.version, cell)) for cell in cells]
     reference = [exported_texts(texts) if texts else None for texts in goldens]
     differing: set[Cell] = set()
     compared = sum(one is not None for one in reference)
@@ -126,9 +128,10 @@ def run(options: argparse.Namespace) -> int:
     )
     with tempfile.TemporaryDirectory(prefix="goldens-elsewhere-") as folder:
         copy = Path(folder) / "another checkout"
-        for name in ("harness", "models", "tests"):
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(Machine().root / name, copy / name, ignore=ignored)
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(Machine().root / "harness", copy / "harness", ignore=ignored)
+        for name in {zoo.partition(".")[0] for zoo in (*repository.models, *models)}:
+            shutil.copytree(repository.root / name, copy / name, ignore=ignored)
         for name in ("home", "tmp"):
             (Path(folder) / name).mkdir()
         for name, machine in chosen(machines(copy), options.machine).items():

@@ -22,9 +22,9 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from harness import drift, patches, releases, reports
+from harness import config, drift, patches, releases, reports
 from harness.cli import DIFFERENT, SAME, CommandError
-from harness.config import GOLDENS
+from harness.exporting.worker import with_harness
 from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
 from harness.sweep import Settings, SweepError, cores, worker_environment
 from harness.variations import parse_hash_seeds
@@ -218,7 +218,7 @@ def _logged(
 
 def try_reports(trial: Trial, jobs: int) -> tuple[dict[int, str], tuple[str, ...]]:
     """Try the upstream reports with patches off and on; return their states and the patches that help."""
-    settings = Settings(trial.python, ("models",), (), jobs, EXPORT_TIMEOUT)
+    settings = Settings(trial.python, config.load().zoos(None), (), jobs, EXPORT_TIMEOUT)
     seeds = parse_hash_seeds(reports.HASH_SEEDS)
     states = {number: finding.state for number, finding in reports.findings(settings, seeds).items()}
     needed: list[str] = []
@@ -243,10 +243,10 @@ def fits(trial: Trial, patch: patches.Patch) -> str:
     nearest = trial.nearest.version
     if nearest not in patch.known:
         return f"it is not for {nearest} either: write one"
-    code = "import sys; from harness import patches; print(*(patches.digest(name) for name in sys.argv[1:]))"
+    code = "from harness import patches; print(*(patches.digest(name) for name in sys.argv[1:]))"
     functions = patch.known[nearest]
     found = subprocess.run(
-        [trial.python, "-P", "-c", code, *functions],
+        [*with_harness(trial.python, code), *functions],
         capture_output=True,
         text=True,
         check=False,
@@ -310,9 +310,9 @@ def sweep(
 
 def compared(trial: Trial, known: Mapping[str, str], cells: Sequence[str] | None) -> drift.Drift:
     """Return what changed from the nearest release, over the cells that were exported."""
-    exported = select(load_cells(("models",), trial.release), cells)
+    exported = select(load_cells(config.load().zoos(None), trial.release), cells)
     defects = {cell: releases.KnownDefect(*said.split(": ", 1)) for cell, said in known.items()}
-    before = drift.read(GOLDENS / trial.nearest.version, trial.nearest.known)
+    before = drift.read(config.load().goldens / trial.nearest.version, trial.nearest.known)
     after = drift.read(trial.folder / "goldens" / trial.release.version, defects)
     return drift.Drift.of(
         (trial.nearest.version, {cell: read for cell, read in before.items() if cell in exported}),

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import releases
+from harness import config, releases
 from harness.artifact import Cell
 from harness.cli import SAME
-from harness.config import REPOSITORY
+from harness.exporting.worker import with_harness
 from harness.repro.reproduction import Options, Repro, confirm, say
 from harness.selection import (
     EXPORT_TIMEOUT,
@@ -50,7 +50,9 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument("--minimize", action="store_true", help="shrink the model first")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
     parser.add_argument("--hash-seeds", default=HASH_SEEDS, help="default: %(default)s")
-    parser.add_argument("--models", action="append", metavar="MODULE", help="default: models")
+    parser.add_argument(
+        "--models", action="append", metavar="MODULE", help="zoo (default: of [tool.goldens])"
+    )
     parser.add_argument(
         "--interpreter",
         type=Path,
@@ -70,7 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
     release = find_release(installed, wanted)
     if installed.site_packages != Path(sysconfig.get_path("purelib")):
         return _elsewhere(interpreter, arguments)
-    cell = _cell(arguments.cell, load_cells(arguments.models or ["models"], release))
+    models = config.load().zoos(arguments.models)
+    cell = _cell(arguments.cell, load_cells(models, release))
     output = arguments.output
     if output is not None and output.exists():
         raise UsageError(f"{output} exists: delete it, or name another file")
@@ -79,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_flatc(interpreter)
     options = Options(
         arguments.hash_seeds,
-        tuple(arguments.models or ("models",)),
+        models,
         arguments.jobs,
         arguments.export_timeout,
     )
@@ -96,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _interpreter_of(release: str) -> Path:
     """Return this Python, or where it has another release the one of the environment that nox made, if it did."""
-    made = REPOSITORY / ".nox" / f"goldens-{release.replace('.', '-')}" / "bin" / "python"
+    made = config.load().root / ".nox" / f"goldens-{release.replace('.', '-')}" / "bin" / "python"
     here = default_interpreter()
     if made.exists() and Installed.probe(here).versions.get("executorch") != release:
         return made
@@ -109,7 +112,8 @@ def _elsewhere(interpreter: Path, arguments: argparse.Namespace) -> int:
     words = [f"--{name.replace('_', '-')}={given[name]}" for name in OPTIONS if given[name] is not None]
     words += [f"--models={module}" for module in arguments.models or ()]
     words += ["--minimize"] if arguments.minimize else []
-    command = [interpreter, "-m", "harness", "repro", arguments.release, arguments.cell, *words]
+    code = "from harness.cli import main; sys.exit(main())"
+    command = [*with_harness(interpreter, code), "repro", arguments.release, arguments.cell, *words]
     return subprocess.run(command, env=worker_environment(interpreter, 0)).returncode
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness import patches
+from harness import config, patches
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from harness.cli import DIFFERENT, SAME
 from harness.exporting import shortcuts
@@ -133,7 +133,9 @@ def add_to(subparsers: Any) -> None:
         metavar="none|NAME,...",
         help="what to compare with (default: %(default)s)",
     )
-    parser.add_argument("--models", action="append", metavar="MODULE", help="default: models")
+    parser.add_argument(
+        "--models", action="append", metavar="MODULE", help="zoo (default: of [tool.goldens])"
+    )
     parser.add_argument("--cell", action="append", metavar="TARGET/CASE", help="only these cells; wildcards")
     parser.add_argument(
         "--sample", type=int, metavar="N", help="only N cells of each target, drawn at random"
@@ -149,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
     """Print which cells differ, and ratios of core seconds; return 0 if no cell differs, else 1."""
     interpreter = default_interpreter()
     release = find_release(Installed.probe(interpreter), options.release)
-    models = tuple(options.models or ("models",))
+    models = config.load().zoos(options.models)
     cells: Sequence[Cell] = load_cells(models, release)
     selected = select(cells, options.cell)
     cells = [cell for cell in cells if cell in selected]

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import patches, releases
+from harness import config, patches, releases
 from harness.cli import DIFFERENT, SAME
 from harness.reports import HASH_SEEDS, REPORTS, Finding, findings
 from harness.selection import EXPORT_TIMEOUT, Installed, find_release
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     for environment in options.environments:
         version, _, python = environment.partition("=")
         release = find_release(Installed.probe(Path(python)), version)
-        settings = Settings(Path(python), ("models",), (), options.jobs, EXPORT_TIMEOUT)
+        settings = Settings(Path(python), config.load().zoos(None), (), options.jobs, EXPORT_TIMEOUT)
         off = findings(settings, seeds)
         on = findings(replace(settings, patches=patches.select("auto", release.patches)), seeds)
         columns[version] = off, on

@@ -4,8 +4,9 @@ Run as ``python -m harness.exporting.worker`` by `harness.sweep`, never by hand.
 JSON object a line; answers leave on a pipe of their own (``--answers FD``), so that whatever a release prints cannot
 disturb them. A request::
 
-    {"id": 7, "target": "tosa-int", "case": "cat-h-v", "heap_seed": 1, "patches": ["partition-order"], "keep": 0,
-     "run": true, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
+    {"id": 7, "models": ["models"], "case": "cat-h-v", "target": "tosa-int", "tolerance": null, "heap_seed": 1,
+     "patches": ["partition-order"], "keep": 0, "run": true,
+     "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
 started, and when it has ended::
@@ -32,11 +33,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from harness.exporting.shortcuts import ShortcutError
+from harness.registry import Case, load
 from harness.variations import exported_before, perturb_heap
 
 #: How often a template looks for children that ended or ran out of time, in seconds.
@@ -47,12 +49,22 @@ POLL_SECONDS = 0.02
 HARNESS_ERROR = 70
 
 
-def load_models(modules: Sequence[str]) -> None:
-    """Import the modules that register the cases."""
-    import importlib
+#: Directory that ``harness`` is imported from: a checkout, or an environment's site-packages.
+ROOT = Path(__file__).resolve().parent.parent.parent
 
-    for module in modules:
-        importlib.import_module(module)
+
+def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
+    """Return the command that runs `code` in `interpreter` with the harness of `root`; arguments may follow.
+
+    Nothing else of `root` can be imported there: it may be the packages of another environment than the interpreter's,
+    or a checkout whose ``models`` would be found in the place of the user's own.
+    """
+    alone = "import sys; sys.path.insert(0, sys.argv.pop(1)); import harness; del sys.path[0]; "
+    return [str(interpreter), "-P", "-c", alone + code, str(root)]
+
+
+#: What a template or a fresh child runs.
+MAIN = "from harness.exporting.worker import main; main()"
 
 
 def set_kernels(threads: int, onednn: bool) -> None:
@@ -86,7 +98,6 @@ def warm_up(targets: Sequence[str]) -> None:
     from harness.exporting.data import Data, Example, example_of
     from harness.exporting.export import Export
     from harness.exporting.targets import Lowering
-    from harness.registry import Case
 
     def build(data: Data) -> Example:
         model = torch.nn.Sequential(torch.nn.Conv2d(2, 2, 3), torch.nn.ReLU())
@@ -110,7 +121,6 @@ def run_request(request: dict[str, Any]) -> None:
     from harness import patches
     from harness.exporting import compat
     from harness.exporting.export import export
-    from harness.registry import CASES
     from harness.variations import shuffle_listings
 
     os.chdir(request["cwd"])
@@ -119,13 +129,21 @@ def run_request(request: dict[str, Any]) -> None:
     held = perturb_heap(request["heap_seed"])
     patches.apply(request["patches"], compat.installed_release())
     artifact = export(
-        CASES[request["case"]], request["target"], request["patches"], request["keep"], request["run"]
+        requested_case(request), request["target"], request["patches"], request["keep"], request["run"]
     )
     del held
     result = Path(request["result"])
     aside = result.with_suffix(".partial")
     aside.write_bytes(pickle.dumps(artifact))
     aside.replace(result)
+
+
+def requested_case(request: dict[str, Any]) -> Case:
+    """Return the case that `request` names, with the repository's tolerance where it has no bound of its own."""
+    case = load(request["models"])[request["case"]]
+    if request["tolerance"] is None:
+        return case
+    return replace(case, bounds={request["target"]: request["tolerance"], **case.bounds})
 
 
 @dataclass
@@ -263,20 +281,11 @@ def redirect(log: str) -> None:
     os.close(descriptor)
 
 
-def fresh_child(options: Sequence[str], models: Sequence[str]) -> Callable[[dict[str, Any]], int]:
+def fresh_child(options: Sequence[str]) -> Callable[[dict[str, Any]], int]:
     """Return a starter that runs each request in a fresh interpreter with this one's environment."""
 
     def start(request: dict[str, Any]) -> int:
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "harness.exporting.worker",
-            "--once",
-            json.dumps(request),
-            *options,
-        ]
-        command += ["--models", *models]
+        command = [*with_harness(Path(sys.executable), MAIN), "--once", json.dumps(request), *options]
         return os.posix_spawn(sys.executable, command, os.environ, setpgroup=0)
 
     return start
@@ -287,7 +296,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m harness.exporting.worker", description=__doc__)
     parser.add_argument("--answers", type=int, help="file descriptor to answer on")
     parser.add_argument("--once", help="one request as JSON: carry it out in this interpreter and exit")
-    parser.add_argument("--models", nargs="+", default=["models"], help="modules that register the cases")
+    parser.add_argument("--models", nargs="+", required=True, help="modules that register the cases")
+    parser.add_argument(
+        "--paths", nargs="*", default=[], help="where to import them from before anywhere else"
+    )
     parser.add_argument("--targets", nargs="*", default=[], help="targets to warm up for")
     parser.add_argument("--shortcuts", nargs="*", default=[], help="shortcuts to install")
     parser.add_argument("--threads", type=int, default=1, help="threads that torch computes with")
@@ -297,22 +309,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--isolation", choices=("fork", "fresh"), default="fork")
     options = parser.parse_args(arguments)
+    sys.path[:0] = options.paths
     # What torch and ExecuTorch allocate when they are imported, operators for instance, never moves again.
     _held = perturb_heap(options.heap_seed)
     if options.once is not None:
         set_kernels(options.threads, options.onednn)
-        load_models(options.models)
+        load(options.models)
         finish_in_child(json.loads(options.once), functools.partial(install_shortcuts, options.shortcuts))
     os.set_inheritable(options.answers, False)
     if options.isolation == "fresh":
         like_this = ["--threads", str(options.threads), "--heap-seed", str(options.heap_seed)]
         like_this += ["--onednn"] if options.onednn else []
-        like_this += ["--shortcuts", *options.shortcuts]
-        template = Template(0, options.answers, fresh_child(like_this, options.models))
+        like_this += [
+            "--models",
+            *options.models,
+            "--paths",
+            *options.paths,
+            "--shortcuts",
+            *options.shortcuts,
+        ]
+        template = Template(0, options.answers, fresh_child(like_this))
     else:
         # One thread: OpenMP's others do not survive a fork, and the child would wait for them for ever.
         set_kernels(1, options.onednn)
-        load_models(options.models)
+        load(options.models)
         try:
             install_shortcuts(options.shortcuts)
         except ShortcutError as error:

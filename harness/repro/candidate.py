@@ -9,14 +9,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.registry import CASES
+from harness.registry import CASES, load
 
 if TYPE_CHECKING:
     from harness import Data, Example
 
 NAME = "repro-candidate"
-#: Environment variables: the file that the program is written to, the case that it comes from, quantizer settings.
-FILE, ORIGIN, QUANTIZATION = "GOLDENS_REPRO_FILE", "GOLDENS_REPRO_ORIGIN", "GOLDENS_REPRO_QUANTIZATION"
+#: Environment variables: the file that the program is written to, the case that it comes from, the zoos of that with
+#: commas between them, quantizer settings.
+FILE, ORIGIN = "GOLDENS_REPRO_FILE", "GOLDENS_REPRO_ORIGIN"
+ZOOS, QUANTIZATION = "GOLDENS_REPRO_ZOOS", "GOLDENS_REPRO_QUANTIZATION"
 
 
 def build(data: Data) -> Example:
@@ -36,7 +38,7 @@ def build(data: Data) -> Example:
 if ORIGIN in os.environ:
     CASES.add(
         dataclasses.replace(
-            CASES[os.environ[ORIGIN]],
+            load(os.environ[ZOOS].split(","))[os.environ[ORIGIN]],
             name=NAME,
             build=build,
             quantization=os.environ[QUANTIZATION],

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from harness import releases, variations
 from harness.artifact import Cell
-from harness.registry import CASES
 from harness.repro import alone, candidate
 from harness.repro.defect import Defect, NotShownError, find
 from harness.repro.script import quantization, script
+from harness.selection import load_zoo
 from harness.sweep import Machine, Settings, Sweep
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Repro:
         self.release = release
         self.name = f"{cell} on ExecuTorch {release.version}"
         self.tried = 0
-        self.case = CASES[cell.case]
+        self.case = load_zoo(options.models)[cell.case]
         self.settings = quantization(cell.target, self.case.quantization)
         self.file = folder / "candidate.py"
         # The heap is left as it is: a script cannot lay it out.
@@ -75,6 +75,7 @@ class Repro:
         environment = {
             candidate.FILE: str(self.file),
             candidate.ORIGIN: cell.case,
+            candidate.ZOOS: ",".join(options.models),
             candidate.QUANTIZATION: self.settings,
         }
         settings = Settings(

@@ -19,7 +19,8 @@ from harness.artifact import Cell
 from harness.commands.stock import REPORTS
 from harness.exporting.compat import installed_release
 from harness.exporting.shortcuts import SHORTCUTS
-from harness.exporting.worker import install_shortcuts, load_models, set_kernels
+from harness.exporting.worker import install_shortcuts, set_kernels
+from harness.registry import load
 from harness.selection import EXPORT_TIMEOUT
 from harness.sweep import Settings, Sweep, cores, default_interpreter
 from harness.variations import parse_hash_seeds, variations
@@ -30,10 +31,11 @@ ROUNDS = 3
 
 def cells() -> list[Cell]:
     """Return the cells that the upstream reports are shown on."""
-    from harness.registry import CASES
-
     return [
-        Cell(report.target, case.name) for report in REPORTS for case in CASES if case.report == report.number
+        Cell(report.target, case.name)
+        for report in REPORTS
+        for case in load(("models",)).values()
+        if case.report == report.number
     ]
 
 
@@ -52,13 +54,12 @@ def traced() -> tuple[float, float]:
     """Export each cell with and without tracing, in turn, in this process; return both processor times, with first."""
     from harness.exporting.export import Export
     from harness.exporting.targets import Lowering
-    from harness.registry import CASES
 
     spent = {True: 0.0, False: 0.0}
     for cell in cells():
         for number in range(-1, ROUNDS):
             for tracing in (True, False):
-                export = Export(CASES[cell.case], Lowering.named(cell.target))
+                export = Export(load(("models",))[cell.case], Lowering.named(cell.target))
                 started = time.process_time()
                 try:
                     with export.watch if tracing else nullcontext():
@@ -78,7 +79,6 @@ def main() -> None:
     options = parser.parse_args()
     set_kernels(1, False)
     install_shortcuts(tuple(SHORTCUTS))
-    load_models(("models",))
     seeds = parse_hash_seeds(options.hash_seeds)
     exports = len(cells()) * len(seeds)
     # In a new environment whoever comes first compiles every module.

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-import models  # noqa: F401 - registers the zoo
 from harness.exporting.data import example_of
 from harness.exporting.export import Export
 from harness.exporting.targets import Lowering
-from harness.registry import CASES
+from harness.registry import load
+
+ZOO = load(("models",))
 
 Locals = dict[str, Any]
 
@@ -129,7 +130,7 @@ def test_a_case_fills_the_container_whose_order_it_guards(
     if container.in_releases and release not in container.in_releases:
         pytest.skip(f"in {release} {container.case} takes another path")
     watch = Watch(code_of(container), container.size)
-    case = CASES[container.case]
+    case = ZOO[container.case]
     outer = sys.gettrace()
     sys.settrace(watch)
     try:

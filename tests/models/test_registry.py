@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from harness.exporting.data import Data, Example, example_of, fan_in_bits, samples_of
-from harness.registry import SAMPLES, Case, Registry
+from harness.registry import SAMPLES, Case, Registry, ZooError, load, zoo_of
 
 DATA = Data("registry-test")
 
@@ -18,23 +20,77 @@ def build(data: Data) -> Example:
     return Example(torch.nn.Identity(), ())
 
 
-def make(name: str = "some-case", family: str = "layers", guards: str = "something") -> Case:
-    return Case(name=name, family=family, guards=guards, build=build)
+def make(name: str = "some-case", module: str = "zoo.layers", guards: str = "something") -> Case:
+    def build_there(data: Data) -> Example:
+        return build(data)
+
+    build_there.__module__ = module
+    return Case(name=name, family=module.rpartition(".")[2], guards=guards, build=build_there)
 
 
 @pytest.mark.parametrize("name", ["", "Upper", "a_b", "a/b", "../a", "a.b", "a b", "-a", "a-", "a--b", "a\n"])
 def test_a_name_that_is_no_safe_directory_name_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="not of the form") as raised:
+    with pytest.raises(ZooError, match="not of the form") as raised:
         Registry().add(make(name=name))
     assert repr(name) in str(raised.value)
 
 
-def test_a_taken_name_is_refused_and_both_families_are_named() -> None:
+def test_a_name_that_its_module_has_taken_is_refused() -> None:
     registry = Registry()
-    registry.add(make(family="cat"))
-    with pytest.raises(ValueError, match=r"'some-case' is registered twice: in cat and in permute"):
-        registry.add(make(family="permute"))
+    registry.add(make(module="zoo.cat"))
+    with pytest.raises(ZooError, match=r"'some-case' is registered twice in zoo\.cat"):
+        registry.add(make(module="zoo.cat"))
     assert [case.family for case in registry] == ["cat"]
+
+
+def test_a_name_that_two_modules_of_a_zoo_have_is_refused_and_both_are_named() -> None:
+    registry = Registry()
+    registry.add(make(module="zoo.cat"))
+    registry.add(make(module="zoo.permute"))
+    with pytest.raises(
+        ZooError, match=r"'some-case' is registered twice in zoo: in zoo\.cat and in zoo\.permute"
+    ):
+        registry.within(["zoo"])
+    assert registry.within(["zoo.cat"])["some-case"].module == "zoo.cat"
+
+
+def test_two_zoos_may_have_one_name_and_only_a_run_over_both_is_refused() -> None:
+    registry = Registry()
+    for module in ("models.layers", "theirs", "models_too.layers"):
+        registry.add(make(name="linear", module=module))
+    assert registry.within(["models"])["linear"].module == "models.layers"
+    assert registry.within(["theirs"])["linear"].module == "theirs"
+    with pytest.raises(ZooError, match=r"'linear' is both in models and in theirs: .*--goldens"):
+        registry.within(["models", "theirs"])
+
+
+def test_a_case_is_of_the_innermost_zoo_that_is_named() -> None:
+    case = make(module="models.audio.layers")
+    assert zoo_of(case, ["models", "models.audio"]) == "models.audio"
+    assert zoo_of(case, ["models.audio.layers", "models"]) == "models.audio.layers"
+    assert zoo_of(case, ["models.audio.lay", "audio"]) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "facts"),
+    [
+        ("import no_such_module", ["cannot be imported", "No module named 'no_such_module'"]),
+        ("x = 1\ny = undefined", ["broken_zoo.py, line 2", "NameError", "'undefined'"]),
+        ("def f(:", ["cannot be imported", "SyntaxError", "line 1"]),
+        ("x = 1", ["no case is registered", "harness.case"]),
+        ("from harness import case\n@case(guards='')\ndef f(data): ...", ["'f' must say in one line"]),
+    ],
+)
+def test_a_zoo_that_cannot_be_loaded_is_named_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, facts: list[str]
+) -> None:
+    (tmp_path / "broken_zoo.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken_zoo", raising=False)
+    with pytest.raises(ZooError, match="--models broken_zoo") as raised:
+        load(["broken_zoo"])
+    for fact in facts:
+        assert fact in str(raised.value)
 
 
 @pytest.mark.parametrize("guards", ["", "  ", "two\nlines"])
@@ -43,15 +99,12 @@ def test_a_case_that_does_not_say_in_one_line_what_it_guards_is_refused(guards: 
         Registry().add(make(guards=guards))
 
 
-def test_a_registry_lists_its_cases_in_order_and_by_name() -> None:
+def test_a_zoo_lists_its_cases_in_order_of_registration_and_by_name() -> None:
     registry = Registry()
     for name in ("b", "a"):
         registry.add(make(name=name))
-    assert [case.name for case in registry] == ["b", "a"]
+    assert [case.name for case in registry] == list(registry.within(["zoo"])) == ["b", "a"]
     assert len(registry) == 2
-    assert registry["a"].name == "a"
-    assert "a" in registry
-    assert "c" not in registry
 
 
 def test_a_tensor_depends_on_case_and_name_not_on_what_was_drawn_before() -> None:

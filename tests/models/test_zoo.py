@@ -12,12 +12,14 @@ import torch
 
 import models
 from harness import releases
-from harness.config import GOLDENS
 from harness.exporting.data import Example, example_of
 from harness.judging import golden
-from harness.registry import CASES, Case
+from harness.registry import Case, load
 from harness.targets import TARGETS
 from models.cat import HEIGHT, WIDTH, horizontal, vertical
+from tests import GOLDENS
+
+ZOO = load(("models",))
 
 #: One line per case, ``<case> <SHA-256>``. A new or changed case gets the line that its test prints.
 DIGESTS = Path(__file__).with_name("digests.txt")
@@ -31,7 +33,7 @@ FRACTION_BITS = 7
 #: the tiny values whose quantization scale would be clamped to the observers' epsilon.
 SMALLEST_PEAK, LARGEST_PEAK = 2.0**-4, 2.0**5
 
-each_case = pytest.mark.parametrize("case", list(CASES), ids=lambda case: case.name)
+each_case = pytest.mark.parametrize("case", list(ZOO.values()), ids=lambda case: case.name)
 
 
 def tensors(example: Example) -> Iterator[tuple[str, torch.Tensor]]:
@@ -82,7 +84,7 @@ def test_weights_and_inputs_are_the_recorded_bits(case: Case) -> None:
 
 
 def test_every_recorded_digest_belongs_to_a_case() -> None:
-    assert list(recorded()) == sorted(case.name for case in CASES)
+    assert list(recorded()) == sorted(case.name for case in ZOO.values())
 
 
 @each_case
@@ -145,17 +147,17 @@ def test_a_case_of_constant_outputs_takes_no_input_and_no_other_does(case: Case)
 
 
 def test_each_upstream_report_has_cases_and_no_other_number_is_claimed() -> None:
-    assert {case.report for case in CASES if case.report is not None} == REPORTS
+    assert {case.report for case in ZOO.values() if case.report is not None} == REPORTS
 
 
 def test_no_two_cases_guard_the_same_thing() -> None:
-    assert len({case.guards for case in CASES}) == len(CASES)
+    assert len({case.guards for case in ZOO.values()}) == len(ZOO)
 
 
 def test_every_module_of_the_zoo_is_imported_by_its_package() -> None:
     assert models.__file__ is not None
     stems = {path.stem for path in Path(models.__file__).parent.glob("*.py")} - {"__init__"}
-    assert {case.family for case in CASES} == stems
+    assert {case.family for case in ZOO.values()} == stems
 
 
 @pytest.mark.parametrize("release", releases.load().releases)
@@ -164,7 +166,7 @@ def test_goldens_were_checked_within_the_bounds_that_their_cases_ask_for(release
     for cell in golden.recorded(GOLDENS / release):
         texts = golden.read(golden.directory(GOLDENS / release, cell))
         assert texts is not None
-        bound = CASES[cell.case].bounds.get(cell.target, TARGETS[cell.target].bound)
+        bound = ZOO[cell.case].bounds.get(cell.target, TARGETS[cell.target].bound)
         stated = f"outputs against eager within {bound:.2g} of" if bound else "outputs against eager equal to"
         (line,) = (line for line in texts[golden.MANIFEST].splitlines() if line.startswith("numerics: "))
         assert line.startswith((f"numerics: {stated}", "numerics: none: lowering fails")), cell

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from harness import releases
 from harness.artifact import Cell
-from harness.config import REPOSITORY
 from harness.judging.verdict import Verdict
 from harness.run import Options, Run
 from harness.selection import EXPORT_TIMEOUT, UsageError
 from harness.sweep import Sweep, SweepError
+from tests import REPOSITORY
 from tests.mutants import MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.table import HEAD, Judged, document, is_enough, summary

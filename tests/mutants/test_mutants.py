@@ -13,11 +13,11 @@ import pytest
 
 from harness import releases
 from harness.artifact import Cell
-from harness.config import REPOSITORY
 from harness.judging.parting import Parting
 from harness.judging.verdict import Verdict
 from harness.patches import PATCHES
 from harness.selection import UsageError, load_cells
+from tests import REPOSITORY
 from tests.mutants import KINDS, MUTANTS, Edit, EditError, Mutant
 from tests.mutants.__main__ import DOCUMENT, Mutated, prepare, select, verdicts
 from tests.mutants.mutant import edited, install

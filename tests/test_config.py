@@ -1,0 +1,209 @@
+"""``[tool.goldens]``: the nearest table counts, the command line goes over it, and what is wrong with it is named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness import config
+from harness.config import ConfigError
+from harness.exporting.worker import with_harness
+from harness.selection import UsageError, require_known, require_supported
+from harness.sweep import default_interpreter, worker_environment
+from tests import REPOSITORY
+
+WHOLE = """
+    [tool.goldens]
+    models = ["zoo", "zoo_of_audio"]
+    goldens = "reviewed"
+    targets = ["tosa-int"]
+    releases = ["1.4.1"]
+    variations = 6
+    jobs = 2
+    export-timeout = 60
+    sweeps = "out/sweeps"
+    tolerances = { tosa-int = 0.01 }
+"""
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def pyproject(text: str) -> Path:
+        (tmp_path / "pyproject.toml").write_text(textwrap.dedent(text))
+        return tmp_path
+
+    return pyproject
+
+
+def test_every_key_is_read_and_paths_are_relative_to_the_file(write: Write) -> None:
+    root = write(WHOLE)
+    read = config.load(root)
+    assert read == config.Config(
+        root=root,
+        models=("zoo", "zoo_of_audio"),
+        goldens=root / "reviewed",
+        targets=("tosa-int",),
+        releases=("1.4.1",),
+        variations="6",
+        jobs=2,
+        export_timeout=60.0,
+        sweeps=root / "out" / "sweeps",
+        tolerances={"tosa-int": 0.01},
+    )
+    assert set(config.READERS) == {name.replace("_", "-") for name in config.Config.__dataclass_fields__} - {
+        "root"
+    }
+
+
+def test_the_nearest_table_upwards_counts_and_files_without_one_do_not(write: Write) -> None:
+    root = write(WHOLE)
+    inner = root / "packages" / "inner"
+    inner.mkdir(parents=True)
+    (root / "packages" / "pyproject.toml").write_text("[project]\nname = 'inner'\n")
+    assert config.load(inner).root == root
+    (root / "packages" / "pyproject.toml").write_text("[tool.goldens]\nmodels = ['nearer']\n")
+    assert config.load(inner).models == ("nearer",)
+    assert config.load(inner).goldens == root / "packages" / "goldens"
+
+
+def test_without_a_table_there_is_no_zoo_and_the_error_says_how_to_name_one(tmp_path: Path) -> None:
+    unsaid = config.load(tmp_path)
+    assert unsaid.goldens == tmp_path / "goldens"
+    assert unsaid.zoos(["named"]) == ("named",)
+    with pytest.raises(ConfigError, match=r"no zoo is named: say --models MODULE, or .*\[tool\.goldens\]"):
+        unsaid.zoos(None)
+
+
+def test_the_command_line_goes_over_the_file(write: Write) -> None:
+    assert config.load(write(WHOLE)).zoos(["other"]) == ("other",)
+    assert config.load(write(WHOLE)).zoos([]) == ("zoo", "zoo_of_audio")
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("model = ['zoo']", "model"),
+        ("models = 'zoo'", "models"),
+        ("models = []", "models"),
+        ("models = [1]", "models"),
+        ("goldens = ['a']", "goldens"),
+        ("goldens = ''", "goldens"),
+        ("targets = 'tosa-int'", "targets"),
+        ("releases = [1.4]", "releases"),
+        ("variations = 0", "variations"),
+        ("variations = ['quick']", "variations"),
+        ("jobs = true", "jobs"),
+        ("jobs = 1.5", "jobs"),
+        ("export-timeout = 0", "export-timeout"),
+        ("export-timeout = inf", "export-timeout"),
+        ("export_timeout = 3", "export_timeout"),
+        ("tolerances = 0.1", "tolerances"),
+        ("tolerances = { tosa-int = '0.1' }", "tolerances"),
+        ("tolerances = { tosa-int = -0.1 }", "tolerances"),
+    ],
+)
+def test_an_unknown_key_or_a_wrong_type_names_file_key_and_the_known_keys(
+    write: Write, line: str, key: str
+) -> None:
+    root = write(f"[tool.goldens]\n{line}\n")
+    with pytest.raises(ConfigError) as raised:
+        config.load(root)
+    assert (raised.value.file, raised.value.key) == (root / "pyproject.toml", key)
+    assert str(root / "pyproject.toml") in str(raised.value)
+    assert f"[tool.goldens] {key}:" in str(raised.value)
+    for known in config.READERS:
+        assert known in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["[tool.goldens", "tool = 1", "[tool]\ngoldens = 3\n"])
+def test_a_file_that_cannot_be_read_is_named(write: Write, text: str) -> None:
+    root = write(text)
+    with pytest.raises(ConfigError, match=r"pyproject\.toml: "):
+        config.load(root)
+
+
+def test_a_release_that_is_not_supported_and_a_target_that_there_is_not_are_named() -> None:
+    from harness import releases
+
+    release = releases.load().release("1.4.1")
+    require_supported(release, ())
+    require_supported(release, ("1.3.1", "1.4.1"))
+    with pytest.raises(
+        UsageError, match=r"releases: 1\.4\.1 is installed, and the repository supports 1\.3\.1"
+    ):
+        require_supported(release, ("1.3.1",))
+    with pytest.raises(
+        UsageError, match=r"\[tool\.goldens\] tolerances: there is no target 'tosa-in'; known: tosa-fp"
+    ):
+        require_known(["tosa-int", "tosa-in"], "tolerances")
+
+
+# A repository of someone else's
+
+
+@pytest.fixture
+def theirs(write: Write) -> Path:
+    """A repository with a package `models` of its own, one of whose names is also one of this project's zoo."""
+    root = write('[tool.goldens]\nmodels = ["models"]\ntargets = ["xnnpack-fp32"]\n')
+    (root / "models").mkdir()
+    (root / "models" / "__init__.py").write_text(
+        "from harness import case\n"
+        "@case(guards='nothing')\ndef linear(data): ...\n"
+        "@case(guards='nothing')\ndef two_delegates(data): ...\n"
+    )
+    return root
+
+
+def collect(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--pyargs", "harness.cells"]
+    return subprocess.run(
+        [*command, "--collect-only", "-q", *arguments],
+        cwd=folder,
+        # This checkout is on the path, and its models with it.
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_a_repositorys_own_models_are_found_and_not_this_projects(theirs: Path) -> None:
+    found = collect(theirs)
+    assert "[xnnpack-fp32/linear]" in found.stdout, found.stdout
+    assert "[xnnpack-fp32/two-delegates]" in found.stdout
+    assert "2 tests collected" in found.stdout
+
+
+def test_a_run_from_a_folder_of_the_repository_works_on_the_whole_of_it(theirs: Path) -> None:
+    (theirs / "docs").mkdir()
+    assert "2 tests collected" in collect(theirs / "docs").stdout
+
+
+def test_without_a_table_and_without_models_a_run_is_refused_in_one_line(tmp_path: Path) -> None:
+    refused = collect(tmp_path)
+    assert refused.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "no zoo is named" in refused.stderr + refused.stdout
+    assert "Traceback" not in refused.stderr + refused.stdout
+
+
+def test_nothing_but_the_harness_can_be_imported_from_where_the_harness_is(tmp_path: Path) -> None:
+    (tmp_path / "harness").symlink_to(REPOSITORY / "harness")
+    (tmp_path / "beside_it.py").write_text("")
+    code = "import importlib.util; print(harness.__file__, importlib.util.find_spec('beside_it'))"
+    found = subprocess.run(
+        with_harness(default_interpreter(), code, tmp_path),
+        cwd=tmp_path,
+        env=worker_environment(default_interpreter(), 0),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.split() == [str(tmp_path / "harness" / "__init__.py"), "None"]

@@ -1,0 +1,32 @@
+"""What may be imported where: the harness knows no zoo, and only two folders of it import torch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import REPOSITORY
+
+SOURCES = sorted((REPOSITORY / "harness").rglob("*.py"))
+SLOW = {"torch", "torchao", "executorch"}
+WITH_TORCH = ("harness/exporting", "harness/patches")
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield the first part of the name of whatever a module imports, in functions as well."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module.partition(".")[0]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_a_module_of_the_harness_imports_no_zoo_and_torch_only_where_it_may(path: Path) -> None:
+    found = set(imported(path))
+    assert not found & {"models", "tests"}
+    if not str(path.relative_to(REPOSITORY)).startswith(WITH_TORCH):
+        assert not found & SLOW
