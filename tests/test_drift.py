@@ -83,10 +83,10 @@ def test_what_begins_to_fail_stands_first(root: Path) -> None:
     write(root, NEW, "tosa-fp/c", delegate_0_tosa=tosa("SUB"))
     assert [kind for kind, _, _ in entries(root)] == ["fails", "lowers", "operators"]
     text = list(Drift.between(root, OLD, NEW).markdown())
-    assert text[4] == "- **Begins to fail, or to be wrong**: 1 cell: lower: KeyError: gone"
+    assert text[4] == "- **Newly failing or wrong**: 1 cell: lower: KeyError: gone"
 
 
-def test_a_constant_of_another_value_is_told_with_what_it_is_for(root: Path) -> None:
+def test_a_constant_with_different_values_is_reported_with_its_use(root: Path) -> None:
     write(root, OLD, "tosa-int/a", delegate_0_tosa=tosa("ADD", weight="1 2"))
     write(root, NEW, "tosa-int/a", delegate_0_tosa=tosa("ADD", weight="1 3"))
     assert entries(root) == [("constants", "ADD input 1 INT8", ["tosa-int/a"])]
@@ -94,16 +94,16 @@ def test_a_constant_of_another_value_is_told_with_what_it_is_for(root: Path) -> 
     assert line == "- ADD input 1 INT8 (tosa-int/a: INT8[2] 2 -> 3)"
 
 
-def test_a_shape_is_told_with_the_attributes(root: Path) -> None:
+def test_a_shape_is_reported_with_the_attributes(root: Path) -> None:
     write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("RESHAPE", weight="1 2", dtype="SHAPE"))
     write(root, NEW, "tosa-fp/a", delegate_0_tosa=tosa("RESHAPE", weight="2 1", dtype="SHAPE"))
     assert entries(root) == [("attributes", "RESHAPE input 1 SHAPE", ["tosa-fp/a"])]
 
 
-def test_an_attribute_of_one_release_only_is_told(root: Path) -> None:
+def test_an_attribute_of_only_one_release_is_reported(root: Path) -> None:
     write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD 1", "ADD 2"))
     write(root, NEW, "tosa-fp/a", delegate_0_tosa=tosa("ADD 1", "ADD"))
-    assert entries(root) == [("attributes", "ADD.axis: 2 -> not there", ["tosa-fp/a"])]
+    assert entries(root) == [("attributes", "ADD.axis: 2 -> absent", ["tosa-fp/a"])]
 
 
 def test_a_constant_of_another_shape_is_no_constant_of_another_value(root: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_constant_of_another_shape_is_no_constant_of_another_value(root: Path)
     assert "- ADD input 1 INT8 (tosa-fp/a: INT8[2] -> INT8[1,2])" in Drift.between(root, OLD, NEW).markdown()
 
 
-def test_a_value_is_told_beside_a_shape() -> None:
+def test_a_value_is_reported_beside_a_shape() -> None:
     use, kept = ("CONV2D", "input 1", "INT8"), ("INT8[2]", "0", "1 2")
     old = Reading(None, constants={use: Counter([kept, ("INT8[4]", "1", "7")])})
     new = Reading(None, constants={use: Counter([("INT8[2]", "2", "1 5"), ("INT8[2,2]", "3", "7")])})
@@ -128,13 +128,13 @@ def test_a_value_is_told_beside_a_shape() -> None:
     ]
 
 
-def test_a_constant_that_is_computed_now_is_told(root: Path) -> None:
+def test_a_constant_that_is_computed_now_is_reported(root: Path) -> None:
     write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD"))
     write(root, NEW, "tosa-fp/a", delegate_0_tosa=tosa("ADD").replace("    input w\n", "    input x\n"))
     assert "- ADD input 1 INT8 (tosa-fp/a: 1 -> 0 constants)" in Drift.between(root, OLD, NEW).markdown()
 
 
-#: Two payloads of the same parts with two inputs; one reads an input twice.
+#: A payload with two inputs, each read by an operator.
 WIRED = (
     "tosa 100 bytes\ngraph main/main\n  input a: INT8[2]\n  input b: INT8[2]\n  output y: INT8[2]\n"
     "  operator NEGATE\n    input a\n    output n: INT8[2]\n"
@@ -149,28 +149,28 @@ WIRED = (
             WIRED.replace("a: ", "_").replace("b: ", "a: ").replace("_", "b: "),
             "a delegate's inputs or outputs",
         ),
-        (WIRED.replace("    input b\n", "    input n\n"), "operands from elsewhere"),
+        (WIRED.replace("    input b\n", "    input n\n"), "operands connected differently"),
     ],
     ids=["inputs", "operands"],
 )
-def test_the_same_parts_put_together_otherwise_are_told(root: Path, other: str, what: str) -> None:
+def test_operators_connected_differently_are_reported(root: Path, other: str, what: str) -> None:
     write(root, OLD, "tosa-fp/a", delegate_0_tosa=WIRED)
     write(root, NEW, "tosa-fp/a", delegate_0_tosa=other)
-    ((kind, told, cells),) = entries(root)
+    ((kind, what_changed, cells),) = entries(root)
     assert (kind, cells) == ("wiring", ["tosa-fp/a"])
-    assert told.startswith(what)
+    assert what_changed.startswith(what)
 
 
-def test_another_serializer_is_a_figure_and_no_change(root: Path) -> None:
+def test_a_different_serializer_is_a_figure_and_no_change(root: Path) -> None:
     one, other = (tosa("ADD").replace("graph", f"version.minor = {at}\ngraph", 1) for at in (0, 1))
     write(root, OLD, "tosa-fp/a", delegate_0_tosa=one)
     write(root, NEW, "tosa-fp/a", delegate_0_tosa=other)
     drift = Drift.between(root, OLD, NEW)
     assert drift.entries == []
-    assert "- written in payloads: tosa version.minor 0 -> 1 (1 cell)" in drift.markdown()
+    assert "- version in payloads: tosa version.minor 0 -> 1 (1 cell)" in drift.markdown()
 
 
-def test_an_attribute_and_a_split_are_told(root: Path) -> None:
+def test_an_attribute_and_a_split_are_reported(root: Path) -> None:
     write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("REDUCE_SUM 1", "ADD"))
     write(root, NEW, "tosa-fp/a", delegate_0_tosa=tosa("REDUCE_SUM 2"), delegate_1_tosa=tosa("ADD"))
     found = entries(root)
@@ -185,14 +185,14 @@ def test_a_delegate_that_stopped_lowering_has_a_section_of_its_own(root: Path) -
     assert entries(root)[0] == ("gone", "1 -> 0 delegates", ["tosa-fp/a"])
 
 
-def test_an_operator_left_outside_is_told(root: Path) -> None:
+def test_an_operator_left_outside_is_reported(root: Path) -> None:
     node = "    %a = call_function[target=executorch.exir.dialects.edge._ops.aten.add.Tensor](args = ())\n"
     write(root, OLD, "tosa-fp/a", graph="")
     write(root, NEW, "tosa-fp/a", graph=node)
     assert entries(root) == [("outside", "aten.add.Tensor", ["tosa-fp/a"])]
 
 
-def test_cells_of_one_release_only_are_told_last(root: Path) -> None:
+def test_cells_of_only_one_release_are_reported_last(root: Path) -> None:
     write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD"))
     write(root, NEW, "tosa-fp/b", delegate_0_tosa=tosa("ADD"))
     assert entries(root) == [
@@ -216,11 +216,11 @@ def test_known_defects_of_the_matrix_count_as_failures() -> None:
 
 def test_json_and_markdown_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["drift", "1.3.1", "1.4.1", "--json"]) == SAME
-    told = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)
     assert main(["drift", "1.3.1", "1.4.1"]) == SAME
     text = capsys.readouterr().out
-    assert told["entries"]
-    assert all(entry["what"] in text for entry in told["entries"])
+    assert found["entries"]
+    assert all(entry["what"] in text for entry in found["entries"])
 
 
 @pytest.mark.parametrize("pair", [("1.3.1", "9.9.9"), ("9.9.9", "1.3.1")])
@@ -238,7 +238,7 @@ def test_what_most_cells_show_stands_first(root: Path) -> None:
     assert [what for _, what, _ in entries(root)] == ["TABLE lost", "SUB lost"]
 
 
-def test_another_numbering_is_no_change(root: Path) -> None:
+def test_a_different_numbering_is_no_change(root: Path) -> None:
     numbered = tosa("ADD") + "    debug_handle = 7\n"
     write(root, OLD, "xnnpack-fp32/a", delegate_0_tosa=numbered)
     write(root, NEW, "xnnpack-fp32/a", delegate_0_tosa=numbered.replace("7", "9"))
@@ -249,10 +249,10 @@ DOCUMENTS = sorted((Path(__file__).resolve().parent.parent / "docs" / "drift").g
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
-def test_the_committed_documents_tell_of_the_committed_goldens(document: Path) -> None:
+def test_the_committed_documents_are_those_of_the_committed_goldens(document: Path) -> None:
     before, after = document.stem.split("-")
-    told = "\n".join(Drift.between(GOLDENS, before, after).markdown()) + "\n"
-    assert document.read_text(encoding="utf-8") == told, (
+    printed = "\n".join(Drift.between(GOLDENS, before, after).markdown()) + "\n"
+    assert document.read_text(encoding="utf-8") == printed, (
         f"python -m harness drift {before} {after} > {document.name}"
     )
 

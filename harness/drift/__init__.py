@@ -1,8 +1,8 @@
 """``python -m harness drift``: what changed from one release to another, from the goldens alone.
 
 Every cell that both releases have is read into facts (`reading`): whether it lowers, its delegates, their operators,
-attributes and constants, what stays outside of them, the program's size. What differs (`differences`) is gathered by
-what it is, not by where (`report`): one cause is one entry with the cells that show it.
+attributes and constants, what stays outside of them, the program's size. The differences (`differences`) are grouped by
+what changed, not by cell (`report`): one cause is one entry, with the cells that show it.
 """
 
 from harness.drift.differences import differences

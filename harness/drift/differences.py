@@ -7,21 +7,22 @@ from collections.abc import Iterator, Sequence
 
 from harness.drift.reading import Held, Reading, Use
 from harness.structure import BoundaryChanged, EdgeRewired, compare
+from harness.structure.facts import ABSENT
 
-#: Kind (`report.KINDS`), what changed, and what one cell shows of it.
+#: Kind (`report.KINDS`), what changed, and the detail that this cell adds.
 Difference = tuple[str, str, str]
-#: Values of an attribute that are shown.
+#: At most this many values of an attribute are shown.
 SHOWN_VALUES = 4
 
 
 def differences(old: Reading, new: Reading) -> Iterator[Difference]:
-    """Yield (kind, what, what this cell shows of it) for all in which two readings differ."""
-    parts = list(_parts(old, new))
-    yield from parts or _wiring(old, new)
+    """Yield every difference between two readings, as (kind, what changed, detail of this cell)."""
+    found = list(_contents(old, new))
+    yield from found or _wiring(old, new)
 
 
-def _parts(old: Reading, new: Reading) -> Iterator[Difference]:
-    """Yield the differences of what there is, however it is put together."""
+def _contents(old: Reading, new: Reading) -> Iterator[Difference]:
+    """Yield what differs in failures, delegates, operators, attributes and constants, however these are connected."""
     if old.failure or new.failure:
         if old.failure != new.failure:
             if new.failure:
@@ -39,7 +40,7 @@ def _parts(old: Reading, new: Reading) -> Iterator[Difference]:
         yield "operators", f"{name} {'gained' if change > 0 else 'lost'}", f"{change:+d}"
     for key in sorted(old.attributes.keys() | new.attributes.keys()):
         had, has = old.attributes.get(key, Counter()), new.attributes.get(key, Counter())
-        # Where there are more or fewer of an operator, that is told, and not the attributes of those.
+        # Where operators were gained or lost, that is reported, and not their attributes as well.
         if key[0] not in changes and had != has:
             gone, come = had - has, has - had
             yield "attributes", f"{key[0]}.{key[1]}: {_values(gone)} -> {_values(come)}", ""
@@ -52,7 +53,7 @@ def _parts(old: Reading, new: Reading) -> Iterator[Difference]:
 
 
 def _constants(use: Use, old: Sequence[Held], new: Sequence[Held]) -> Iterator[Difference]:
-    """Yield how as many constants for one use differ: in their types, and in what the first of one type hold."""
+    """Yield how constants for one use, as many before as after, differ: in type, and in values of one shared type."""
     types, others = (Counter(type_ for type_, _, _ in held) for held in (old, new))
     if types != others:
         yield "attributes", " ".join(use), f"{min(types - others)} -> {min(others - types)}"
@@ -61,23 +62,23 @@ def _constants(use: Use, old: Sequence[Held], new: Sequence[Held]) -> Iterator[D
             next(first.split() for type_, _, first in held if type_ == kept) for held in (old, new)
         )
         changed = (f" {one} -> {other}" for one, other in zip(before, after, strict=False) if one != other)
-        # TOSA gives as a constant of this type what is an attribute elsewhere: no weight has changed.
+        # TOSA writes as constants of this type what other formats write as attributes: no weight has changed.
         kind = "attributes" if use[2] == "SHAPE" else "constants"
         yield kind, " ".join(use), f"{kept}{next(changed, '')}"
 
 
 def _wiring(old: Reading, new: Reading) -> Iterator[Difference]:
-    """Yield how payloads differ that have the same parts."""
+    """Yield how payloads of the same operators and constants differ."""
     for name in sorted(old.payloads.keys() & new.payloads.keys()):
         ours, theirs = old.payloads[name], new.payloads[name]
         changes = [change for change in compare(ours, theirs).changes if change.content]
         changes = [change for change in changes if getattr(change, "owner", "") != "payload"]
         if changes:
             if all(isinstance(change, BoundaryChanged) and change.order_only for change in changes):
-                yield "wiring", "a delegate's inputs or outputs in another order", ""
+                yield "wiring", "a delegate's inputs or outputs in a different order", ""
             else:
                 rewired = [change.operator for change in changes if isinstance(change, EdgeRewired)]
-                yield "wiring", "operands from elsewhere", (rewired or [""])[0]
+                yield "wiring", "operands connected differently", (rewired or [""])[0]
             return
 
 
@@ -89,4 +90,4 @@ def _changes(old: Counter[str], new: Counter[str]) -> Iterator[tuple[str, int]]:
 
 def _values(counter: Counter[str]) -> str:
     names = sorted(counter)
-    return ", ".join(names[:SHOWN_VALUES]) + (", …" if len(names) > SHOWN_VALUES else "") or "not there"
+    return ", ".join(names[:SHOWN_VALUES]) + (", …" if len(names) > SHOWN_VALUES else "") or ABSENT

@@ -1,4 +1,4 @@
-"""Reads goldens into the facts that releases are compared by."""
+"""Reads goldens into the facts by which releases are compared."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from harness.structure.outline import Outline, OutlineGraph, outline
 from harness.structure.side import NUMBERING
 
 _CALLED = re.compile(r"call_function\[target=([\w.]+)\]")
-#: What the graph around delegates is made of in any case.
+#: Operators that every graph has around its delegates.
 _GLUE = ("executorch_call_delegate", "operator.getitem")
 _PTE = re.compile(r"pte: (\d+) bytes")
 
-#: Operator, operand and dtype that a constant is for.
+#: The operator, operand and dtype that a constant is used for.
 Use = tuple[str, str, str]
-#: Type, digest and first values of a constant.
+#: A constant's type, digest and first values.
 Held = tuple[str, str, str]
 
 
@@ -33,23 +33,23 @@ class Reading:
     Attributes
     ----------
     failure
-        Why there is no program: the failure to lower, or the known defect; None if there is one.
+        Why there is no program to compare: the failure to lower, or the known defect; None if there is one.
     delegates
-        Their number, by backend.
+        Number of delegates, by backend.
     operators
-        Of all delegates, by type.
+        Number of operators in all delegates, by type.
     attributes
-        (operator, attribute) to how often it has which value.
+        (operator, attribute) to the number of times it has each value.
     constants
-        What they are for, to what they are and hold.
+        Each use of constants to the constants used, with their number.
     outside
-        Operators of the lowered graph that no delegate took.
+        Operators of the lowered graph that are outside of all delegates, with their number.
     size
-        Of the ``.pte``, in bytes.
+        Size of the ``.pte``, in bytes.
     payloads
         Text of each delegate, by the name of its file.
     versions
-        What payloads say of the format and the serializer that they are written in and with.
+        Versions of format and serializer that are written in the payloads, by their names.
     """
 
     failure: str | None
@@ -64,7 +64,7 @@ class Reading:
 
 
 def read(folder: Path, known: Mapping[str, releases.KnownDefect], pattern: str = "*") -> dict[Cell, Reading]:
-    """Read every golden in a release's folder, and the release's known defects, which have none."""
+    """Read every golden in a release's folder; cells with known defects have none and are read from `known`."""
     readings = {}
     for cell in golden.recorded(folder):
         texts = golden.read(golden.directory(folder, cell))
@@ -96,7 +96,7 @@ def reading(texts: golden.Texts) -> Reading:
 
 
 def _short(target: str) -> str:
-    """Return an operator without the place where its dialect lives.
+    """Return an operator's name without its dialect's module path.
 
     >>> _short("executorch.exir.dialects.edge._ops.aten.add.Tensor")
     'aten.add.Tensor'
@@ -120,7 +120,7 @@ def _add(found: Reading, delegate: Outline) -> None:
 
 
 def _constants(graph: OutlineGraph) -> Iterator[tuple[Use, Held]]:
-    """Yield what each constant of a graph is for, once for each operand, and what it is and holds."""
+    """Yield each constant of a graph with its use, once for each operand that reads it."""
     for operator in graph.operators:
         for place, (role, name) in enumerate(operator.inputs):
             value = graph.values.get(name)

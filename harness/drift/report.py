@@ -1,4 +1,4 @@
-"""Gathers what differs over all cells by what it is, and writes it."""
+"""Groups the differences of all cells by what changed, and writes the report."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from harness.artifact import Cell
 from harness.drift.differences import differences
 from harness.drift.reading import Reading, read
 
-#: Sections in the order of a reader's interest, with their titles.
+#: Sections with their titles, those that matter most to a reader first.
 KINDS = {
-    "fails": "Begins to fail, or to be wrong",
-    "lowers": "Ceases to fail, or to be wrong",
-    "gone": "Nothing delegated any more",
+    "fails": "Newly failing or wrong",
+    "lowers": "No longer failing or wrong",
+    "gone": "No longer delegated",
     "delegates": "Delegates merged or split",
-    "outside": "Left to the portable kernels",
-    "taken": "Taken into delegates",
-    "constants": "Constants of other values",
-    "operators": "Operators gained and lost",
+    "outside": "Left to portable kernels",
+    "taken": "Newly taken into delegates",
+    "constants": "Constants with different values",
+    "operators": "Operators gained or lost",
     "attributes": "Attributes and shapes",
-    "wiring": "The same parts, put together otherwise",
-    "cells": "Cells of one release only",
+    "wiring": "The same operators and constants, connected differently",
+    "cells": "Cells in only one release",
 }
-#: Kinds whose entries stay apart, whatever cells show them: each is a cause of its own.
+#: Kinds whose entries are never merged, even if the same cells show them: each has its own cause.
 SEPARATE = frozenset({"fails", "lowers", "gone", "delegates", "wiring", "cells"})
-#: Cells that an entry names.
+#: An entry names at most this many of its cells.
 SHOWN_CELLS = 4
 
 
@@ -41,7 +41,7 @@ class Entry:
     Attributes
     ----------
     kind
-        Section it stands in, see `KINDS`.
+        The section it belongs to, see `KINDS`.
     what
         The change, in one line.
     cells
@@ -62,13 +62,13 @@ class Drift:
     entries
         By section, those with most cells first.
     common, same
-        Cells that both releases have, and those of them that differ in names, order or nothing.
+        Cells that both releases have, and those of them that differ in nothing but names and order.
     sizes
         Cell to the sizes of its ``.pte`` before and after.
     outside
         Nodes outside of delegates, and operators in them, before and after, over the cells that lower on both.
     versions
-        Changes of formats and serializers, with the number of cells.
+        Changed versions of formats and serializers, with the number of cells.
     """
 
     before: str
@@ -93,7 +93,7 @@ class Drift:
 
     @classmethod
     def of(cls, one: tuple[str, Mapping[Cell, Reading]], other: tuple[str, Mapping[Cell, Reading]]) -> Drift:
-        """Compare what was read of two releases, each with its version."""
+        """Compare the readings of two releases, each given with its version."""
         (before, old), (after, new) = one, other
         common = [cell for cell in old if cell in new]
         found: dict[tuple[str, str], Entry] = {}
@@ -124,19 +124,19 @@ class Drift:
         )
 
     def markdown(self) -> Iterator[str]:
-        """Yield the report; what matters most stands in its first lines."""
+        """Yield the lines of the report; the summary comes first."""
         yield f"# From ExecuTorch {self.before} to {self.after}"
         yield ""
         yield (
-            f"{len(self.common)} cells on both: {len(self.same)} hold the same, names and order aside; "
-            f"{len(self.common) - len(self.same)} do not."
+            f"{len(self.common)} cells in both releases: {len(self.same)} are the same apart from names and order, "
+            f"{len(self.common) - len(self.same)} differ."
         )
         yield ""
         for kind, title in KINDS.items():
             entries = [entry for entry in self.entries if entry.kind == kind]
             cells = {cell for entry in entries for cell in entry.cells}
             if entries:
-                first = f"; most: {entries[0].what}" if len(entries) > 1 else f": {entries[0].what}"
+                first = f"; most common: {entries[0].what}" if len(entries) > 1 else f": {entries[0].what}"
                 count = "" if len(entries) == 1 else f", {len(entries)} entries"
                 yield f"- **{title}**: {_number(len(cells))}{count}{first}"
         yield from (f"- {line}" for line in self._figures())
@@ -158,7 +158,7 @@ class Drift:
         shares = [100 * placed["delegated"] / max(1, placed.total()) for placed in self.outside]
         yield f"operators in delegates: {shares[0]:.1f}% before, {shares[1]:.1f}% after"
         for change, count in sorted(self.versions.items()):
-            yield f"written in payloads: {change} ({_number(count)})"
+            yield f"version in payloads: {change} ({_number(count)})"
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -206,7 +206,7 @@ def _cells(entry: Entry) -> str:
 
 
 def _merged(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield entries, those of one kind that the same cells show made one: they have one cause."""
+    """Yield entries, merging those of one kind that the same cells show: they have one cause."""
     groups: dict[tuple[str, frozenset[Cell]], list[Entry]] = defaultdict(list)
     for entry in entries:
         separate = entry.what if entry.kind in SEPARATE else ""

@@ -1,4 +1,4 @@
-r"""In what two decoded payloads, or goldens, differ: by structure, not by line.
+r"""Reports how two decoded payloads, or goldens, differ: by structure, not by line.
 
 >>> from harness.structure import compare
 >>> report = compare(before, after)          # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""What can differ between two decoded payloads, and how to say it in a line or two."""
+"""The kinds of difference between two decoded payloads, and the lines that report them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from harness.decode.difference import TensorDifference
 
-#: Longer attribute values are cut in the middle of a line.
+#: Longer values are cut at this many characters.
 VALUE_LIMIT = 80
 
 
@@ -28,13 +28,13 @@ class Change:
     where: str
 
     def lines(self) -> Iterator[str]:
-        """Yield what to tell a person: the difference, then details."""
+        """Yield the lines of a report: the difference, then details."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Renamed(Change):
-    """Values that are the same and called differently; `examples` holds the first few, before and after."""
+    """Values that differ only in name; `examples` holds the first few, before and after."""
 
     content: ClassVar[bool] = False
     count: int
@@ -47,16 +47,16 @@ class Renamed(Change):
 
 @dataclass(frozen=True)
 class Reordered(Change):
-    """Things that are the same and stand in another order.
+    """Operators or values that differ only in their order.
 
     Attributes
     ----------
     what
         ``operators`` or ``values``.
     moved
-        The fewest that one would have to move, by their names after the change.
+        The smallest set whose move explains the new order, by their names after the change.
     total
-        How many there are.
+        Number of operators or values, moved or not.
     """
 
     content: ClassVar[bool] = False
@@ -71,7 +71,7 @@ class Reordered(Change):
 
 @dataclass(frozen=True)
 class LayoutChanged(Change):
-    """Sizes and offsets that follow from other differences; `examples` holds name, before and after."""
+    """Sizes, offsets and labels, which only follow from other differences; `examples` holds name, before and after."""
 
     content: ClassVar[bool] = False
     count: int
@@ -79,12 +79,13 @@ class LayoutChanged(Change):
 
     def lines(self) -> Iterator[str]:
         shown = ", ".join(f"{name} {before} -> {after}" for name, before, after in self.examples)
-        yield f"layout: {self.count} differ: {shown}{', ...' if self.count > len(self.examples) else ''}"
+        differences = "difference" if self.count == 1 else "differences"
+        yield f"layout: {self.count} {differences}: {shown}{', ...' if self.count > len(self.examples) else ''}"
 
 
 @dataclass(frozen=True)
 class OperatorAdded(Change):
-    """An operator that was not there before."""
+    """An operator that only the graph after has."""
 
     operator: str
     inputs: tuple[str, ...]
@@ -95,7 +96,7 @@ class OperatorAdded(Change):
 
 @dataclass(frozen=True)
 class OperatorRemoved(Change):
-    """An operator that is not there any more."""
+    """An operator that only the graph before has."""
 
     operator: str
     inputs: tuple[str, ...]
@@ -106,7 +107,7 @@ class OperatorRemoved(Change):
 
 @dataclass(frozen=True)
 class OperatorReplaced(Change):
-    """An operator with another type in the same place."""
+    """An operator of a different type in the same place."""
 
     before: str
     after: str
@@ -135,9 +136,9 @@ class ConstantChanged(Change):
     Attributes
     ----------
     difference
-        Element by element, where both constants are at hand.
+        Element by element, if the values of both constants are known.
     facts
-        Otherwise what the goldens say of them: name, before and after.
+        Otherwise, the facts that the goldens record of them and that differ: name, before and after.
     """
 
     owner: str
@@ -156,7 +157,7 @@ class ConstantChanged(Change):
 
 @dataclass(frozen=True)
 class EdgeRewired(Change):
-    """An operator that gets an input from elsewhere; values by their names after the change."""
+    """An operator with an input from a different operator; values are named as after the change."""
 
     operator: str
     role: str
@@ -169,7 +170,7 @@ class EdgeRewired(Change):
 
 @dataclass(frozen=True)
 class BoundaryChanged(Change):
-    """Inputs or outputs of a graph: another order, or others.
+    """Inputs or outputs of a graph that differ, or whose order does.
 
     Attributes
     ----------
@@ -183,13 +184,13 @@ class BoundaryChanged(Change):
     order_only: bool
 
     def lines(self) -> Iterator[str]:
-        how = "in another order" if self.order_only else "changed"
+        how = "in a different order" if self.order_only else "changed"
         yield f"graph {self.which} {how}: {_cut(', '.join(self.before))} -> {_cut(', '.join(self.after))}"
 
 
 @dataclass(frozen=True)
 class PartChanged(Change):
-    """A graph, a delegate, a blob or stray bytes that only one side has."""
+    """A graph, a delegate, a value, data or stray bytes that only one side has."""
 
     what: str
     before: str

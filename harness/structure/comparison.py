@@ -18,8 +18,8 @@ from harness.structure.facts import ABSENT, EXAMPLES, attribute_changes, content
 from harness.structure.graphs import graph_changes
 from harness.structure.outline import Outline, OutlineDelegate, OutlineGraph, OutlineValue, outline
 
-#: Facts that say where things stand in the payload and how large it is, by the beginning of their names. They
-#: follow from lengths of names and from everything else.
+#: Facts of positions and sizes in the payload, by the beginning of their names. They follow from the lengths of names
+#: and from everything else.
 LAYOUT = (
     "size",
     "header.",
@@ -29,10 +29,10 @@ LAYOUT = (
     "constant_segment.offsets",
     "processed.index",
 )
-#: Facts that are keys of data, by the end of their names. The data are compared where they are used.
+#: Facts that are keys of data, by the end of their names. The data itself is compared where it is used.
 KEYS = frozenset({"key", "named_key"})
-#: Numbers that nothing is found by: another one, with all else the same, changes nothing. Inputs and outputs are in the
-#: order of their external ids already.
+#: Numbers that nothing refers to: a different one changes nothing if all else is the same. Inputs and outputs are
+#: already in the order of their external ids.
 LABELS = frozenset({"debug_handle", "external_id"})
 
 
@@ -43,7 +43,7 @@ class Report:
     Attributes
     ----------
     changes
-        Those of content first.
+        Differences of content first.
     """
 
     changes: tuple[Change, ...]
@@ -60,7 +60,7 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """What it comes to: ``same``, ``renamed only``, ``order only``, ``layout only``, ``different``..."""
+        """``same``, ``renamed only``, ``order only``, ``renamed and reordered``, ``layout only`` or ``different``."""
         if self.same:
             return "same"
         if not self.order_only:
@@ -77,7 +77,7 @@ class Report:
         Parameters
         ----------
         limit
-            How many differences to write out; None for all.
+            The number of differences to report; None for all.
         """
         yield self.verdict
         many = len({change.where for change in self.changes}) > 1
@@ -108,7 +108,7 @@ def _text(source: Decoded | str) -> str:
 
 
 def _unexplained(before: str, after: str) -> Iterator[Change]:
-    """Yield what texts differ in whose graphs do not: labels alone are layout, anything else is content."""
+    """Yield the differences of texts with equal graphs: labels alone are layout, anything else is content."""
     lines = before.splitlines(), after.splitlines()
     pairs = [(ours.strip(), theirs.strip()) for ours, theirs in zip(*lines, strict=False) if ours != theirs]
     numbers = []
@@ -173,7 +173,7 @@ def _graph_pairs(
 def _blobs(
     before: Mapping[str, OutlineValue], after: Mapping[str, OutlineValue], where: str
 ) -> Iterator[Change]:
-    # What has only got another key is the same, and its key is a fact of the payload.
+    # Data under a different key is the same data; the key is compared as a fact of the payload.
     held = {value.contents.sha256 for value in after.values() if value.contents}
     kept = {value.contents.sha256 for value in before.values() if value.contents} & held
     for name in dict.fromkeys([*before, *after]):

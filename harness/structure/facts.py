@@ -1,4 +1,4 @@
-"""Compares attributes and contents of what two outlines have in common."""
+"""Compares attributes and contents of values that two outlines have in common."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from harness.decode.difference import TensorDifference, tensor_difference
 from harness.structure.changes import AttributeChanged, Change, ConstantChanged, PartChanged
 from harness.structure.outline import Contents, OutlineValue
 
-#: Names shown of many.
+#: At most this many examples are shown.
 EXAMPLES = 3
-#: Stands for what one side does not have.
+#: Shown in place of what one side does not have.
 ABSENT = "absent"
 
 
 def attribute_changes(
     where: str, owner: str, before: Mapping[str, str], after: Mapping[str, str]
 ) -> Iterator[AttributeChanged]:
-    """Yield the attributes that differ; `ABSENT` stands for one that only one side has."""
+    """Yield the attributes that differ; one that a side does not have is `ABSENT` there."""
     for name in dict.fromkeys([*before, *after]):
         ours, theirs = before.get(name, ABSENT), after.get(name, ABSENT)
         if ours != theirs:
@@ -26,7 +26,7 @@ def attribute_changes(
 
 
 def content_changes(where: str, owner: str, before: OutlineValue, after: OutlineValue) -> Iterator[Change]:
-    """Compare what two values hold, and their types."""
+    """Yield the differences in the types and contents of two values."""
     ours, theirs = before.contents, after.contents
     if ours is None or theirs is None:
         if before.type != after.type:
@@ -57,7 +57,7 @@ def _constant(
 
 
 def _recorded_difference(type_: str, before: Contents, after: Contents) -> TensorDifference | None:
-    """Return the difference of two constants that a golden has written out; None for larger ones."""
+    """Return the difference of two constants whose values the goldens list; None for larger ones."""
     if "values" not in before.facts or "values" not in after.facts:
         return None
     dtype, _, lengths = type_.rpartition("[")
@@ -78,7 +78,7 @@ def _recorded_difference(type_: str, before: Contents, after: Contents) -> Tenso
 
 
 def _number(text: str) -> float:
-    """Return a number as the text form writes it; ``nan:`` is followed by bits."""
+    """Read a number of the text form; ``nan:`` is followed by bits."""
     if text in ("true", "false"):
         return float(text == "true")
     return math.nan if text.startswith("nan") else float(text)

@@ -1,4 +1,4 @@
-"""Compares two graphs, operator by operator of their matching."""
+"""Compares two graphs, operator by matched operator."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from harness.structure.matching import Matching, match
 from harness.structure.outline import OutlineGraph, OutlineValue
 from harness.structure.side import NUMBERING, Side
 
-#: The attribute that stands for a constant that is not at hand. Its key ends in the SHA-256 of the constant
+#: The attribute that names a constant which is not in the payload. Its key ends in the SHA-256 of the constant
 #: (``get_serialized_buffer_index`` in ExecuTorch's ``backends/xnnpack/operators/node_visitor.py``).
 MISSING = "constant_data.missing"
 DIGEST = slice(-64, None)
-#: TOSA's control flow names the regions to run.
+#: Attributes of TOSA's control flow that name the regions to run.
 NAMES_OF_GRAPHS = frozenset({"then_graph", "else_graph", "cond_graph", "body_graph"})
 
 
 def graph_changes(
     before: OutlineGraph, after: OutlineGraph, where: str, regions: Mapping[str, str]
 ) -> Iterator[Change]:
-    """Yield the changes of a graph; `regions` holds the names of regions, and what they are called after."""
+    """Yield the changes of a graph; `regions` maps names of regions before to those after."""
     changes = list(_Graphs(before, after, where, regions).changes())
     turned = _turned(before, after, changes)
     if turned is not None:
@@ -48,9 +48,9 @@ def graph_changes(
 
 
 def _turned(before: OutlineGraph, after: OutlineGraph, changes: Sequence[Change]) -> OutlineGraph | None:
-    """Return `after` with its inputs in the order of those of `before`, if that is what the rewired edges come to.
+    """Return `after` with its inputs in the order of `before`, if a different order explains the rewired edges.
 
-    Inputs are the same by their places. Where all names have kept these, operators read others: no inputs moved.
+    Inputs are matched by their places. If all names kept theirs, no input moved: operators read different inputs.
     """
     moved = {change.before: change.after for change in changes if isinstance(change, EdgeRewired)}
     places = {name: at for at, name in enumerate(after.inputs)}
@@ -67,7 +67,7 @@ class _Graphs:
     Attributes
     ----------
     names
-        Value of the one graph to the value of the other, as far as matched operators tell.
+        Value of the graph before to the same value of the graph after.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class _Graphs:
         yield from self.order()
 
     def pair_values(self) -> None:
-        """Pair what matched operators make, graph inputs, what the operators read, and the rest by name."""
+        """Pair results of matched operators, then graph inputs, then what operators read, then the rest by name."""
         pairs = [*sorted(self.matching.forth.items()), *self.matching.replaced]
         for one, other in pairs:
             self.names.update(zip(self.before.outputs(one), self.after.outputs(other), strict=False))
@@ -107,7 +107,7 @@ class _Graphs:
                 taken.add(right)
 
     def may_be_same(self, ours: str, theirs: str) -> bool:
-        """Tell whether two leaves of the graphs are of one kind: inputs, constants or others."""
+        """Return whether two leaves of the graphs are of one kind: inputs, constants or others."""
         before, after = self.before.value(ours), self.after.value(theirs)
         if before is None or after is None or ours in self.before.producer or theirs in self.after.producer:
             return False
@@ -142,7 +142,7 @@ class _Graphs:
             )
 
     def is_explained(self, name: str, found: str) -> bool:
-        """Tell whether an operator that came or went stands in the edge, and nothing else changed in it."""
+        """Return whether an added or removed operator on the edge is all that changed in it."""
         added = self.after.producer.get(found)
         if added is not None and added[0] not in self.matching.back:
             through = {operand for _, operand in self.after.operators[added[0]].inputs}
@@ -195,7 +195,7 @@ class _Graphs:
 
     @staticmethod
     def goes_with(side: Side, name: str, matched: Mapping[int, int]) -> bool:
-        """Tell whether a value belongs to operators that are reported as added or removed."""
+        """Return whether a value belongs to operators that are reported as added or removed."""
         touching = [at for at, _ in side.consumers.get(name, ())]
         if name in side.producer:
             touching.append(side.producer[name][0])

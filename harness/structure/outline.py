@@ -1,8 +1,8 @@
 """Reads a golden text back into graphs, so that two goldens, or a golden and a payload, compare by structure.
 
-A payload is written out as text first and read back like a golden: the text holds all there is, so nothing
-can differ unseen, and there is one way of comparing. Only the constants of payloads are kept beside it, for a
-closer look than their summaries allow.
+A payload is first written as text and read back like a golden. The text holds everything, so no difference can be
+missed, and there is only one way to compare. Only the constants of payloads are kept as well, because the text
+summarizes them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAME = r'(?P<name>"(?:[^"\\]|\\.)*"|\S+)'
 _TYPED = re.compile(_NAME + r": (?P<type>.*)")
 _ASSIGNED = re.compile(r"(?P<name>\S+) = (?P<value>.*)")
 _HEAD = re.compile(rf"(?P<kind>{KIND.pattern}) (?P<size>\d+) bytes")
-#: Lines that say what a constant holds.
+#: Keywords of the lines that describe a constant's contents.
 _CONTENTS = frozenset({"sha256", "values", "min", "max", "nans", "distinct", "first", "last"})
 
 
@@ -46,7 +46,7 @@ class OutlineError(ValueError):
 
 @dataclass(frozen=True)
 class Contents:
-    """What a constant holds: what the text says of it, and the constant itself where there is a payload."""
+    """Contents of a constant: the facts in the text, and the constant itself if it was read from a payload."""
 
     facts: Mapping[str, str]
     constant: Constant | None = None
@@ -59,7 +59,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class OutlineValue:
-    """A value of a graph, as the text has it."""
+    """A value of a graph, as written in the text."""
 
     name: str
     type: str
@@ -69,7 +69,7 @@ class OutlineValue:
 
 @dataclass(frozen=True)
 class OutlineOperator:
-    """An operator, as the text has it; operands are (role, name), the name ``none`` where there is none."""
+    """An operator, as written in the text; operands are (role, name), with the name ``none`` for an absent one."""
 
     type: str
     inputs: tuple[tuple[str, str], ...]
@@ -79,7 +79,7 @@ class OutlineOperator:
 
 @dataclass(frozen=True)
 class OutlineGraph:
-    """A graph, as the text has it; inputs and outputs in the order in which arguments are bound to them."""
+    """A graph, as written in the text; inputs and outputs in the order in which arguments are bound to them."""
 
     name: str
     inputs: tuple[str, ...]
@@ -91,7 +91,7 @@ class OutlineGraph:
 
 @dataclass(frozen=True)
 class OutlineDelegate:
-    """A delegate of a ``.pte``, as the text has it."""
+    """A delegate of a ``.pte``, as written in the text."""
 
     name: str
     backend: str
@@ -101,7 +101,7 @@ class OutlineDelegate:
 
 @dataclass(frozen=True)
 class Outline:
-    """A decoded payload, as its text has it."""
+    """A decoded payload, as written in its text."""
 
     kind: str
     size: str
@@ -222,8 +222,9 @@ def _graph(name: str, node: _Node, decoded: Decoded | None, at: int) -> OutlineG
 def _as_bound(names: list[str], values: Mapping[str, OutlineValue]) -> tuple[str, ...]:
     """Return the inputs or outputs of a graph in the order in which arguments are bound to them.
 
-    XNNPACK's are bound by their external ids, whatever order they are listed in (``XNNExecutor::initialize`` in
-    ExecuTorch's ``backends/xnnpack/runtime/XNNExecutor.cpp`` sorts them); those of others as they are listed.
+    XNNPACK binds them by external id, whatever their order in the list (``XNNExecutor::initialize`` in
+    ExecuTorch's ``backends/xnnpack/runtime/XNNExecutor.cpp`` sorts them). Other backends bind them in the order of
+    the list.
     """
     ids = {name: values[name].attributes.get("external_id", "") for name in names if name in values}
     if len(ids) < len(names) or not all(number.isdecimal() for number in ids.values()):

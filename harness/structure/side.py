@@ -61,7 +61,7 @@ class Side:
         return tuple(name for role, name in operator.inputs if self.is_made_by(at, role, name))
 
     def is_made_by(self, at: int, role: str, name: str) -> bool:
-        """Tell whether an instruction writes an operand: the first to touch what is not there before must."""
+        """Return whether an instruction writes an operand: the first to touch a value that has no contents yet does."""
         value = self.graph.values.get(name)
         if role != EITHER_WAY or value is None or "[" not in value.type or value.contents is not None:
             return False

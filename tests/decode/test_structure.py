@@ -73,7 +73,7 @@ def test_a_shift_of_a_thousand_numbers_is_one_line() -> None:
     assert time.process_time() - started < 2
 
 
-def test_another_order_of_operators_is_order_only() -> None:
+def test_a_different_order_of_operators_is_order_only() -> None:
     first, second = blocks(TEXT, "operator")[:2]
     report = compare(TEXT, TEXT.replace(first + second, second + first))
     assert report.verdict == "order only"
@@ -82,14 +82,14 @@ def test_another_order_of_operators_is_order_only() -> None:
     assert (moved.what, len(moved.moved)) == ("operators", 1)
 
 
-def test_another_order_of_values_is_order_only() -> None:
+def test_a_different_order_of_values_is_order_only() -> None:
     first, second = blocks(TEXT, "value")[:2]
     report = compare(TEXT, TEXT.replace(first + second, second + first))
     assert report.verdict == "order only"
     assert [change.what for change in report.changes if isinstance(change, Reordered)] == ["values"]
 
 
-def test_a_changed_attribute_is_told_from_and_to() -> None:
+def test_a_changed_attribute_is_reported_before_and_after() -> None:
     report = compare(TEXT, TEXT.replace("pad = [1, 1, 1, 1]", "pad = [0, 0, 1, 1]"))
     assert report.verdict == "different"
     (change,) = report.changes
@@ -126,7 +126,7 @@ def test_goldens_of_small_constants_are_compared_element_by_element() -> None:
     assert change.difference.first == (((2,), numbers[3], "99"),)
 
 
-def test_goldens_of_large_constants_are_compared_by_what_they_say() -> None:
+def test_goldens_of_large_constants_are_compared_by_their_facts() -> None:
     changed = re.sub(r"sha256 \w{8}(\w+)\n(\s+)min -127", r"sha256 00000000\1\n\2min -120", TEXT, count=1)
     (change,) = compare(TEXT, changed).changes
     assert isinstance(change, ConstantChanged)
@@ -177,7 +177,7 @@ def test_an_edge_from_elsewhere_is_rewired() -> None:
     assert len(changes) == 2
 
 
-def test_outputs_in_another_order() -> None:
+def test_outputs_in_a_different_order() -> None:
     text = TEXT.replace(
         "graph main/main\n", "graph main/main\n  output tosa_conv2d_default: INT32[1,8,8,4]\n", 1
     )
@@ -214,7 +214,7 @@ def test_xnnpack_inputs_are_those_of_their_external_ids_in_whatever_order_they_a
 def test_external_ids_that_change_places_are_inputs_that_do(two_inputs: str) -> None:
     turned = re.sub(r"external_id = ([01])", lambda number: f"external_id = {1 - int(number[1])}", two_inputs)
     (change,) = (change for change in compare(two_inputs, turned).changes if change.content)
-    assert list(change.lines()) == ["graph inputs in another order: %0, %1 -> %1, %0"]
+    assert list(change.lines()) == ["graph inputs in a different order: %0, %1 -> %1, %0"]
 
 
 def test_inputs_that_kept_their_places_did_not_move(two_inputs: str) -> None:
@@ -233,7 +233,7 @@ def test_other_labels_alone_are_layout(two_inputs: str) -> None:
     numbered = two_inputs.replace("debug_handle = 4", "debug_handle = 7")
     assert list(compare(two_inputs, numbered).lines()) == [
         "layout only",
-        "  layout: 1 differ: debug_handle 4 -> 7",
+        "  layout: 1 difference: debug_handle 4 -> 7",
     ]
     longer = numbered.replace("external_id = 2\n", "external_id = 2\n    flags = 0\n")
     assert compare(two_inputs, longer).verdict == "different"
