@@ -107,7 +107,8 @@ def decode_any(payload: memoryview, schemas: Schemas, named_data: NamedData) -> 
     if found is None:
         expected = ", ".join(f"{known.identifier!r} ({known.kind})" for known in (*FORMATS, *further()))
         identifier = bytes(payload[START : START + 4])
-        raise DecodeError("payload", START, f"one of {expected} expected, {identifier!r} found")
+        way_out = f"a distribution can add a format (entry points of group {extensions.DECODERS})"
+        raise DecodeError("payload", START, f"one of {expected} expected, {identifier!r} found; {way_out}")
     return found.decode(payload, schemas, named_data)
 
 

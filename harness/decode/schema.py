@@ -185,7 +185,8 @@ class _Parser:
         return tuple(fields)
 
     def _type(self, table: str, item: _RawField) -> Type:
-        name = item.type
+        # Without its namespace: files that include each other name no type twice.
+        name = item.type.rpartition(".")[2]
         if not item.vector and name in self.unions:
             return self.unions[name]
         plain: Scalar | Enum | String | TableRef

@@ -382,9 +382,9 @@ def wrong_delegates(lowered: Lowered) -> Iterator[str]:
             yield from missing_constant(f"output {index}", codes, lowered)
     for index, decoded in enumerate(decode_delegates(lowered)):
         # The first graph is what the delegate runs; the others are branches and bodies of loops, which may hand on an
-        # input, and one value twice.
-        main = decoded.graphs[0]
-        yield from (f"delegate {index}: {line}" for line in miswired_outputs(main))
+        # input, and one value twice. A format from outside may have no graph.
+        for main in decoded.graphs[:1]:
+            yield from (f"delegate {index}: {line}" for line in miswired_outputs(main))
 
 
 def worst_difference(lowered: Lowered) -> float:
