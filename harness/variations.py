@@ -1,23 +1,30 @@
 """Which things that must not matter are varied, and why these.
 
-Orders and names that leak into artifacts come from four places: iteration over sets of strings (the hash seed
-decides), iteration over sets of objects hashed by address (the heap layout decides), the file system (the order in
-which it lists a directory, and the names of working and temporary directories), and counters of the process, which
-whatever it exported before has advanced. A variation fixes one choice of each.
+Four things that must not matter leak into artifacts, as orders or as names:
 
-How likely a leak is missed by k variations: in a set of 2 to 16 of the names that partitioning uses, not at all with
-the default four. An order of m things with other names, or of things that hash by address, comes in one of m! ways in
-each variation, and in the same way in all with probability (1/m!)^(k-1) where variations are independent: by the
-default four 1 in 8 for a pair, 1 in 216 for three. The tests measure both kinds.
+- the hash seed, which decides the order of a set of strings;
+- the heap layout, which decides the order of a set of objects that hash by address;
+- the file system: the order in which it lists a directory, the names of working and temporary directories;
+- counters of the process, which every earlier export in it has advanced.
+
+A variation fixes one choice of each.
+
+How likely do k variations miss a leak? The default four hash seeds put every pair of tags, the names that partitioning
+uses, in both orders, in every set of 2 to 16 tags: such a leak is never missed. Other names, and objects that hash by
+address, come in one of m! orders, and variations are independent: all k agree by chance with probability
+(1/m!)^(k-1). With four variations there is a 1-in-8 chance that two such names are visited in the same order every
+time, and a 1-in-216 chance for three. The tests measure both kinds.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, AnyStr, Generic, Self
 
 from harness.errors import HarnessError
 
@@ -151,18 +158,52 @@ def exported_before(targets: Sequence[str], heap_seed: int) -> tuple[str, ...]:
     return (*targets, *targets[(heap_seed - 1) % min(3, len(targets)) :: 3])
 
 
+class ShuffledScan(Generic[AnyStr]):
+    """What `os.scandir` returns under `shuffle_listings`: the same entries, the same methods."""
+
+    def __init__(self, entries: Iterable[os.DirEntry[AnyStr]]) -> None:
+        self.entries: Iterator[os.DirEntry[AnyStr]] = iter(entries)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> os.DirEntry[AnyStr]:
+        return next(self.entries)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give no further entry."""
+        self.entries = iter(())
+
+
 def shuffle_listings(seed: int) -> None:
-    """Let this process see the entries of directories in another order: the file system promises none."""
+    """Let this process see the entries of every directory in a different order: the file system promises none.
+
+    The order follows from the seed and the names alone, as a file system's does not change between two listings.
+    Whatever calls `os.listdir` or `os.scandir` sees it: `os.walk`, `glob`, `pathlib`, `shutil`, `importlib.metadata`;
+    not the import system, which looks names up in what it lists.
+    """
     if seed == 0:
         return
-    generator = random.Random(seed)
+    real_listdir, real_scandir = os.listdir, os.scandir
 
-    def shuffled(listed: Callable[..., list[str]]) -> Callable[..., list[str]]:
-        def listdir(*arguments: str) -> list[str]:
-            names = sorted(listed(*arguments))
-            generator.shuffle(names)
-            return names
+    def rank(name: str | bytes) -> float:
+        return random.Random(b"%d/%b" % (seed, os.fsencode(name))).random()
 
-        return listdir
+    @functools.wraps(real_listdir)
+    def listdir(path: Any = None) -> list[Any]:
+        return sorted(real_listdir(path), key=rank)
 
-    os.listdir = shuffled(os.listdir)  # type: ignore[assignment]
+    @functools.wraps(real_scandir)
+    def scandir(path: Any = None) -> ShuffledScan[Any]:
+        with real_scandir(path) as entries:
+            return ShuffledScan(sorted(entries, key=lambda entry: rank(entry.name)))
+
+    os.listdir = listdir
+    os.scandir = scandir  # type: ignore[assignment]
+    os.supports_fd.update((listdir, scandir))

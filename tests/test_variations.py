@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ print(json.dumps([[pair.index(name) for name in set(pair)] for pair in pairs]))
 """
 
 
-def printed(code: str, *arguments: str, hash_seed: int = 0) -> list[list[int]]:
+def printed(code: str, *arguments: str, hash_seed: int = 0) -> Any:
     environment = os.environ | {"PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-c", code, *arguments]
     return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
@@ -163,17 +164,108 @@ def test_a_number_of_variations_that_is_none_is_refused(text: str) -> None:
         named(text)
 
 
-def test_a_directory_is_listed_in_another_order(tmp_path: Path) -> None:
+#: The entries of a directory as everything that lists one gives them, {how: names}, after `shuffle_listings`.
+LISTINGS = """
+import glob, json, os, sys
+from pathlib import Path
+from harness.variations import shuffle_listings
+
+shuffle_listings(int(sys.argv[1]))
+folder = sys.argv[2]
+
+def scanned():
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries if entry.is_file()]
+
+def by_descriptor(listed):
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        return listed(descriptor)
+    finally:
+        os.close(descriptor)
+
+assert os.listdir in os.supports_fd and os.scandir in os.supports_fd
+os.chdir(folder)
+print(json.dumps({
+    "listdir": os.listdir(folder),
+    "listdir, named": os.listdir(path=folder),
+    "listdir, here": os.listdir(),
+    "listdir, bytes": [os.fsdecode(name) for name in os.listdir(os.fsencode(folder))],
+    "listdir, descriptor": by_descriptor(os.listdir),
+    "scandir": [entry.name for entry in os.scandir(folder)],
+    "scandir, with": scanned(),
+    "scandir, here": [entry.name for entry in os.scandir()],
+    "scandir, bytes": [os.fsdecode(entry.name) for entry in os.scandir(os.fsencode(folder))],
+    "scandir, descriptor": by_descriptor(lambda descriptor: [entry.name for entry in os.scandir(descriptor)]),
+    "walk": next(os.walk(folder))[2],
+    "fwalk": next(os.fwalk(folder))[2],
+    "glob": glob.glob("*"),
+    "Path.iterdir": [path.name for path in Path(folder).iterdir()],
+    "Path.glob": [path.name for path in Path(folder).glob("*")],
+    "Path.rglob": [path.name for path in Path(folder).rglob("*")],
+}))
+"""
+
+
+def test_whatever_lists_a_directory_lists_it_in_different_orders(tmp_path: Path) -> None:
     for name in "abcdefgh":
         (tmp_path / name).touch()
+    untouched, one, other, again = (printed(LISTINGS, seed, str(tmp_path)) for seed in "0121")
+    assert one == again
+    for how in untouched:
+        assert sorted(one[how]) == sorted(other[how]) == list("abcdefgh"), how
+        assert len({tuple(order[how]) for order in (untouched, one, other)}) == 3, how
+    # A file system does not change its mind, whoever asks.
+    assert len({tuple(order) for order in one.values()}) == 1
+
+
+def test_a_pair_of_files_comes_in_both_orders_under_the_default_seeds(tmp_path: Path) -> None:
+    pairs = [tmp_path / str(number) for number in range(50)]
+    for number, pair in enumerate(pairs):
+        for name in (f"left{number}", f"right{number}"):
+            (pair / name).mkdir(parents=True)
     code = (
         "import json, os, sys; from harness.variations import shuffle_listings\n"
-        "shuffle_listings(int(sys.argv[1])); print(json.dumps([os.listdir(sys.argv[2])]))"
+        "shuffle_listings(int(sys.argv[1]))\n"
+        "print(json.dumps([[name[0] for name in os.listdir(pair)] for pair in sys.argv[2:]]))"
     )
-    untouched, one, other, again = (printed(code, seed, str(tmp_path))[0] for seed in "0121")
-    assert sorted(one) == sorted(untouched) == list("abcdefgh")
-    assert one == again
-    assert len({tuple(untouched), tuple(one), tuple(other)}) == 3
+    orders = [printed(code, str(v.heap_seed), *map(str, pairs)) for v in variations()[1:]]
+    both = sum(len({tuple(order) for order in of_pair}) == 2 for of_pair in zip(*orders, strict=True))
+    # Three independent orders of a pair are equal in one of four cases.
+    assert 0.5 < both / len(pairs) < 0.95
+
+
+def test_a_scan_ends_when_it_is_closed_and_what_is_missing_is_said_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    code = (
+        "import json, os, sys; from harness.variations import shuffle_listings\n"
+        "shuffle_listings(1)\n"
+        "entries = os.scandir(sys.argv[1]); entries.close(); left = list(entries)\n"
+        "said = []\n"
+        "for listed in (os.listdir, os.scandir):\n"
+        "    try: listed('no such folder')\n"
+        "    except FileNotFoundError as error: said.append(error.filename)\n"
+        "print(json.dumps([left, said]))"
+    )
+    assert printed(code, str(tmp_path)) == [[], ["no such folder", "no such folder"]]
+
+
+@pytest.mark.parametrize("arguments", [("--once", "{}"), ("--answers", "1")])
+def test_a_worker_shuffles_listings_before_it_imports_torch(
+    tmp_path: Path, arguments: tuple[str, str]
+) -> None:
+    (tmp_path / "torch.py").write_text(f"import os; raise SystemExit(str(os.listdir({str(tmp_path)!r})))")
+    for name in "abcdefgh":
+        (tmp_path / name).touch()
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}"}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    orders = []
+    for seed in "012":
+        command = [sys.executable, "-P", "-m", "harness.exporting.worker", *arguments, "--heap-seed", seed]
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        orders.append(ended.stderr.splitlines()[-1])
+    assert len(set(orders)) == 3
+    assert len({tuple(sorted(order)) for order in orders}) == 1
 
 
 @pytest.mark.parametrize("count", range(1, 12))

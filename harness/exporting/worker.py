@@ -39,7 +39,7 @@ from typing import Any, NoReturn
 
 from harness.exporting.shortcuts import ShortcutError
 from harness.registry import Case, load
-from harness.variations import exported_before, perturb_heap
+from harness.variations import exported_before, perturb_heap, shuffle_listings
 
 #: How often a template looks for children that ended or ran out of time, in seconds.
 POLL_SECONDS = 0.02
@@ -121,11 +121,9 @@ def run_request(request: dict[str, Any]) -> None:
     from harness import patches
     from harness.exporting import compat
     from harness.exporting.export import export
-    from harness.variations import shuffle_listings
 
     os.chdir(request["cwd"])
     tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
-    shuffle_listings(request["heap_seed"])
     held = perturb_heap(request["heap_seed"])
     patches.apply(request["patches"], compat.installed_release())
     artifact = export(
@@ -305,11 +303,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1, help="threads that torch computes with")
     parser.add_argument("--onednn", action="store_true", help="let oneDNN replace torch's kernels")
     parser.add_argument(
-        "--heap-seed", type=int, default=0, help="how to perturb the heap before the first import"
+        "--heap-seed", type=int, default=0, help="how to perturb heap and listings before the first import"
     )
     parser.add_argument("--isolation", choices=("fork", "fresh"), default="fork")
     options = parser.parse_args(arguments)
     sys.path[:0] = options.paths
+    # What an import makes of a listing stays as well. Children inherit the shuffle, or are given the same seed.
+    shuffle_listings(options.heap_seed)
     # What torch and ExecuTorch allocate when they are imported, operators for instance, never moves again.
     _held = perturb_heap(options.heap_seed)
     if options.once is not None:
