@@ -23,6 +23,7 @@ import sysconfig
 import tempfile
 import threading
 import time
+import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,8 +127,8 @@ class Settings:
         ``fork`` from a warm template, or ``fresh`` interpreter per export.
     keep
         Number, from 1, of the pass after which artifacts keep the graph's text; 0 keeps none.
-    run
-        Whether programs are run on their samples.
+    execute
+        Whether programs are executed on their samples.
     machine
         What it looks like to them.
     shortcuts
@@ -143,7 +144,7 @@ class Settings:
     limit: float
     isolation: str = "fork"
     keep: int = 0
-    run: bool = True
+    execute: bool = True
     machine: Machine = Machine()
     shortcuts: tuple[str, ...] = tuple(SHORTCUTS)
     tolerances: Mapping[str, float] = field(default_factory=dict)
@@ -238,6 +239,8 @@ class Sweep:
         How exports are run.
     lasting
         Whether its templates wait for further exports (`again`) until the sweep is stopped.
+    further_patches
+        Names of patches that exports of a cell get after those of `settings`.
     """
 
     def __init__(
@@ -246,9 +249,11 @@ class Sweep:
         variations: Sequence[Variation],
         settings: Settings,
         lasting: bool = False,
+        further_patches: Mapping[Cell, Sequence[str]] = types.MappingProxyType({}),
     ) -> None:
         self.settings = settings
         self.lasting = lasting
+        self.further_patches = further_patches
         self.variations = tuple(variations)
         self.targets = sorted({cell.target for cell in cells})
         self.numbers = itertools.count()
@@ -304,10 +309,6 @@ class Sweep:
             by_name = {outcome.variation: outcome for outcome in self.results[cell]}
         return tuple(by_name[variation.name] for variation in wanted)
 
-    def patches(self, cell: Cell) -> list[str]:
-        """Return the names of the patches that exports of `cell` get."""
-        return list(self.settings.patches)
-
     # What follows runs in the sweep's thread.
 
     def _run(self) -> None:
@@ -349,11 +350,11 @@ class Sweep:
 
     def _start_template(self, variation: Variation) -> TemplateProcess:
         interpreter = absolute(self.settings.interpreter)
-        reader, writer = os.pipe()
-        answers = io.FileIO(reader)
         log = self.directory / f"template-{variation.name}.log"
         machine = self.settings.machine
-        paths = machine.paths or config.load().import_paths()
+        paths = [path.absolute() for path in machine.paths or config.load().import_paths()]
+        reader, writer = os.pipe()
+        answers = io.FileIO(reader)
         command = [
             *with_harness(interpreter, MAIN, machine.root),
             *("--answers", str(writer)),
@@ -398,9 +399,9 @@ class Sweep:
                 "target": job.cell.target,
                 "case": job.cell.case,
                 "heap_seed": job.variation.heap_seed,
-                "patches": self.patches(job.cell),
+                "patches": [*self.settings.patches, *self.further_patches.get(job.cell, ())],
                 "keep": self.settings.keep,
-                "run": self.settings.run,
+                "execute": self.settings.execute,
                 "result": str(scratch / "artifact"),
                 "log": str(scratch / "log"),
                 "cwd": str(scratch / "cwd"),

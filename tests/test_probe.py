@@ -5,10 +5,12 @@ from __future__ import annotations
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, strategies
 
-from harness import patches, releases
+from harness import patches, releases, toml
 from harness.cli import CommandError
 from harness.commands import probe
 from harness.sweep import default_interpreter
@@ -72,6 +74,34 @@ def test_the_entry_is_one_that_the_matrix_takes(trial: probe.Trial, tmp_path: Pa
     assert release.reports == {19045: "bug", 18866: "fixed"}
     assert release.known["tosa-fp/linear"].verdict == "corrupt"
     assert tomllib.loads(text)["releases"]["1.4.2"]["known"] == known
+
+
+@pytest.mark.parametrize("version", ["1.4.1", "1.4.2"])
+def test_the_matrix_of_a_trial_has_its_release_in_place_of_a_known_one_and_all_others(
+    trial: probe.Trial, version: str, tmp_path: Path
+) -> None:
+    trial = replace(trial, release=replace(trial.release, version=version))
+    probe.write_matrix(trial, {19045: "bug"}, ("partition-order",), tmp_path / "releases.toml")
+    found = releases.load(tmp_path / "releases.toml")
+    assert found.releases[version].pins["torch"] == "9.9"
+    assert found.releases[version].reports == {19045: "bug"}
+    assert found.releases[version].known == {}
+    others = {name: release for name, release in MATRIX.releases.items() if name != version}
+    assert {name: release for name, release in found.releases.items() if name != version} == others
+    assert found.default == MATRIX.default
+
+
+@given(
+    strategies.dictionaries(
+        strategies.text(),
+        strategies.recursive(
+            strategies.text() | strategies.booleans() | strategies.integers(-(2**63), 2**63 - 1),
+            lambda values: strategies.lists(values) | strategies.dictionaries(strategies.text(), values),
+        ),
+    )
+)
+def test_what_is_written_as_toml_is_read_as_the_same(tables: dict[str, Any]) -> None:
+    assert tomllib.loads(toml.text(tables)) == tables
 
 
 def test_a_patch_fits_where_the_functions_are_the_nearest_ones(trial: probe.Trial) -> None:

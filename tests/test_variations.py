@@ -261,7 +261,17 @@ def test_a_worker_shuffles_listings_before_it_imports_torch(
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     orders = []
     for seed in "012":
-        command = [sys.executable, "-P", "-m", "harness.exporting.worker", *arguments, "--heap-seed", seed]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "harness.exporting.worker",
+            "--models",
+            "none",
+            *arguments,
+            "--heap-seed",
+            seed,
+        ]
         ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         orders.append(ended.stderr.splitlines()[-1])
     assert len(set(orders)) == 3

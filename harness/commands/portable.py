@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import importlib.util
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -48,6 +49,22 @@ def machines(copy: Path) -> dict[str, Machine]:
         ),
         "native, 2 threads, oneDNN": Machine("", 2, onednn=True),
     }
+
+
+def copy_sources(models: Sequence[str], copy: Path) -> None:
+    """Copy into `copy` what its exports import: the harness and the packages, or files, that `models` are in.
+
+    Modules that a zoo imports from other packages of its repository are imported from there.
+    """
+    for name in dict.fromkeys(("harness", *(module.partition(".")[0] for module in models))):
+        found = importlib.util.find_spec(name)
+        assert found is not None, "its cases have been loaded"
+        for folder in found.submodule_search_locations or ():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(folder, copy / name, ignore=ignored, dirs_exist_ok=True)
+        if not found.submodule_search_locations and found.origin is not None:
+            copy.mkdir(parents=True, exist_ok=True)
+            shutil.copy(found.origin, copy)
 
 
 def chosen(known: dict[str, Machine], patterns: Sequence[str] | None) -> dict[str, Machine]:
@@ -116,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
     selected = select(cells, options.cell)
     cells = tuple(cell for cell in cells if cell in selected)
     names = patches.select("auto", release.patches)
-    settings = Settings(interpreter, models, names, options.jobs, EXPORT_TIMEOUT, run=False)
+    settings = Settings(interpreter, models, names, options.jobs, EXPORT_TIMEOUT, execute=False)
     goldens = [golden.read(golden.directory(repository.goldens / release.version, cell)) for cell in cells]
     reference = [exported_texts(texts) if texts else None for texts in goldens]
     differing: set[Cell] = set()
@@ -128,10 +145,7 @@ def run(options: argparse.Namespace) -> int:
     )
     with tempfile.TemporaryDirectory(prefix="goldens-elsewhere-") as folder:
         copy = Path(folder) / "another checkout"
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(Machine().root / "harness", copy / "harness", ignore=ignored)
-        for name in {zoo.partition(".")[0] for zoo in (*repository.models, *models)}:
-            shutil.copytree(repository.root / name, copy / name, ignore=ignored)
+        copy_sources((*repository.models, *models), copy)
         for name in ("home", "tmp"):
             (Path(folder) / name).mkdir()
         for name, machine in chosen(machines(copy), options.machine).items():

@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from harness import config, drift, patches, releases, reports
+from harness import config, drift, patches, releases, reports, toml
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.exporting.worker import with_harness
 from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
@@ -264,10 +265,7 @@ def sweep(
 ) -> dict[str, str]:
     """Export, judge and record the zoo; return the cells that have no golden, with their verdict and its reason."""
     matrix = trial.folder / releases.MATRIX.name
-    others = releases.MATRIX.read_text(encoding="utf-8").replace(
-        f'[releases."{trial.release.version}"', '[releases."replaced"'
-    )
-    matrix.write_text(f"{others}\n{entry(trial, found, needed, {})}", encoding="utf-8")
+    write_matrix(trial, found, needed, matrix)
     goldens, sweeps = trial.folder / "goldens", trial.folder / "sweeps"
     shutil.rmtree(goldens, ignore_errors=True)
     log = trial.folder / "sweep.log"
@@ -320,20 +318,27 @@ def compared(trial: Trial, known: Mapping[str, str], cells: Sequence[str] | None
     )
 
 
+def write_matrix(trial: Trial, found: Mapping[int, str], needed: Sequence[str], file: Path) -> None:
+    """Write the matrix with the trial's release in it, in place of one of the same version."""
+    tables = tomllib.loads(releases.MATRIX.read_text(encoding="utf-8"))
+    tables["releases"][trial.release.version] = fields(trial, found, needed, {})
+    file.write_text(toml.text(tables), encoding="utf-8")
+
+
 def entry(trial: Trial, found: Mapping[int, str], needed: Sequence[str], known: Mapping[str, str]) -> str:
     """Return the table that releases.toml would need, as TOML."""
+    return toml.text({"releases": {trial.release.version: fields(trial, found, needed, known)}})
+
+
+def fields(
+    trial: Trial, found: Mapping[int, str], needed: Sequence[str], known: Mapping[str, str]
+) -> dict[str, toml.Value]:
+    """Return the fields of that table."""
     release = trial.release
-    lines = [f'[releases."{release.version}"]']
-    lines += [f'{name} = "{release.pins[name]}"' for name in PINNED]
-    unsupported = ", ".join(
-        f"{json.dumps(name)} = {json.dumps(why)}" for name, why in release.unsupported.items()
-    )
-    lines.append(f"unsupported = {{ {unsupported} }}" if unsupported else "unsupported = {}")
-    lines.append(f"patches = {json.dumps(list(needed))}")
-    lines.append(
-        f"reports = {{ {', '.join(f'{number} = {json.dumps(state)}' for number, state in found.items())} }}"
-    )
-    if known:
-        lines += ["", f'[releases."{release.version}".known]']
-        lines += [f"{json.dumps(cell)} = {json.dumps(said)}" for cell, said in sorted(known.items())]
-    return "\n".join(lines) + "\n"
+    return {
+        **{name: release.pins[name] for name in PINNED},
+        "unsupported": dict(release.unsupported),
+        "patches": list(needed),
+        "reports": {str(number): state for number, state in found.items()},
+        **({"known": dict(sorted(known.items()))} if known else {}),
+    }

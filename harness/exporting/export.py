@@ -43,9 +43,9 @@ class Export:
         Notes the stages; enter it to have passes and node visitors noted as well.
     """
 
-    def __init__(self, case: Case, lowering: Lowering, keep: int = 0, run: bool = True) -> None:
+    def __init__(self, case: Case, lowering: Lowering, keep: int = 0, execute: bool = True) -> None:
         self.case = case
-        self.running = run
+        self.executing = execute
         self.lowering = lowering
         self.target = lowering.target
         self.stage = "model"
@@ -89,7 +89,7 @@ class Export:
 
     def lower(self, example: Example) -> EdgeProgramManager:
         """Run eagerly, export, quantize where the target does, and lower."""
-        self.samples = samples_of(self.case, example) if self.running else {}
+        self.samples = samples_of(self.case, example) if self.executing else {}
         self.expect(example.module)
         self.stage = "export"
         program = export_program(example.module, example)
@@ -145,7 +145,9 @@ def export_program(module: torch.nn.Module, example: Example) -> torch.export.Ex
     return torch.export.export(module, example.inputs, dynamic_shapes=example.dynamic_shapes, strict=True)
 
 
-def export(case: Case, target: str, patches: Sequence[str] = (), keep: int = 0, run: bool = True) -> Artifact:
+def export(
+    case: Case, target: str, patches: Sequence[str] = (), keep: int = 0, execute: bool = True
+) -> Artifact:
     """Export `case` for `target`; an exception of the release is an artifact, too.
 
     Parameters
@@ -154,8 +156,8 @@ def export(case: Case, target: str, patches: Sequence[str] = (), keep: int = 0, 
         Names of the patches that the caller has installed in this process; noted in the artifact.
     keep
         See `harness.exporting.trace.Watch`.
-    run
-        Whether the program is run on the case's samples.
+    execute
+        Whether the program is executed on the case's samples.
 
     Raises
     ------
@@ -163,7 +165,7 @@ def export(case: Case, target: str, patches: Sequence[str] = (), keep: int = 0, 
         For a target that this environment does not have, or cannot make.
     """
     started = time.perf_counter()
-    attempt = Export(case, Lowering.named(target), keep, run)
+    attempt = Export(case, Lowering.named(target), keep, execute)
     result: Lowered | Failure
     try:
         with attempt.watch:

@@ -5,7 +5,7 @@ JSON object a line; answers leave on a pipe of their own (``--answers FD``), so 
 disturb them. A request::
 
     {"id": 7, "models": ["models"], "case": "cat-h-v", "target": "tosa-int", "tolerance": null, "heap_seed": 1,
-     "patches": ["partition-order"], "keep": 0, "run": true,
+     "patches": ["partition-order"], "keep": 0, "execute": true,
      "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
@@ -127,7 +127,7 @@ def run_request(request: dict[str, Any]) -> None:
     held = perturb_heap(request["heap_seed"])
     patches.apply(request["patches"], compat.installed_release())
     artifact = export(
-        requested_case(request), request["target"], request["patches"], request["keep"], request["run"]
+        requested_case(request), request["target"], request["patches"], request["keep"], request["execute"]
     )
     del held
     result = Path(request["result"])

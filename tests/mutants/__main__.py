@@ -38,13 +38,6 @@ class Mutated(Cell):
         return f"{super().__str__()} with {self.mutant}"
 
 
-class MutantSweep(Sweep):
-    """One template per variation serves all mutants: each export is in a child of its own."""
-
-    def patches(self, cell: Cell) -> list[str]:
-        return [*super().patches(cell), *([cell.mutant] if isinstance(cell, Mutated) else [])]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a row per mutant, then the totals; return 0 if all is as it must be and as committed, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
@@ -126,7 +119,11 @@ def verdicts(run: Run, mutants: Sequence[Mutant]) -> Iterator[Judged | Verdict]:
     cells = {mutant: Cell(*mutant.cell.split("/")) for mutant in mutants}
     mutated = {mutant: Mutated(cell.target, cell.case, mutant.name) for mutant, cell in cells.items()}
     controls = list(dict.fromkeys(cells.values()))
-    with MutantSweep([*controls, *mutated.values()], run.variations, run.settings) as sweep:
+    # One template per variation serves all mutants: each export is in a child of its own.
+    installed = {cell: (cell.mutant,) for cell in mutated.values()}
+    with Sweep(
+        [*controls, *mutated.values()], run.variations, run.settings, further_patches=installed
+    ) as sweep:
         for cell in controls:
             control = run.judge(cell, sweep.outcomes(cell))
             if control.name != "stable":
