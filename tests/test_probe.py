@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies
+from hypothesis import given, settings, strategies
 
 from harness import patches, releases, toml
 from harness.cli import CommandError
@@ -91,6 +91,7 @@ def test_the_matrix_of_a_trial_has_its_release_in_place_of_a_known_one_and_all_o
     assert found.default == MATRIX.default
 
 
+@settings(deadline=None, max_examples=50)
 @given(
     strategies.dictionaries(
         strategies.text(),
