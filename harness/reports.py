@@ -74,14 +74,15 @@ def judge(outcomes: Mapping[Cell, Sequence[Outcome]]) -> Finding:
     states = []
     facts: list[str] = []
     for cell, of_cell in outcomes.items():
-        judged = verdict.judge(cell, of_cell)
-        if isinstance(judged, verdict.Verdict):
+        judged = verdict.objection(cell, of_cell)
+        result = None if judged is not None else verdict.agreed(of_cell).result
+        if judged is not None:
             states.append("bug")
             constants = [line for line in judged.detail if line.startswith("constant ")]
             facts += [f"{cell}: {judged.name}: {fact}" for fact in (judged.reason, *constants)]
-        elif isinstance(judged.result, Failure):
+        elif isinstance(result, Failure):
             states.append("fails")
-            facts.append(f"{cell}: {judged.result.type}: {judged.result.message.splitlines()[0]}")
+            facts.append(f"{cell}: {result.type}: {result.message.splitlines()[0]}")
         else:
             states.append("fixed")
         facts += [f"{cell}: {fact}" for fact in graph_digests(of_cell)]

@@ -215,15 +215,18 @@ class Run:
 
     def _compare(self, cell: Cell, outcomes: Sequence[Outcome]) -> tuple[Verdict, golden.Texts | None]:
         """Return the verdict, and the texts of an artifact that could be the cell's golden."""
-        artifact = verdict.judge(cell, outcomes)
+        objection = verdict.objection(cell, outcomes)
         defect = self.release.known.get(str(cell))
-        if isinstance(artifact, Verdict):
-            known = defect is not None and defect.verdict == artifact.name
-            return dataclasses.replace(artifact, known=known, parting=self._parting(artifact, outcomes)), None
+        if objection is not None:
+            known = defect is not None and defect.verdict == objection.name
+            return dataclasses.replace(
+                objection, known=known, parting=self._parting(objection, outcomes)
+            ), None
         if defect is not None:
             known_as = f"{defect.verdict} ({defect.reason})"
             reason = f"is right now, but releases.toml knows it as {known_as}: delete that entry"
             return Verdict(cell, "changed", reason), None
+        artifact = verdict.agreed(outcomes)
         texts = golden.render(artifact, self._origin(artifact))
         reviewed = golden.read(golden.directory(self.root, cell))
         if reviewed is None:
@@ -239,7 +242,7 @@ class Run:
         Where variations disagree it is the first at which two of them part; else the first whose result is not the one
         that the golden's trace tells.
         """
-        if judged.name in verdict.VARYING:
+        if judged.name in verdict.DISAGREEING:
             return parting.parting(*(passes(group[0]) for group in verdict.group_by_content(outcomes)[:2]))
         artifact = outcomes[0].result
         texts = golden.read(golden.directory(self.root, judged.cell))
@@ -258,11 +261,11 @@ class Run:
         """Yield the line that names the pass, and what it made in the variations that it parts."""
         if judged.parting is not None:
             yield judged.parting.line
-        elif judged.name in verdict.VARYING:
+        elif judged.name in verdict.DISAGREEING:
             one_program = verdict.have_one_program(verdict.group_by_content(outcomes))
             made = "when the program runs" if one_program else "by serialization or emission"
             yield f"no pass diverges: what differs is made {made}"
-        if judged.parting is not None and judged.name in verdict.VARYING:
+        if judged.parting is not None and judged.name in verdict.DISAGREEING:
             pair = [group[0].variation for group in verdict.group_by_content(outcomes)[:2]]
             yield from self._difference(judged.cell, pair, judged.parting)
 

@@ -81,8 +81,8 @@ def outcomes(*results: Lowered | Failure | Casualty) -> list[Outcome]:
 
 
 def judged(*results: Lowered | Failure | Casualty) -> Verdict:
-    found = verdict.judge(CELL, outcomes(*results))
-    assert isinstance(found, Verdict)
+    found = verdict.objection(CELL, outcomes(*results))
+    assert found is not None
     assert not found.accepted
     return found
 
@@ -95,9 +95,9 @@ def failure(message: str = "no", stage: str = "lower") -> Failure:
 
 
 def test_artifacts_that_agree_are_handed_on() -> None:
-    found = verdict.judge(CELL, outcomes(lowered(), lowered(), lowered()))
-    assert isinstance(found, Artifact)
-    assert found.result == lowered()
+    made = outcomes(lowered(), lowered(), lowered())
+    assert verdict.objection(CELL, made) is None
+    assert verdict.agreed(made).result == lowered()
 
 
 @pytest.mark.parametrize("other", [RENUMBERED, REORDERED], ids=["renumbered", "reordered"])
@@ -176,7 +176,7 @@ def test_one_casualty_is_the_verdict_of_the_cell(name: str) -> None:
 
 @pytest.mark.parametrize("stage", ["export", "quantize", "lower", "emit"])
 def test_a_failure_to_lower_is_an_artifact(stage: str) -> None:
-    assert isinstance(verdict.judge(CELL, outcomes(failure(stage=stage))), Artifact)
+    assert verdict.objection(CELL, outcomes(failure(stage=stage))) is None
 
 
 @pytest.mark.parametrize(("stage", "name"), [("model", "failed"), ("run", "corrupt")])
@@ -225,9 +225,11 @@ def test_only_the_first_indices_are_shown() -> None:
 @pytest.mark.parametrize(("shift", "right"), [(0.5, True), (0.75, False)])
 def test_a_difference_counts_beyond_the_targets_tolerance(shift: float, right: bool) -> None:
     expected = np.float32([8.0, -1.0])
-    found = verdict.judge(CELL, outcomes(with_output(expected, expected + np.float32([0.0, shift]), 0.0625)))
-    assert isinstance(found, Artifact) == right
-    if isinstance(found, Verdict):
+    found = verdict.objection(
+        CELL, outcomes(with_output(expected, expected + np.float32([0.0, shift]), 0.0625))
+    )
+    assert (found is None) == right
+    if found is not None:
         assert "1 of 2 values differ" in found.reason
         assert "tolerance 0.5" in found.reason
 
@@ -248,18 +250,20 @@ def test_a_difference_counts_beyond_the_targets_tolerance(shift: float, right: b
 def test_nan_and_infinity_differ_from_numbers_and_not_from_themselves(
     expected: list[float], actual: list[float], differing: int
 ) -> None:
-    found = verdict.judge(CELL, outcomes(with_output(np.float32(expected), np.float32(actual), bound=1e-3)))
+    found = verdict.objection(
+        CELL, outcomes(with_output(np.float32(expected), np.float32(actual), bound=1e-3))
+    )
     if differing:
-        assert isinstance(found, Verdict)
+        assert found is not None
         assert f"{differing} of 2 values differ" in found.reason
     else:
-        assert isinstance(found, Artifact)
+        assert found is None
 
 
 def test_zeros_of_either_sign_are_one_output_and_two_constants() -> None:
     # ReLU, abs and sums give either sign by kernel; a constant is stored with the one or the other.
     plus, minus = np.float32([0.0]), np.float32([-0.0])
-    assert isinstance(verdict.judge(CELL, outcomes(with_output(plus, minus))), Artifact)
+    assert verdict.objection(CELL, outcomes(with_output(plus, minus))) is None
     assert Tensor.of(plus) != Tensor.of(minus)
 
 
@@ -376,7 +380,7 @@ def test_the_body_of_a_loop_may_hand_on_its_input_in_a_real_payload() -> None:
     payload = (PAYLOADS / "loop-1.4.1.tosa").read_bytes()
     body = decode_delegates(lowered(payload=payload))[0].graphs[2]
     assert any("an input" in line for line in verdict.miswired_outputs(body))
-    assert isinstance(verdict.judge(CELL, outcomes(lowered(payload=payload))), Artifact)
+    assert verdict.objection(CELL, outcomes(lowered(payload=payload))) is None
 
 
 def test_an_output_that_the_payload_does_not_declare_is_a_line_of_the_verdict() -> None:
@@ -397,8 +401,8 @@ def test_a_constant_folded_wrongly_is_corrupt_in_a_real_payload() -> None:
 def test_a_constant_that_is_held_in_another_order_of_dimensions_is_right() -> None:
     held = np.where(RAMPS == -95, -127, RAMPS)
     held = np.where((np.arange(2) == 1)[None, :, None, None], np.sign(RAMPS) * 127, held).astype(np.int8)
-    found = verdict.judge(CELL, outcomes(replace(lowered(payload=WRONG_CAT), codes=(Tensor.of(held),))))
-    assert isinstance(found, Artifact)
+    found = verdict.objection(CELL, outcomes(replace(lowered(payload=WRONG_CAT), codes=(Tensor.of(held),))))
+    assert found is None
 
 
 def test_a_constant_that_no_delegate_holds_in_its_shape_is_corrupt() -> None:

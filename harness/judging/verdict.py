@@ -33,7 +33,7 @@ SHOWN_CHANGES = 4
 SHOWN_ELEMENTS = 4
 
 #: Verdicts of cells whose variations disagree.
-VARYING = ("order-only", "unstable")
+DISAGREEING = ("order-only", "unstable")
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,8 @@ class Deviation:
             yield f"  {list(position)}: {got} where {want} {expected_is}"
 
 
-def judge(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | Artifact:
-    """Return the artifact that all variations agree on and that is right, or the verdict that forbids it."""
+def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
+    """Return why a cell has no artifact that could be its golden; None if all variations agree on one that is right."""
     for outcome in outcomes:
         if isinstance(outcome.result, Casualty):
             first, *rest = outcome.result.reason.splitlines()
@@ -143,24 +143,28 @@ def judge(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | Artifact:
     groups = group_by_content(outcomes)
     if len(groups) > 1:
         return disagreement(cell, groups)
+    result = agreed(outcomes).result
+    if isinstance(result, Failure):
+        return _objection_to_failure(cell, result)
+    wrong = list(wrongs(result))
+    return Verdict(cell, "corrupt", wrong[0], tuple(wrong[1:])) if wrong else None
+
+
+def agreed(outcomes: Sequence[Outcome]) -> Artifact:
+    """Return the artifact of a cell to which there is no `objection`."""
     artifact = outcomes[0].result
     assert isinstance(artifact, Artifact)
-    if isinstance(artifact.result, Failure):
-        return _judge_failure(cell, artifact, artifact.result)
-    wrong = list(wrongs(artifact.result))
-    if wrong:
-        return Verdict(cell, "corrupt", wrong[0], tuple(wrong[1:]))
     return artifact
 
 
-def _judge_failure(cell: Cell, artifact: Artifact, failure: Failure) -> Verdict | Artifact:
+def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
     """A failure of lowering is an artifact; one of the model is the zoo's, one of the runtime is a wrong program."""
     message = f"{failure.type}: {(failure.message.splitlines() or [''])[0]}"
     if failure.stage == "model":
         return Verdict(cell, "failed", f"the case itself does not run: {message}", _tail(failure.traceback))
     if failure.stage == "run":
         return Verdict(cell, "corrupt", f"the program does not run: {message}", _tail(failure.traceback))
-    return artifact
+    return None
 
 
 def _tail(text: str) -> tuple[str, ...]:

@@ -12,9 +12,11 @@ from harness.errors import HarnessError
 from harness.judging import verdict
 from harness.judging.golden import decode_delegates
 
-#: What tells one message from another of the same cause: what is quoted or listed, numbers, and names with a digit or
-#: an underscore in them.
-VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\[\]]*\]|\(\w*\)|\b\w*[\d_]\w*(?:\.\w+)*\b|…[^\s…]*")
+#: Parts of a message that name something of the model, by which messages of the same cause differ: what is quoted or
+#: listed, numbers, and names with a digit or an underscore in them.
+OF_THE_MODEL = re.compile(
+    r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\[\]]*\]|\(\w*\)|\b\w*[\d_]\w*(?:\.\w+)*\b|…[^\s…]*"
+)
 #: Characters that a message must share with another for both to be the same failure, and how many are looked for.
 SHORTEST_FRAGMENT, LONGEST_FRAGMENT = 12, 48
 
@@ -80,11 +82,11 @@ def find(cell: Cell, outcomes: Sequence[Outcome]) -> Defect:
     # A failure that names another node under another seed is one all the same.
     if len(failures) == len(outcomes) and all(failure.is_like(failures[0]) for failure in failures):
         return failures[0]
-    judged = verdict.judge(cell, outcomes)
-    if isinstance(judged, Artifact):
+    judged = verdict.objection(cell, outcomes)
+    if judged is None:
         tried = ", ".join(outcome.variation for outcome in outcomes)
         raise NotShownError(f"is right under {tried}: there is nothing to show (--hash-seeds tries others)")
-    groups = verdict.group_by_content(outcomes) if judged.name in verdict.VARYING else []
+    groups = verdict.group_by_content(outcomes) if judged.name in verdict.DISAGREEING else []
     if groups and not verdict.have_one_program(groups):
         parting = tuple(seeds[outcomes.index(group[0])] for group in groups[:2])
         return Defect("follows-seed", judged.name, judged.reason, seeds=parting)
@@ -136,7 +138,7 @@ def signature(line: str) -> str:
     >>> signature("output 0 float32[1, 2]: 20 of 40 values differ, max 0.75 (tolerance 0.006)")
     'output … …: … of … values differ, max … (tolerance …)'
     """
-    while (shorter := VARYING.sub("…", line)) != line:
+    while (shorter := OF_THE_MODEL.sub("…", line)) != line:
         line = shorter
     return line
 
@@ -147,6 +149,6 @@ def fragment(message: str) -> str:
     >>> fragment("Output node 'aten_permute_copy_default' is already in the inputs set(1)")
     'is already in the inputs'
     """
-    longest = max((part.strip(" .,:;()[]{}") for part in VARYING.split(message)), key=len)
+    longest = max((part.strip(" .,:;()[]{}") for part in OF_THE_MODEL.split(message)), key=len)
     words = textwrap.wrap(longest, LONGEST_FRAGMENT, break_long_words=False, break_on_hyphens=False)[:1]
     return words[0] if words and len(words[0]) >= SHORTEST_FRAGMENT else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.judging.verdict import VARYING, Verdict
+from harness.judging.verdict import DISAGREEING, Verdict
 from tests.mutants.mutant import Mutant
 
 #: What must be reached of all mutants together.
@@ -46,7 +46,7 @@ class Judged:
         if found is not None:
             told = mutant.shows and mutant.shows in found.line
             named = f"{found.name}: {mutant.shows}" if told else found.name
-        elif verdict.name in VARYING:
+        elif verdict.name in DISAGREEING:
             named = "no pass"
         return cls(mutant, verdict.name, named, "\n  ".join(lines))
 
