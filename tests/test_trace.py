@@ -21,7 +21,7 @@ ZOO = load(("models",))
 
 
 class AddOne(PassBase):
-    """Changes the graph when told to; says that it did in any case."""
+    """Changes the graph if `does`; reports a change in any case."""
 
     def __init__(self, does: bool) -> None:
         self.does = does
@@ -114,7 +114,7 @@ def runs(target: str) -> tuple[tuple[PassRun, ...], tuple[str, ...]]:
     return artifact.watched.passes, artifact.watched.visitors
 
 
-def test_a_tosa_export_tells_its_passes_by_pipeline_and_its_visitors() -> None:
+def test_a_tosa_export_records_its_passes_by_pipeline_and_its_visitors() -> None:
     passes, visitors = runs("tosa-int")
     assert {run.pipeline for run in passes} >= {"arm annotation", "arm backend", OUTSIDE}
     changing = {run.name for run in passes if run.pipeline == "arm backend" and run.changed}
@@ -125,14 +125,14 @@ def test_a_tosa_export_tells_its_passes_by_pipeline_and_its_visitors() -> None:
     assert not [name for name in visitors if name.startswith("xnnpack")]
 
 
-def test_an_xnnpack_export_tells_its_passes_and_visitors() -> None:
+def test_an_xnnpack_export_records_its_passes_and_visitors() -> None:
     passes, visitors = runs("xnnpack-fp32")
     changing = [run.name for run in passes if run.pipeline == "xnnpack" and run.changed]
     assert "FuseBatchNormPass" in changing
     assert "xnnpack aten.convolution.default" in visitors
 
 
-def test_a_visitor_that_inherits_its_method_is_told_as_well() -> None:
+def test_a_visitor_that_inherits_its_method_is_recorded_as_well() -> None:
     artifact = export(ZOO["equal-buffers"], "tosa-fp")
     assert artifact.watched is not None
     assert {name.partition(".")[2].partition(".")[0].upper() for name in artifact.watched.visitors} >= {"ADD"}
@@ -153,7 +153,7 @@ def test_a_fingerprint_sees_the_values_of_constants(write: str) -> None:
     assert fingerprints.of(program.graph_module, program) != before
 
 
-def test_the_stages_are_told_from_export_to_program() -> None:
+def test_the_stages_are_recorded_from_export_to_program() -> None:
     artifact = export(ZOO["two-delegates"], "tosa-int")
     assert artifact.watched is not None
     stages = [run.name for run in artifact.watched.passes if run.pipeline == STAGE]

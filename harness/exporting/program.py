@@ -233,15 +233,15 @@ def literal(tensor: torch.Tensor) -> str:
         if _is_same(evaluate(text), tensor):
             return text
     if tensor.numel() <= LISTED:
-        told = torch.tensor(tensor.tolist()).dtype is tensor.dtype
-        return f"torch.tensor({tensor.tolist()}{'' if told else f', dtype={tensor.dtype}'})"
+        inferred = torch.tensor(tensor.tolist()).dtype is tensor.dtype
+        return f"torch.tensor({tensor.tolist()}{'' if inferred else f', dtype={tensor.dtype}'})"
     packed = base64.b64encode(zlib.compress(tensor.view(torch.uint8).numpy().tobytes(), 9)).decode()
     unpacked = f'bytearray(zlib.decompress(base64.b64decode("{packed}")))'
     return f"torch.frombuffer({unpacked}, dtype={tensor.dtype}).reshape{shape}"
 
 
 def evaluate(text: str) -> torch.Tensor:
-    """Return the tensor that an expression of `plain` stands for."""
+    """Return the value of an expression of `plain`."""
     tensor = eval(text, {"torch": torch})
     assert isinstance(tensor, torch.Tensor)
     return tensor

@@ -129,11 +129,11 @@ def folded(program: Program) -> Iterator[Program]:
 
 
 def _replaced(program: Program, pairs: Sequence[tuple[Node, Node]]) -> Program:
-    """Return the program in which the second node of each pair stands for the first."""
+    """Return the program in which the second node of each pair replaces the first."""
     graph = copy.deepcopy(program.module.graph)
     nodes = {node.name: node for node in graph.nodes}
     for old, new in pairs:
-        # What is bypassed first may be the argument that stands for a later one.
+        # A node that is replaced first may be the replacement of a later one.
         nodes[old.name].replace_all_uses_with(nodes[new.name])
         nodes = {name: nodes[new.name] if node is nodes[old.name] else node for name, node in nodes.items()}
     return program.with_graph(graph)

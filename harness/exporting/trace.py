@@ -51,7 +51,7 @@ class Fingerprints:
         Parameters
         ----------
         program
-            Holds the values of the placeholders that stand for parameters, buffers and constants.
+            Holds the values of placeholders for parameters, buffers and constants.
         """
         return hashlib.sha256(self.text(module, program).encode()).hexdigest()[:DIGITS]
 
@@ -112,7 +112,7 @@ def digest_of(words: Iterable[str]) -> str:
 
 
 def constants(program: torch.export.ExportedProgram) -> dict[str, torch.Tensor]:
-    """Return the value of every placeholder that stands for a parameter, a buffer or a constant."""
+    """Return the value of every placeholder for a parameter, a buffer or a constant."""
     targets = {
         spec.arg.name: spec.target
         for spec in program.graph_signature.input_specs
