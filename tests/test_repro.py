@@ -360,6 +360,7 @@ def test_reasons_are_compared_without_names_and_numbers() -> None:
 def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Refused:
     """Run the command; return the one line that it refuses with, after a look that it wrote nothing."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["models"]\n')
 
     def run(*arguments: str) -> str:
         before = {path: path.read_bytes() for path in tmp_path.glob("*") if path.is_file()}
