@@ -159,7 +159,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if cells:
         try:
             session.config.stash[RUN].start(cells)
-        except UsageError as error:
+        except HarnessError as error:
             raise pytest.UsageError(str(error)) from error
 
 

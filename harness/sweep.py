@@ -251,6 +251,8 @@ class Sweep:
         lasting: bool = False,
         further_patches: Mapping[Cell, Sequence[str]] = types.MappingProxyType({}),
     ) -> None:
+        if settings.isolation == "fork" and not hasattr(os, "fork"):
+            raise SweepError("this system cannot fork a template: export with --isolation fresh")
         self.settings = settings
         self.lasting = lasting
         self.further_patches = further_patches

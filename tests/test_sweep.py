@@ -27,7 +27,7 @@ from harness.sweep import (
     worker_environment,
 )
 from harness.variations import variations
-from tests.conftest import ZOO_LIMIT, Sweeper, ZooRun
+from tests.conftest import REPOSITORY, ZOO_LIMIT, Sweeper, ZooRun
 
 HANG = Cell("xnnpack-fp32", "hang")
 STEADY = Cell("xnnpack-fp32", "steady")
@@ -269,6 +269,45 @@ def test_an_answer_that_is_none_is_one_error_that_shows_it(
     assert words in str(raised.value)
     assert "--models tests.zoo" in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+# Systems that lack something
+
+#: Run by every interpreter that finds it, the exporting ones as well.
+WITHOUT_FORK = "import os\ndel os.fork, os.sched_getaffinity\n"
+
+
+@pytest.mark.slow
+def test_fresh_interpreters_export_where_there_is_neither_fork_nor_affinity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_FORK)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{REPOSITORY}")
+    code = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from harness.artifact import Artifact, Cell\n"
+        "from harness.sweep import Settings, Sweep, SweepError, cores\n"
+        "from harness.variations import variations\n"
+        "assert not hasattr(os, 'fork') and cores() == os.cpu_count()\n"
+        "cell = Cell('xnnpack-fp32', 'steady')\n"
+        "settings = Settings(Path(sys.executable), ('tests.zoo',), (), 1, 300.0, isolation=sys.argv[1])\n"
+        "with Sweep([cell], variations((0,)), settings) as sweep:\n"
+        "    (outcome,) = sweep.outcomes(cell)\n"
+        "    print(type(outcome.result.result).__name__)\n"
+    )
+    fresh, fork = (
+        subprocess.run(
+            [sys.executable, "-c", code, isolation],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for isolation in ("fresh", "fork")
+    )
+    assert fresh.stdout == "Lowered\n", fresh.stderr
+    assert fork.stderr.splitlines()[-1].endswith("export with --isolation fresh")
 
 
 # The environment of a worker

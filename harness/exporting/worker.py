@@ -15,7 +15,7 @@ started, and when it has ended::
 
 The artifact itself goes through the file, written aside and renamed, so that there is a whole one or none.
 
-Where forking is unsafe (macOS with its frameworks loaded), ``--isolation fresh`` runs each request in a fresh
+Where forking is missing or unsafe, ``--isolation fresh`` runs each request in a fresh
 interpreter instead: the same `run_request`, slower, same results.
 """
 
@@ -43,6 +43,9 @@ from harness.variations import exported_before, perturb_heap, shuffle_listings
 
 #: How often a template looks for children that ended or ran out of time, in seconds.
 POLL_SECONDS = 0.02
+
+#: Bytes in a unit of ``ru_maxrss``: man 2 getrusage, of macOS and of Linux.
+MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 
 #: Exit status of a child whose request could not be carried out for a reason of the harness's own: the last line of
 #: its log says which.
@@ -227,7 +230,7 @@ class Template:
                     "timed_out": child.timed_out,
                     "seconds": time.monotonic() - child.started,
                     "core_seconds": usage.ru_utime + usage.ru_stime,
-                    "peak_mb": usage.ru_maxrss / 1024,
+                    "peak_mb": usage.ru_maxrss * MAXRSS_BYTES / 2**20,
                 }
             )
 
