@@ -17,7 +17,7 @@ from harness.errors import HarnessError
 from harness.judging import golden
 from harness.releases import MATRIX
 from harness.run import Options, Run
-from harness.selection import EXPORT_TIMEOUT, UsageError
+from harness.selection import EXPORT_TIMEOUT
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
