@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 import shutil
 import sys
 import urllib.error
@@ -42,9 +43,11 @@ PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
 def goldens(session: nox.Session, release: str) -> None:
     """Export the zoo on one release and compare with its goldens; arguments after -- reach pytest."""
     install(session, release)
+    # Messages print the command that was typed.
+    called = shlex.join(["nox", "-s", f"goldens({release})", "--", *session.posargs])
     session.run(
-        *("python", "-m", "pytest", "--pyargs", "harness.cells"),
-        *("--release", release, "-p", "no:cacheprovider", "-q", *session.posargs),
+        *("python", "-m", "harness", "run", "--release", release, "-q", *session.posargs),
+        env={"EXECUTORCH_GOLDENS_CALLED_AS": called},
     )
 
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "portable": "harness.commands.portable",
     "probe": "harness.commands.probe",
     "repro": "harness.commands.repro",
+    "run": "harness.commands.run",
     "shortcuts": "harness.commands.shortcuts",
     "stock": "harness.commands.stock",
     "upstream": "harness.commands.upstream",
@@ -65,7 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     named = [word for word in words[:1] if word in COMMANDS]
     for name in named or COMMANDS:
         import_module(COMMANDS[name]).add_to(subparsers)
-    parsed = parser.parse_args(words)
+    parsed, unknown = parser.parse_known_args(words)
+    if unknown and not hasattr(parsed, "forwarded"):
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    # A command that hands its words on gets them as they were given.
+    parsed.forwarded = words[1:]
     run: Callable[[argparse.Namespace], int] = parsed.run
     try:
         code = run(parsed)

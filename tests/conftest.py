@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from harness.artifact import Artifact, Casualty, Cell, Outcome
+from harness.commands import run
 from harness.sweep import Settings, Sweep, default_interpreter
 from harness.variations import variations
 from tests import replay
@@ -28,7 +29,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 RUN_LIMIT = 400.0
 
 #: Variables of the person's, or of the outer pytest's, that would change what a run does.
-DROPPED = ("CI", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "EXECUTORCH_GOLDENS_SCHEMAS", replay.VARIABLE)
+DROPPED = (
+    *("CI", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "EXECUTORCH_GOLDENS_SCHEMAS", replay.VARIABLE),
+    run.CALLED_AS,
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -78,17 +82,20 @@ class Finished:
 
 @dataclass
 class Runner:
-    """Runs ``pytest --pyargs harness.cells`` with goldens, results and zoos under `folder`.
+    """Runs ``python -m harness run`` with goldens, results and zoos under `folder`.
 
     Attributes
     ----------
     release
         The one that is installed.
+    program
+        What Python is asked to run.
     """
 
     folder: Path
     release: str
     environment: dict[str, str] = field(default_factory=dict)
+    program: tuple[str, ...] = ("-m", "harness", "run")
 
     @property
     def goldens(self) -> Path:
@@ -129,20 +136,9 @@ class Runner:
         self.environment[replay.VARIABLE] = str(path)
 
     def command(self, *arguments: str) -> list[str]:
-        plugins = [] if installed() else ["-p", "harness.plugin"]
-        if replay.VARIABLE in self.environment:
-            plugins += ["-p", "tests.replay"]
+        plugins = ["-p", "tests.replay"] if replay.VARIABLE in self.environment else []
         return [
-            *(
-                sys.executable,
-                "-m",
-                "pytest",
-                *plugins,
-                "-p",
-                "no:cacheprovider",
-                "--pyargs",
-                "harness.cells",
-            ),
+            *(sys.executable, *self.program, *plugins),
             # With "=", or pytest takes the folders for tests and one of them for its root.
             *(f"--goldens={self.goldens}", f"--sweeps={self.folder / 'sweeps'}", *arguments),
         ]
@@ -166,21 +162,16 @@ class Runner:
         return Finished(run.returncode, run.stdout, {f"{row['target']}/{row['case']}": row for row in rows})
 
     def files(self, root: Path | None = None) -> dict[str, tuple[bytes, int, int]]:
-        """Return bytes, modification time and inode of every file under the goldens, or under `root`."""
+        """Return bytes, modification time and inode of every file under the goldens, or under `root`; locks aside."""
         root = root or self.goldens
         return {
             str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino)
             for path in sorted(root.rglob("*"))
-            if path.is_file()
+            if path.is_file() and path.suffix != ".lock"
         }
 
     def recorded(self) -> set[str]:
         return {str(path.relative_to(self.root)) for path in self.root.glob("*/*")}
-
-
-def installed() -> bool:
-    """Say whether the plugin is installed, so that naming it would register it twice."""
-    return any(point.value == "harness.plugin" for point in metadata.entry_points(group="pytest11"))
 
 
 @pytest.fixture(scope="session")

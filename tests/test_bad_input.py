@@ -16,9 +16,11 @@ import filelock
 import pytest
 
 from harness.artifact import Artifact
+from harness.cli import ERROR
 from harness.judging.golden import FORMAT
+from harness.options import Options
 from harness.releases import MATRIX
-from harness.run import Options, Run
+from harness.run import Run
 from harness.selection import UsageError
 from tests.conftest import Runner
 
@@ -117,8 +119,8 @@ def test_a_run_that_cannot_start_says_so_in_one_error(
 ) -> None:
     finished = untouched("--models", "zoo_alpha", UPDATE, *arguments)
     finished.refused(*facts)
-    assert finished.code == pytest.ExitCode.USAGE_ERROR
-    assert len(re.findall("^ERROR: ", finished.output, re.MULTILINE)) == 1, finished.output
+    assert finished.code in (ERROR, pytest.ExitCode.USAGE_ERROR)
+    assert len(re.findall("^ERROR: |^.*: error: ", finished.output, re.MULTILINE)) == 1, finished.output
 
 
 def test_a_release_that_is_not_installed_is_named_with_the_command_that_runs_it(untouched: Runner) -> None:
@@ -148,7 +150,7 @@ def test_an_environment_without_flatc_is_named(untouched: Runner, tmp_path: Path
 
 def test_a_patch_that_does_not_fit_ends_the_run_with_one_error(runner: Runner) -> None:
     # unique-outputs knows 1.1.0 and 1.2.0 only.
-    arguments = ["--models", "tests.zoo", "--hash-seeds", "0", "--patches", "unique-outputs", UPDATE]
+    arguments = ["--models", "tests.zoo", "--hash-seeds", "0,4", "--patches", "unique-outputs", UPDATE]
     finished = runner(*arguments, "--cell", "xnnpack-fp32/steady", "--cell", "xnnpack-fp32/wrong")
     finished.refused("'unique-outputs'", runner.release, "--patches")
     assert finished.output.count("was not written for") == 1
@@ -198,6 +200,9 @@ def test_a_golden_that_cannot_be_used_is_named_and_left_alone(
     finished = spoilt("--models", "zoo_alpha", UPDATE)
     finished.refused(*facts, str(spoilt.root / "tosa-fp" / "alpha"))
     assert "1 failed, 3 passed" in finished.output
+    assert finished.verdicts()["tosa-fp/alpha"] == "damaged-golden"
+    for fact in facts:
+        assert fact in finished.rows["tosa-fp/alpha"]["reason"]
     assert spoilt.files() == before
 
 
@@ -234,6 +239,27 @@ def test_two_runs_at_once_are_refused_with_the_lock_that_is_held(untouched: Runn
     with filelock.FileLock(untouched.sweeps / "lock"):
         untouched("--models", "zoo_alpha", UPDATE).refused(str(untouched.sweeps / "lock"), untouched.release)
     assert untouched("--models", "zoo_alpha").code == 0
+
+
+def test_two_runs_at_once_may_not_write_one_root_and_one_may_read_it(
+    untouched: Runner, tmp_path: Path
+) -> None:
+    elsewhere = f"--sweeps={tmp_path}"
+    lock = untouched.goldens / f".{untouched.release}.lock"
+    with filelock.FileLock(lock):
+        untouched("--models", "zoo_alpha", elsewhere, UPDATE).refused(str(lock), "being written")
+        assert untouched("--models", "zoo_alpha", elsewhere).code == 0
+
+
+def test_a_run_that_reads_leaves_alone_what_a_run_that_writes_has_half_written(spoilt: Runner) -> None:
+    path = spoilt.root / "tosa-fp" / "alpha"
+    half = path.with_name("alpha.new~")
+    half.mkdir()
+    (half / "graph.txt").write_text("half")
+    before = spoilt.files()
+    finished = spoilt("--models", "zoo_alpha")
+    assert finished.code == 0, finished.output
+    assert spoilt.files() == before
 
 
 def test_xdist_is_refused_with_the_option_that_does_the_same(untouched: Runner) -> None:

@@ -151,7 +151,7 @@ def takes_nothing(words: Sequence[str]) -> None:
 
 #: What ``nox -s SESSION -- ARGUMENTS`` hands its arguments to.
 SESSIONS: dict[str, Callable[[Sequence[str]], None]] = {
-    "goldens": collects("-m", "pytest", "--pyargs", "harness.cells"),
+    "goldens": collects("-m", "harness", "run"),
     "tests": collects("-m", "pytest"),
     "stock": module_parses("harness.cli", "stock", "1.4.1=python"),
     "coverage": module_parses("harness.cli", "coverage"),

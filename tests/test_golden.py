@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -431,6 +432,37 @@ def test_what_stands_beside_a_golden_while_it_is_replaced_is_no_golden(
     for name in ("some-case", f"some-case{golden.ASIDE}", f"other-case{golden.REPLACED}"):
         (tmp_path / "tosa-fp" / name).mkdir(parents=True)
     assert list(golden.recorded(tmp_path)) == [Cell("tosa-fp", "some-case")]
+
+
+def test_a_golden_that_another_process_replaces_is_read_whole(tmp_path: Path, texts: dict[str, str]) -> None:
+    path = tmp_path / "tosa-fp" / "some-case"
+    golden.write(path, texts)
+    code = (
+        "import sys; from pathlib import Path; from harness.judging import golden\n"
+        "path = Path(sys.argv[1]); one = golden.read(path)\n"
+        "other = golden.sealed({**golden.unsealed(one), 'notes.txt': 'more'})\n"
+        "print('ready', flush=True)\n"
+        "while True:\n"
+        "    golden.write(path, other); golden.write(path, one)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        try:
+            found = [golden.read(path) for _ in range(500)]
+        finally:
+            writer.kill()
+    larger = golden.sealed({**golden.unsealed(texts), "notes.txt": "more"})
+    assert all(read in (texts, larger) for read in found)
+    assert larger in found
+
+
+def test_a_golden_whose_replacement_was_interrupted_is_the_one_before(
+    tmp_path: Path, texts: dict[str, str]
+) -> None:
+    path = tmp_path / "tosa-fp" / "some-case"
+    golden.write(path.with_name("some-case.old~"), texts)
+    assert golden.read(path) == texts
 
 
 def test_pruning_takes_the_last_golden_with_its_target(tmp_path: Path, texts: dict[str, str]) -> None:

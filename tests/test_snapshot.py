@@ -14,6 +14,7 @@ import pytest
 
 from harness.artifact import Artifact, Cell, Lowered, Tensor
 from harness.judging import golden
+from harness.releases import MATRIX
 from tests.conftest import ZOO_VERDICTS, Runner, ZooRun
 
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
@@ -23,16 +24,15 @@ SEEDS = ("--hash-seeds", "0,4")
 Artifacts = Mapping[str, tuple[Artifact, ...]]
 
 
-#: Two cases on all targets, each in a zoo of its own.
-WHOLE = (*SEEDS, "--models", "zoo_alpha", "--models", "zoo_beta")
+#: Two cases, alpha and beta, on all targets.
+WHOLE = (*SEEDS, "--models", "zoo_both")
 
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory, release: str, artifacts: Artifacts) -> Runner:
     """A runner with every golden of a run over `WHOLE` recorded."""
     runner = Runner(tmp_path_factory.mktemp("recording"), release)
-    for case in ("alpha", "beta"):
-        runner.zoo(f"zoo_{case}", case)
+    runner.zoo("zoo_both", "alpha", "beta")
     runner.answers({"alpha": artifacts["steady"], "beta": artifacts["does-not-lower"]})
     finished = runner(*WHOLE, UPDATE)
     assert finished.code == 0, finished.output
@@ -46,6 +46,13 @@ def recorded(recording: Runner, tmp_path: Path) -> Runner:
     """A runner of its own with what `recording` recorded."""
     shutil.copytree(recording.folder, tmp_path / "own")
     return Runner(tmp_path / "own", recording.release, dict(recording.environment))
+
+
+@pytest.fixture
+def shrunk(recorded: Runner) -> Runner:
+    """`recorded`, whose zoo has lost its case beta: its goldens are stale."""
+    recorded.zoo("zoo_both", "alpha")
+    return recorded
 
 
 def with_graph(artifact: Artifact, graph: str) -> Artifact:
@@ -101,12 +108,46 @@ def test_updating_twice_rewrites_nothing(recorded: Runner) -> None:
     assert recorded.files() == before
 
 
-def test_fewer_seeds_make_no_difference(recorded: Runner, artifacts: Artifacts) -> None:
+def test_fewer_variations_make_no_difference(recorded: Runner, artifacts: Artifacts) -> None:
     before = recorded.files()
     recorded.answers({"alpha": artifacts["steady"][0], "beta": artifacts["does-not-lower"][0]})
-    finished = recorded("--models", "zoo_alpha", "--models", "zoo_beta", "--hash-seeds", "0", UPDATE)
+    finished = recorded("--models", "zoo_both", "--hash-seeds", "0")
     assert finished.code == 0, finished.output
     assert recorded.files() == before
+
+
+def test_recording_needs_two_variations(runner: Runner, artifacts: Artifacts) -> None:
+    runner.answers({"*": artifacts["steady"][0]})
+    models = ("--models", runner.zoo("zoo_one", "alpha"))
+    for one in (("--hash-seeds", "4"), ("--variations", "1")):
+        runner(*models, *one, UPDATE).refused(UPDATE, "at least 2 variations", "--variations quick")
+        assert not runner.goldens.exists()
+
+
+def test_more_variations_are_added_to_a_golden_and_nothing_else_changes(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    one = ("--cell", "tosa-fp/alpha", "--models", "zoo_both")
+    place = f"{recorded.release}/tosa-fp/alpha/manifest.txt"
+    made = replace(artifacts["steady"][0], shortcuts=("later",))
+    recorded.answers({"alpha": made})
+    before = recorded.files()
+    assert recorded(*one, "--hash-seeds", "27,4,0").code == 0
+    assert recorded.files() == before
+    finished = recorded(*one, "--hash-seeds", "9,27,4", UPDATE)
+    assert finished.code == 0, finished.output
+    assert "1 goldens now name these variations" in finished.output
+    after = recorded.files()
+    assert {name for name in before if before[name] != after[name]} == {place}
+    old, new = (files[place][0].decode().splitlines() for files in (before, after))
+    changed = [(one, other) for one, other in zip(old, new, strict=True) if one != other]
+    assert [other.removeprefix(one) for one, other in changed[:-1]] == [
+        " later",
+        " seed9-heap0 seed27-heap1 seed4-heap2",
+    ]
+    assert [one.split(": ")[0] for one, _ in changed] == ["shortcuts", "variations", "contents"]
+    assert recorded(*one, "--hash-seeds", "0,4", UPDATE).code == 0
+    assert recorded.files() == after
 
 
 def test_an_update_of_one_cell_touches_no_other_cell_and_no_other_release(
@@ -180,31 +221,63 @@ def test_a_test_that_raises_while_updating_loses_no_golden(recorded: Runner, art
 STALE = {f"{target}/beta" for target in TARGETS}
 
 
-WITHOUT_BETA = (*SEEDS, "--models", "zoo_alpha")
-
-
-def test_a_stale_golden_is_reported_and_fails_a_whole_run(recorded: Runner) -> None:
-    before = recorded.files()
-    finished = recorded(*WITHOUT_BETA)
+@pytest.mark.parametrize("asked", [(), (UPDATE,)], ids=["reading", "updating"])
+def test_a_stale_golden_is_reported_and_fails_a_whole_run(shrunk: Runner, asked: tuple[str, ...]) -> None:
+    before = shrunk.files()
+    finished = shrunk(*WHOLE, *asked)
     assert finished.code == pytest.ExitCode.TESTS_FAILED
     assert set(finished.verdicts().values()) == {"stable"}
     for cell in STALE:
-        assert f"stale: {recorded.root / cell} " in finished.output
-    assert recorded.files() == before
+        assert f"stale: {shrunk.root / cell}: a golden with no matching cell" in finished.output
+    again = (
+        f"--goldens={shrunk.goldens} --sweeps={shrunk.folder / 'sweeps'} {' '.join(WHOLE)} {UPDATE} --prune"
+    )
+    assert again in finished.output
+    assert shrunk.files() == before
 
 
-def test_a_whole_green_update_prunes_what_is_stale_and_nothing_else(recorded: Runner) -> None:
-    shutil.copytree(recorded.root, recorded.goldens / "1.0.0")
-    before = recorded.files()
-    finished = recorded(*WITHOUT_BETA, UPDATE)
+def test_a_whole_green_update_prunes_what_is_stale_and_nothing_else(shrunk: Runner) -> None:
+    shutil.copytree(shrunk.root, shrunk.goldens / "1.0.0")
+    before = shrunk.files()
+    finished = shrunk(*WHOLE, UPDATE, "--prune")
     assert finished.code == 0, finished.output
-    assert recorded.recorded() == {f"{target}/alpha" for target in TARGETS}
+    assert shrunk.recorded() == {f"{target}/alpha" for target in TARGETS}
     for cell in STALE:
-        assert f"pruned: {recorded.root / cell}" in finished.output
-    after = recorded.files()
-    gone = {name for name in before if name.startswith(f"{recorded.release}/") and "/beta/" in name}
+        assert f"prune: {shrunk.root / cell}" in finished.output
+    after = shrunk.files()
+    gone = {name for name in before if name.startswith(f"{shrunk.release}/") and "/beta/" in name}
     assert after == {name: file for name, file in before.items() if name not in gone}
-    assert recorded(*WITHOUT_BETA).code == 0
+    assert shrunk(*WHOLE).code == 0
+
+
+def test_pruning_is_refused_to_a_run_that_only_reads(shrunk: Runner) -> None:
+    before = shrunk.files()
+    shrunk(*WHOLE, "--prune").refused("--prune", UPDATE)
+    assert shrunk.files() == before
+
+
+def test_what_is_no_golden_is_never_deleted(shrunk: Runner) -> None:
+    foreign = shrunk.root / "tosa-fp" / "notes"
+    foreign.mkdir()
+    edited = shrunk.root / "tosa-fp" / "beta"
+    for file in (
+        *(
+            shrunk.root / ".DS_Store",
+            shrunk.root / "tosa-fp" / ".DS_Store",
+            shrunk.root / "tosa-fp" / "mine.txt",
+        ),
+        *(foreign / "graph.txt", edited / "notes.txt"),
+    ):
+        file.write_text("mine")
+    before = shrunk.files()
+    finished = shrunk(*WHOLE, UPDATE, "--prune")
+    assert finished.code == 0, finished.output
+    for path in (foreign, edited):
+        assert f"not a golden: {path}: " in finished.output
+    after = shrunk.files()
+    gone = {str(Path(name).parent) for name in before.keys() - after.keys()}
+    assert gone == {f"{shrunk.release}/{cell}" for cell in STALE if cell != "tosa-fp/beta"}
+    assert after.items() <= before.items()
 
 
 @pytest.mark.parametrize(
@@ -218,26 +291,109 @@ def test_a_whole_green_update_prunes_what_is_stale_and_nothing_else(recorded: Ru
     ],
     ids=["-k", "--cell", "--deselect", "--collect-only", "--maxfail"],
 )
-def test_a_run_that_does_not_see_every_cell_prunes_nothing(
-    recorded: Runner, limited: tuple[str, ...]
-) -> None:
-    before = recorded.files()
-    finished = recorded(*WITHOUT_BETA, UPDATE, *limited)
+def test_a_run_that_does_not_see_every_cell_prunes_nothing(shrunk: Runner, limited: tuple[str, ...]) -> None:
+    before = shrunk.files()
+    finished = shrunk(*WHOLE, UPDATE, "--prune", *limited)
     assert finished.code == 0, finished.output
-    assert "pruned" not in finished.output
-    assert recorded.files() == before
+    assert "prune: " not in finished.output
+    assert shrunk.files() == before
 
 
 @pytest.mark.parametrize("stop", [(), ("-x",)], ids=["to the end", "-x"])
-def test_a_failing_cell_forbids_pruning(
-    recorded: Runner, artifacts: Artifacts, stop: tuple[str, ...]
+def test_a_failing_cell_forbids_pruning(shrunk: Runner, artifacts: Artifacts, stop: tuple[str, ...]) -> None:
+    before = shrunk.files()
+    shrunk.answers({"xnnpack-int8/alpha": artifacts["wrong"], "alpha": artifacts["steady"]})
+    finished = shrunk(*WHOLE, UPDATE, "--prune", *stop)
+    assert finished.code == pytest.ExitCode.TESTS_FAILED
+    assert "prune: " not in finished.output
+    assert "nothing was pruned" in finished.output
+    assert shrunk.files() == before
+
+
+# Whose goldens they are
+
+
+def test_another_zoo_in_a_root_is_refused_before_anything_is_written_or_deleted(
+    recorded: Runner, artifacts: Artifacts
 ) -> None:
     before = recorded.files()
-    recorded.answers({"xnnpack-int8/alpha": artifacts["wrong"], "alpha": artifacts["steady"]})
-    finished = recorded(*WITHOUT_BETA, UPDATE, *stop)
-    assert finished.code == pytest.ExitCode.TESTS_FAILED
-    assert "pruned" not in finished.output
+    recorded.answers({"*": artifacts["steady"]})
+    firmware = ("--models", recorded.zoo("firmware", "one-linear-layer"))
+    for asked in ((), (UPDATE,), (UPDATE, "--prune"), (UPDATE, "--adopt"), ("--models", "zoo_both", UPDATE)):
+        finished = recorded(*SEEDS, *firmware, *asked)
+        finished.refused(str(recorded.goldens), "goldens of zoo_both", "firmware", "--goldens DIR")
+        assert not finished.rows
     assert recorded.files() == before
+
+
+def test_goldens_that_do_not_say_whose_they_are_are_read_and_written_only_when_adopted(
+    recorded: Runner,
+) -> None:
+    (recorded.goldens / "zoo.txt").unlink()
+    before = recorded.files()
+    assert recorded(*WHOLE).code == 0
+    recorded(*WHOLE, UPDATE).refused(str(recorded.goldens), "zoo.txt", "--adopt")
+    assert recorded.files() == before
+    assert recorded(*WHOLE, UPDATE, "--adopt").code == 0
+    after = recorded.files()
+    assert after.pop("zoo.txt")[0] == f"format: {golden.FORMAT}\nmodels: zoo_both\n".encode()
+    assert after == before
+
+
+# What was kept of earlier runs
+
+
+def test_what_was_kept_of_a_cell_is_cleared_when_it_is_kept_again_and_when_it_is_stable(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    one = ("--models", "zoo_both", "--cell", "xnnpack-fp32/alpha")
+    kept = recorded.sweeps / "xnnpack-fp32" / "alpha"
+    recorded.answers({"alpha": artifacts["set-of-strings"]})
+    for seeds, folders in (("0,4", {"seed0-heap0", "seed4-heap1"}), ("4,9", {"seed4-heap0", "seed9-heap1"})):
+        assert recorded(*one, "--hash-seeds", seeds).code == pytest.ExitCode.TESTS_FAILED
+        assert {path.name for path in kept.iterdir()} == folders
+    recorded.answers({"alpha": artifacts["steady"]})
+    assert recorded(*one, "--hash-seeds", "0,4").code == 0
+    assert not kept.exists()
+
+
+# Commands that messages print
+
+
+def test_the_commands_printed_are_the_ones_that_were_called(recorded: Runner, artifacts: Artifacts) -> None:
+    recorded.answers({"alpha": with_graph(artifacts["steady"][0], "another graph\n")})
+    given = (*WHOLE, "--jobs", "1", "--matrix", str(MATRIX))
+    finished = recorded(*given, "-k", "tosa", "--cell", "tosa-fp/alpha", "-x")
+    folders = f"--goldens={recorded.goldens} --sweeps={recorded.folder / 'sweeps'}"
+    called = f"python -m harness run -p tests.replay {folders} {' '.join(given)} -x --cell tosa-fp/alpha"
+    assert f"  again:  {called}\n" in finished.output
+    assert f"  accept: {called} {UPDATE}\n" in finished.output
+
+
+def test_a_command_that_nox_was_called_with_is_printed(recorded: Runner, artifacts: Artifacts) -> None:
+    recorded.answers({"alpha": with_graph(artifacts["steady"][0], "another graph\n")})
+    typed = "nox -s 'goldens(1.4.1)' -- --jobs 1"
+    finished = recorded(
+        *WHOLE, "--cell", "tosa-fp/alpha", EXECUTORCH_GOLDENS_CALLED_AS=f"{typed} --cell 'a/*'"
+    )
+    assert f"  again:  {typed} --cell tosa-fp/alpha\n" in finished.output
+
+
+def test_a_command_of_plain_pytest_is_printed(recorded: Runner, artifacts: Artifacts) -> None:
+    recorded.answers({"alpha": with_graph(artifacts["steady"][0], "another graph\n")})
+    recorded.program = (
+        "-m",
+        "pytest",
+        "-p",
+        "harness.plugin",
+        "-p",
+        "no:executorch-goldens",
+        "--pyargs",
+        "harness.cells",
+    )
+    finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha")
+    assert "  again:  python -m pytest -p harness.plugin " in finished.output
+    assert f" {' '.join(WHOLE)} --cell tosa-fp/alpha\n" in finished.output
 
 
 # Names
@@ -284,10 +440,10 @@ def test_a_known_defect_is_shown_and_fails_as_soon_as_it_is_another(
     known = {"tosa-fp/alpha": "corrupt: upstream issue 1", "tosa-int/alpha": "order-only: upstream issue 2"}
     wrong_cells = {"tosa-fp/alpha": artifacts["wrong"], "tosa-int/alpha": artifacts["wrong"]}
     recorded.answers({"known": known, "*": artifacts["steady"], **wrong_cells})
-    finished = recorded(*WITHOUT_BETA, "--cell", "tosa-fp/alpha")
+    finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha")
     assert finished.code == 0, finished.output
     assert "known: tosa-fp/alpha is corrupt: upstream issue 1" in finished.output
-    finished = recorded(*WITHOUT_BETA, "--cell", "tosa-int/alpha")
+    finished = recorded(*WHOLE, "--cell", "tosa-int/alpha")
     assert finished.code == pytest.ExitCode.TESTS_FAILED
     assert finished.verdicts() == {"tosa-int/alpha": "corrupt"}
 
@@ -299,7 +455,5 @@ def test_a_known_defect_that_is_gone_fails_and_is_not_recorded_before_its_entry_
     before = recorded.files()
     known = {"tosa-fp/alpha": "corrupt: upstream issue 1"}
     recorded.answers({"known": known, "*": artifacts["steady"]})
-    recorded(*WITHOUT_BETA, "--cell", "tosa-fp/alpha", UPDATE).refused(
-        "upstream issue 1", "releases.toml", "delete"
-    )
+    recorded(*WHOLE, "--cell", "tosa-fp/alpha", UPDATE).refused("upstream issue 1", "releases.toml", "delete")
     assert recorded.files() == before

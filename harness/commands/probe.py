@@ -269,7 +269,7 @@ def sweep(
     goldens, sweeps = trial.folder / "goldens", trial.folder / "sweeps"
     shutil.rmtree(goldens, ignore_errors=True)
     log = trial.folder / "sweep.log"
-    command = [sys.executable, "-m", "pytest", "--pyargs", "harness.cells", "-p", "no:cacheprovider", "-q"]
+    command = [sys.executable, "-m", "harness", "run", "-q"]
     command += [
         "--matrix",
         str(matrix),

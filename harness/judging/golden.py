@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import variations
 from harness.artifact import Artifact, Cell, Failure, Lowered, PassRun, Watched
 from harness.decode import Decoded, Schemas, decode
 from harness.errors import HarnessError
@@ -35,6 +36,9 @@ CONTENTS = "contents"
 #: Suffixes of directories that stand beside a golden only while it is being replaced.
 ASIDE = ".new~"
 REPLACED = ".old~"
+
+#: How often a golden is read that other runs replace meanwhile, one after the other, before that is an error.
+ATTEMPTS = 100
 
 Texts = Mapping[str, str]
 
@@ -192,11 +196,42 @@ def directory(root: Path, cell: Cell) -> Path:
 def read(path: Path) -> dict[str, str] | None:
     """Read the golden in directory `path`; None if there is none.
 
+    While another run replaces it, the golden is the one before or the one after, whole.
+
     Raises
     ------
     GoldenError
-        Another format, damage, or a hand edit.
+        A format other than `FORMAT`, damage, or a hand edit.
     """
+    for _ in range(ATTEMPTS):
+        before = _standing(path)
+        try:
+            texts = _read(path)
+        except GoldenError:
+            if _standing(path) == before:
+                raise
+        else:
+            if texts is not None or _standing(path) == before:
+                return texts
+    return _read(path)
+
+
+def _standing(path: Path) -> tuple[int, ...]:
+    """Return what tells whether a golden was replaced meanwhile: inodes of its directory and of the one before."""
+    found = []
+    for place in (path, path.with_name(path.name + REPLACED)):
+        try:
+            found.append(place.stat().st_ino)
+        except OSError:
+            found.append(0)
+    return tuple(found)
+
+
+def _read(path: Path) -> dict[str, str] | None:
+    replaced = path.with_name(path.name + REPLACED)
+    if not path.exists() and replaced.is_dir():
+        # Between the two renames of `write`, or after it was interrupted there: the golden is the one before.
+        path = replaced
     if not path.is_dir():
         if path.exists():
             raise GoldenError(path, "is a file where a golden's directory should be", "Move it away.")
@@ -208,8 +243,7 @@ def read(path: Path) -> dict[str, str] | None:
         raise GoldenError(path, f"cannot be read ({error})", again) from error
     if MANIFEST not in texts:
         raise GoldenError(path, f"has no {MANIFEST}", again)
-    fields = dict(line.partition(": ")[::2] for line in texts[MANIFEST].splitlines())
-    version = fields.get("format", "")
+    version = fields(texts).get("format", "")
     if not version.isdigit():
         raise GoldenError(path / MANIFEST, f"format {version!r} is not a number", again)
     if int(version) > FORMAT:
@@ -225,6 +259,37 @@ def read(path: Path) -> dict[str, str] | None:
     return texts
 
 
+def fields(texts: Texts) -> dict[str, str]:
+    """Return the fields of the manifest."""
+    return dict(line.partition(": ")[::2] for line in texts[MANIFEST].splitlines())
+
+
+def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
+    """Return `reviewed`, and that the variations which made an equal artifact agree as well.
+
+    Their names join those of the manifest, as do the names of the shortcuts that they were made with. The trace of
+    `made` is taken over where `reviewed` has none. Without either, the golden stays as it is.
+    """
+    base = made if TRACE in made and TRACE not in reviewed else reviewed
+    before, now = fields(reviewed), fields(made)
+    agreed = _joined(before["variations"], now["variations"])
+    if base is reviewed and set(agreed) == set(before["variations"].split()):
+        return dict(reviewed)
+    known = [variation.name for variation in variations.variations()]
+    agreed.sort(key=lambda name: known.index(name) if name in known else len(known))
+    spared = [name for name in _joined(before["shortcuts"], now["shortcuts"]) if name != "none"]
+    lines = {"variations": " ".join(agreed), "shortcuts": " ".join(spared) or "none"}
+    manifest = "".join(
+        f"{name}: {lines[name]}\n" if (name := line.partition(": ")[0]) in lines else line
+        for line in unsealed(base)[MANIFEST].splitlines(keepends=True)
+    )
+    return sealed({**base, MANIFEST: manifest})
+
+
+def _joined(*names: str) -> list[str]:
+    return list(dict.fromkeys(" ".join(names).split()))
+
+
 def write(path: Path, texts: Texts) -> None:
     """Replace the golden in directory `path` whole: written aside, then renamed; raise GoldenError."""
     aside = path.with_name(path.name + ASIDE)
@@ -234,10 +299,7 @@ def write(path: Path, texts: Texts) -> None:
     try:
         aside.mkdir(parents=True)
         for name, text in texts.items():
-            with (aside / name).open("w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
+            _write_file(aside / name, text)
         if path.exists():
             path.rename(replaced)
         aside.rename(path)
@@ -248,8 +310,33 @@ def write(path: Path, texts: Texts) -> None:
     shutil.rmtree(replaced, ignore_errors=True)
 
 
+def rewrite_manifest(path: Path, texts: Texts) -> None:
+    """Replace the manifest of the golden in directory `path`, whose other files are those of `texts`, in one step."""
+    aside = path.with_name(path.name + ASIDE)
+    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        aside.mkdir()
+        _write_file(aside / MANIFEST, texts[MANIFEST])
+        (aside / MANIFEST).replace(path / MANIFEST)
+        aside.rmdir()
+    except OSError as error:
+        raise GoldenError(
+            path, f"cannot be written ({error})", "Make room for it, then record it again."
+        ) from error
+
+
+def _write_file(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def recover(root: Path) -> None:
-    """Finish what an interrupted `write` left under `root`: a replaced golden without its successor comes back."""
+    """Finish what an interrupted `write` left under `root`: a replaced golden without its successor comes back.
+
+    Only for runs that hold the lock of `root`: what stands there may be what another one is writing.
+    """
     for replaced in root.glob(f"*/*{REPLACED}"):
         path = replaced.with_name(replaced.name.removesuffix(REPLACED))
         if path.exists():
@@ -261,18 +348,17 @@ def recover(root: Path) -> None:
 
 
 def recorded(root: Path) -> Iterator[Cell]:
-    """Yield the cells that have a golden under `root`, sorted."""
+    """Yield the cells that have a directory under `root`, sorted; files and hidden folders are nobody's goldens."""
     for path in sorted(root.glob("*/*")):
-        if not path.name.endswith((ASIDE, REPLACED)):
+        hidden = path.name.startswith(".") or path.parent.name.startswith(".")
+        if path.is_dir() and not hidden and not path.name.endswith((ASIDE, REPLACED)):
             yield Cell(path.parent.name, path.name)
 
 
 def prune(root: Path, cell: Cell) -> None:
-    """Delete the golden of `cell`, and its target's directory when it was the last."""
+    """Delete the golden of `cell`, and its target's directory when it was the last; raise GoldenError for no golden."""
     path = directory(root, cell)
-    if path.is_dir():
+    if read(path) is not None:
         shutil.rmtree(path)
-    else:
-        path.unlink()
-    if not any(path.parent.iterdir()):
+    if path.parent.is_dir() and not any(path.parent.iterdir()):
         path.parent.rmdir()

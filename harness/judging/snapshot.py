@@ -2,8 +2,8 @@
 
 syrupy's own storage is one file per snapshot under a test file's directory. Measured with it (design, "Traps"): an
 update of one version deletes the goldens of the others, a test that raises before its assertion loses its golden,
-names are cut and mapped onto each other. Here a snapshot's location is computed from the cell alone, nothing is
-ever discovered as unused by syrupy, and `harness.plugin` says what is stale.
+names are cut and mapped onto each other. Here the run says where a snapshot is and what it holds, nothing is ever
+discovered as unused by syrupy, and `harness.judging.roots` says what is stale.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from syrupy.data import Snapshot, SnapshotCollection, SnapshotCollections
 from syrupy.extensions.base import AbstractSyrupyExtension
 
-from harness.artifact import Cell
 from harness.judging import golden
 
 if TYPE_CHECKING:
@@ -26,15 +25,16 @@ if TYPE_CHECKING:
 
 
 class GoldenExtension(AbstractSyrupyExtension):
-    """Stores the texts of a cell as ``<root>/<target>/<case>/``; `for_root` makes the class for one root."""
+    """Stores the texts of a cell as a directory; `of` makes the class for one golden, which has been read."""
 
-    root: Path
+    path: Path
+    reviewed: golden.Texts | None
     write_immediately = True
 
     @classmethod
-    def for_root(cls, root: Path) -> type[GoldenExtension]:
-        """Return an extension class whose goldens stand under `root`."""
-        return type(cls.__name__, (cls,), {"root": root})
+    def of(cls, path: Path, reviewed: golden.Texts | None) -> type[GoldenExtension]:
+        """Return an extension class for the golden in directory `path`, which holds `reviewed`."""
+        return type(cls.__name__, (cls,), {"path": path, "reviewed": reviewed})
 
     def serialize(self, data: golden.Texts, **_: Any) -> str:
         """Return the texts as one JSON object, the form in which syrupy passes them around."""
@@ -46,13 +46,11 @@ class GoldenExtension(AbstractSyrupyExtension):
 
     @classmethod
     def get_location(cls, *, test_location: PyTestLocation, index: SnapshotIndex) -> str:
-        cell = test_location.item.callspec.params["cell"]  # type: ignore[attr-defined]
-        assert isinstance(cell, Cell)
-        return str(golden.directory(cls.root, cell))
+        return str(cls.path)
 
     @classmethod
     def matches_test_location(cls, *, test_location: PyTestLocation, snapshot_location: str) -> bool:
-        return cls.get_location(test_location=test_location, index=0) == snapshot_location
+        return snapshot_location == str(cls.path)
 
     def discover_snapshots(self, **_: Any) -> SnapshotCollections:
         """Return nothing: what is stale is not syrupy's to say or to delete."""
@@ -69,8 +67,7 @@ class GoldenExtension(AbstractSyrupyExtension):
     def read_snapshot_data_from_location(
         self, *, snapshot_location: str, snapshot_name: str, session_id: str
     ) -> str | None:
-        texts = golden.read(Path(snapshot_location))
-        return None if texts is None else json.dumps(texts, sort_keys=True)
+        return None if self.reviewed is None else json.dumps(self.reviewed, sort_keys=True)
 
     @classmethod
     def write_snapshot_collection(

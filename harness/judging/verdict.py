@@ -43,8 +43,8 @@ class Verdict:
     Attributes
     ----------
     name
-        ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``changed``, ``new``, ``failed``, ``crashed`` or
-        ``timed-out`` (design, "Verdicts").
+        ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``changed``, ``new``, ``failed``, ``crashed``,
+        ``timed-out`` or ``damaged-golden`` (design, "Verdicts").
     reason
         One line.
     detail

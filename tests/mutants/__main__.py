@@ -17,7 +17,8 @@ from pathlib import Path
 from harness import releases
 from harness.artifact import Cell
 from harness.judging.verdict import Verdict
-from harness.run import Options, Run
+from harness.options import Options
+from harness.run import Run
 from harness.selection import EXPORT_TIMEOUT, UsageError
 from harness.sweep import Sweep, SweepError
 from tests import REPOSITORY

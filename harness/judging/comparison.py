@@ -1,0 +1,109 @@
+"""Compares what the exports of a cell made with its golden: the verdict, and the pass that made the difference."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome, PassRun
+from harness.judging import golden, parting, verdict
+from harness.judging.verdict import Verdict
+from harness.releases import Release
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is said of a cell, and what it would be recorded as.
+
+    Attributes
+    ----------
+    verdict
+        What the harness says of the cell.
+    texts
+        The golden of the artifact that all variations agree on, where it is right; otherwise None.
+    """
+
+    verdict: Verdict
+    texts: golden.Texts | None = None
+
+
+def compare(
+    cell: Cell, outcomes: Sequence[Outcome], reviewed: golden.Texts | None, release: Release
+) -> Comparison:
+    """Judge the exports of `cell` and compare them with `reviewed`, its golden; None where it has none.
+
+    Raises
+    ------
+    DecodeError
+        When a payload is not what its format's schema says.
+    """
+    objection = verdict.objection(cell, outcomes)
+    defect = release.known.get(str(cell))
+    if objection is not None:
+        known = defect is not None and defect.verdict == objection.name
+        found = _parting(objection, outcomes, reviewed)
+        return Comparison(dataclasses.replace(objection, known=known, parting=found))
+    if defect is not None:
+        known_as = f"{defect.verdict} ({defect.reason})"
+        reason = f"is right now, but releases.toml knows it as {known_as}: delete that entry"
+        return Comparison(Verdict(cell, "changed", reason))
+    artifact = verdict.agreed(outcomes)
+    texts = golden.render(artifact, origin(artifact, [outcome.variation for outcome in outcomes], release))
+    if reviewed is None:
+        return Comparison(verdict.new(cell), texts)
+    if golden.compared(reviewed) == golden.compared(texts):
+        return Comparison(Verdict(cell, "stable", ""), texts)
+    judged = verdict.changed(cell, reviewed, texts)
+    return Comparison(dataclasses.replace(judged, parting=_parting(judged, outcomes, reviewed)), texts)
+
+
+def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:
+    """Say that the golden of `cell` cannot be used."""
+    return Verdict(cell, "damaged-golden", str(error))
+
+
+def _parting(
+    judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None
+) -> parting.Parting | None:
+    """Return the pass at which an artifact went wrong; None where no pass tells.
+
+    Where variations disagree it is the first at which two of them part; else the first whose result is not the one
+    in the golden's trace.
+    """
+    if judged.name in verdict.DISAGREEING:
+        return parting.parting(*(passes(group[0]) for group in verdict.group_by_content(outcomes)[:2]))
+    artifact = outcomes[0].result
+    if not isinstance(artifact, Artifact) or reviewed is None or golden.TRACE not in reviewed:
+        return None
+    result = artifact.result
+    end = result.pass_name or result.function if isinstance(result, Failure) else None
+    found = parting.departure(golden.read_trace(reviewed[golden.TRACE]), passes(outcomes[0]), end)
+    made = result.made if isinstance(result, Failure) else result
+    if found is not None and made is not None:
+        change = verdict.payload_difference(found.name, reviewed, made)
+        return dataclasses.replace(found, line=f"{found.line}: {change}") if change else found
+    return found
+
+
+def passes(outcome: Outcome) -> tuple[PassRun, ...]:
+    """Return the runs that an export noted; none if it came to no end."""
+    artifact = outcome.result
+    return artifact.watched.passes if isinstance(artifact, Artifact) and artifact.watched else ()
+
+
+def origin(artifact: Artifact, variations: Sequence[str], release: Release) -> golden.Origin:
+    """Return how an artifact came to be, which the variations named made."""
+    return golden.Origin(stack=release.stack(), variations=variations, numerics=numerics_line(artifact))
+
+
+def numerics_line(artifact: Artifact) -> str:
+    """Say in one line what was checked of an artifact beyond its being the same every time."""
+    lowered = artifact.result
+    if not isinstance(lowered, Lowered):
+        return "none: lowering fails"
+    bound = f"within {lowered.bound:.2g} of the largest value" if lowered.bound else "equal to the last bit"
+    if any(lowered.scales):
+        bound += " or one code"
+    constants = "; folded constants equal" if lowered.codes and verdict.only_holds(lowered) else ""
+    return f"outputs against eager {bound}{constants}"

@@ -1,0 +1,136 @@
+"""Whose goldens stand in a root, who may write there, and which of them match no cell any more.
+
+A root holds a directory of goldens per release, and ``zoo.txt``, which names the zoo whose goldens they are: a run over
+a different zoo would find every one of them stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+
+from harness.artifact import Cell
+from harness.judging import golden
+from harness.judging.golden import GoldenError
+
+#: The file of a root that names the format of its goldens and the modules of their zoo.
+ZOO = "zoo.txt"
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """What stands in a release's folder and matches no cell.
+
+    Attributes
+    ----------
+    stale
+        Cells that have a golden, and are not of the zoo and the release.
+    foreign
+        Folders that are no goldens, with the reason: nobody but their owner may delete them.
+    """
+
+    stale: tuple[Cell, ...]
+    foreign: tuple[tuple[Path, str], ...]
+
+
+def check(root: Path, models: Sequence[str], adopting: bool, updating: bool) -> None:
+    """Raise GoldenError unless a run over the zoo of `models` may use the goldens under `root`.
+
+    One that only reads may have further modules, which bring patches for instance, and may use goldens that do not say
+    whose they are.
+
+    Parameters
+    ----------
+    adopting
+        Whether goldens that do not say whose they are may become those of `models`.
+    updating
+        Whether the run may write.
+    """
+    owner = zoo(root)
+    asked = " ".join(sorted(models))
+    if owner is None:
+        if updating and not adopting and _holds_goldens(root):
+            raise GoldenError(
+                root,
+                f"holds goldens and no {ZOO} that says whose they are; the run is over {asked}",
+                f"Say --goldens DIR for a root of its own, or --adopt if these are the goldens of {asked}.",
+            )
+    elif not set(owner) <= set(models) or (updating and set(owner) != set(models)):
+        raise GoldenError(
+            root,
+            f"holds the goldens of {' '.join(owner)}, and the run is over {asked}",
+            f"Say --goldens DIR for a root of its own; where a zoo got a new name, change {root / ZOO}.",
+        )
+
+
+def zoo(root: Path) -> tuple[str, ...] | None:
+    """Return the modules, sorted, whose goldens stand under `root`; None where it does not say; raise GoldenError."""
+    path = root / ZOO
+    again = f"Bring it back with 'git checkout -- {path}', or say --goldens DIR."
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise GoldenError(path, f"cannot be read ({error})", again) from error
+    fields = dict(line.partition(": ")[::2] for line in text.splitlines())
+    if fields.get("format") != str(golden.FORMAT):
+        raise GoldenError(path, f"format {fields.get('format', '')!r} is not {golden.FORMAT}", again)
+    models = fields.get("models", "").split()
+    if not models:
+        raise GoldenError(path, "names no modules", again)
+    return tuple(sorted(models))
+
+
+def lock(root: Path, version: str) -> filelock.BaseFileLock:
+    """Return the lock that a run holds while it may write the goldens of a release under `root`."""
+    return filelock.FileLock(root / f".{version}.lock")
+
+
+def open_for_writing(
+    root: Path, version: str, models: Sequence[str], its_lock: filelock.BaseFileLock
+) -> None:
+    """Take the lock, finish what an interrupted run left, and say whose the goldens are; raise GoldenError."""
+    folder = root / version
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        its_lock.acquire(timeout=0)
+        golden.recover(folder)
+        probe = folder / f"probe{golden.ASIDE}"
+        probe.mkdir(parents=True, exist_ok=True)
+        probe.rmdir()
+        if zoo(root) is None:
+            text = f"format: {golden.FORMAT}\nmodels: {' '.join(sorted(models))}\n"
+            (root / ZOO).write_text(text, encoding="utf-8", newline="\n")
+    except filelock.Timeout as error:
+        raise GoldenError(
+            folder,
+            f"is being written by another run (it holds {its_lock.lock_file})",
+            "Wait for it, or say --goldens DIR for a root of its own.",
+        ) from error
+    except OSError as error:
+        raise GoldenError(
+            folder, f"cannot be written ({error})", "Make it writable, or say --goldens DIR."
+        ) from error
+
+
+def leftovers(folder: Path, known: Collection[Cell]) -> Leftovers:
+    """Return what stands in a release's folder beside the goldens of the cells `known`."""
+    stale, foreign = [], []
+    for cell in golden.recorded(folder):
+        if cell in known:
+            continue
+        path = golden.directory(folder, cell)
+        try:
+            golden.read(path)
+            stale.append(cell)
+        except GoldenError as error:
+            foreign.append((path, error.what))
+    return Leftovers(tuple(stale), tuple(foreign))
+
+
+def _holds_goldens(root: Path) -> bool:
+    return any(root.glob(f"*/*/*/{golden.MANIFEST}"))

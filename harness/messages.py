@@ -1,0 +1,82 @@
+"""What a person reads of a run: the message of each cell that needs a look, and the summary at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from harness import invocation
+from harness.artifact import Cell
+from harness.judging import golden
+
+if TYPE_CHECKING:
+    from harness.judging.verdict import Verdict
+    from harness.run import Run
+
+UPDATE = "--snapshot-update"
+
+
+def failure(run: Run, judged: Verdict) -> str:
+    """Return what a failing test prints: verdict, cell, reason, detail, way on."""
+    this = ("--cell", str(judged.cell))
+    lines = [f"{judged.name}: {judged.cell} on ExecuTorch {run.release.version}: {judged.reason}"]
+    lines += [f"  {line}" for line in judged.detail]
+    if judged.recordable:
+        lines.append(f"  accept: {invocation.again(run.options.called, *this, UPDATE)}")
+    elif run.updating and judged.name == "damaged-golden":
+        lines.append("  not recorded: what stands there is not overwritten.")
+    elif run.updating:
+        lines.append(
+            "  not recorded: only an artifact that all variations agree on, and that is right, can be."
+        )
+    lines.append(f"  again:  {invocation.again(run.options.called, *this)}")
+    if judged.name != "crashed":
+        lines.append(f"  files:  {run.results.folder(judged.cell)}")
+    return "\n".join(lines)
+
+
+def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:
+    """Yield what is printed before goldens are deleted."""
+    for cell in stale:
+        yield f"prune: {golden.directory(run.root, cell)}: a golden with no matching cell"
+
+
+def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
+    """Yield the lines at the end of a run."""
+    names = [judged.name for judged in run.verdicts.values()]
+    counts = [f"{names.count(name)} {name}" for name in dict.fromkeys(names)]
+    yield ", ".join(counts) or "no cell was checked"
+    yield f"{len(run.variations)} variations: {', '.join(variation.name for variation in run.variations)}"
+    yield f"patches: {', '.join(run.patches) or 'none'}; results: {run.results.file}"
+    for judged in run.verdicts.values():
+        if judged.known:
+            reason = run.release.known[str(judged.cell)].reason
+            yield f"known: {judged.cell} is {judged.name}: {reason}"
+    yield from _numerics(run)
+    if run.confirmed:
+        yield f"confirmed: the manifests of {len(run.confirmed)} goldens now name these variations as well"
+    yield from (f"pruned: {golden.directory(run.root, cell)}" for cell in pruned)
+    yield from _leftovers(run)
+
+
+def _numerics(run: Run) -> Iterator[str]:
+    for target in dict.fromkeys(cell.target for cell in run.differences):
+        of_target = {cell: part for cell, part in run.differences.items() if cell.target == target}
+        worst = max(of_target, key=lambda cell: of_target[cell])
+        yield (
+            f"numerics: {target}: {len(of_target)} cells run; at worst {of_target[worst]:.2g} of the largest value off "
+            f"({worst.case})"
+        )
+
+
+def _leftovers(run: Run) -> Iterator[str]:
+    left = run.leftovers()
+    for cell in left.stale:
+        yield f"stale: {golden.directory(run.root, cell)}: a golden with no matching cell"
+    for path, reason in left.foreign:
+        yield f"not a golden: {path}: {reason}; it is left alone"
+    if left.stale:
+        if run.options.pruning:
+            yield "nothing was pruned: that takes a run that checks every cell and finds each as it should be"
+        again = invocation.again(run.options.called, UPDATE, "--prune")
+        yield f"a green run of every cell prunes them: {again}"

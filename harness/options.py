@@ -1,0 +1,179 @@
+"""The options of a run: one table for pytest's command line and for ``python -m harness run``."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness import config
+from harness.releases import MATRIX
+from harness.selection import EXPORT_TIMEOUT
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run was asked for: the command line, read.
+
+    Attributes
+    ----------
+    release
+        The release that must be installed; None takes whichever is.
+    matrix
+        The file that says what there is of releases.
+    cells
+        Patterns ``TARGET/CASE``; empty selects every cell.
+    families
+        Names of families that cells are taken from; empty takes all.
+    variations, hash_seeds
+        What ``--variations`` says, unless ``--hash-seeds`` names them one by one.
+    interpreter
+        Python of the exporting environment; None is this one.
+    goldens, sweeps
+        Directories that hold one directory per release.
+    updating
+        Whether goldens may be written.
+    pruning
+        Whether goldens with no matching cell are deleted after a green run of every cell.
+    adopting
+        Whether goldens that do not say whose they are become those of `models`.
+    targets, releases, tolerances
+        See `harness.config.Config`.
+    called
+        The words of the command that a person typed.
+    """
+
+    release: str | None
+    matrix: Path
+    cells: tuple[str, ...]
+    families: tuple[str, ...]
+    variations: str
+    hash_seeds: str | None
+    jobs: int | None
+    export_timeout: float
+    patches: str
+    shortcuts: str
+    models: tuple[str, ...]
+    goldens: Path
+    sweeps: Path
+    interpreter: Path | None
+    isolation: str
+    updating: bool
+    targets: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ()
+    tolerances: Mapping[str, float] = field(default_factory=dict)
+    pruning: bool = False
+    adopting: bool = False
+    called: tuple[str, ...] = ("python", "-m", "harness", "run")
+
+
+def add_to(add: Callable[..., Any]) -> None:
+    """Add every option by `add`, an argparse parser's ``add_argument`` or a pytest group's ``addoption``."""
+    add("--release", metavar="VERSION", help="stop unless the environment holds this ExecuTorch release")
+    add("--cell", action="append", metavar="TARGET/CASE", help="only these cells; wildcards; repeatable")
+    add("--family", action="append", metavar="NAME", help="only cases of these families; repeatable")
+    add("--models", action="append", metavar="MODULE", help="zoo: a module that registers cases")
+    add("--goldens", type=Path, metavar="DIR", help="root of the goldens (default: goldens)")
+    add(
+        "--prune",
+        action="store_true",
+        help="with --snapshot-update and every cell green: delete goldens with no matching cell",
+    )
+    add(
+        "--adopt",
+        action="store_true",
+        help="with --snapshot-update: goldens that do not say whose they are become those of --models",
+    )
+    add(
+        "--variations",
+        metavar="quick|full|N",
+        help="how many variations of what must not matter (default: full)",
+    )
+    add("--hash-seeds", metavar="N,...", help="these variations instead: one for each hash seed, e.g. 0,3,7")
+    add(
+        "--patches",
+        default="auto",
+        metavar="auto|none|NAME,...",
+        help="patches to apply (default: %(default)s)",
+    )
+    add(
+        "--shortcuts",
+        default="all",
+        metavar="all|none|NAME,...",
+        help="what exports are spared, with the same bytes (default: %(default)s)",
+    )
+    add("--jobs", type=_positive_int, metavar="N", help="exports at a time (default: all cores)")
+    add(
+        "--export-timeout",
+        type=_positive_float,
+        metavar="SECONDS",
+        help=f"limit per export (default: {EXPORT_TIMEOUT:g})",
+    )
+    add("--isolation", choices=("fork", "fresh"), default="fork", help="fork a warm template, or start fresh")
+    add("--sweeps", type=Path, metavar="DIR", help="where results go (default: build/sweeps)")
+    add(
+        "--interpreter",
+        type=Path,
+        metavar="PYTHON",
+        help="Python of the environment that exports (default: this)",
+    )
+    add(
+        "--matrix",
+        type=Path,
+        default=MATRIX,
+        metavar="FILE",
+        help="a releases.toml in place of the harness's own",
+    )
+    # The command that a wrapper was called with, for messages.
+    add("--called-as", default="", help=argparse.SUPPRESS)
+
+
+def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
+    """Return what pytest's options say, and the repository's configuration where they say nothing.
+
+    `words` is what pytest was called with. Raises `harness.config.ConfigError`.
+    """
+    repository = config.load()
+    return Options(
+        release=option.release,
+        matrix=option.matrix,
+        cells=tuple(option.cell or ()),
+        families=tuple(option.family or ()),
+        variations=option.variations or repository.variations or "full",
+        hash_seeds=option.hash_seeds,
+        jobs=option.jobs or repository.jobs,
+        export_timeout=option.export_timeout or repository.export_timeout or EXPORT_TIMEOUT,
+        patches=option.patches,
+        shortcuts=option.shortcuts,
+        models=repository.zoos(option.models),
+        goldens=option.goldens or repository.goldens,
+        sweeps=option.sweeps or repository.sweeps,
+        interpreter=option.interpreter,
+        isolation=option.isolation,
+        updating=option.update_snapshots or option.update_new_snapshots_only,
+        targets=repository.targets,
+        releases=repository.releases,
+        tolerances=repository.tolerances,
+        pruning=option.prune,
+        adopting=option.adopt,
+        called=tuple(shlex.split(option.called_as)) or ("python", "-m", "pytest", *words),
+    )
+
+
+def _positive_int(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _positive_float(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value

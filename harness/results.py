@@ -1,0 +1,111 @@
+"""What a run leaves behind beside the goldens: a line per cell, and the files of the cells that need a look.
+
+``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked. Where a cell is neither stable nor
+accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import filelock
+
+from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
+from harness.judging import golden
+from harness.judging.comparison import origin
+from harness.judging.verdict import Verdict
+from harness.releases import Release
+from harness.selection import UsageError
+
+#: Names of the folders of variations; see `harness.variations.Variation.name`.
+VARIATION_FOLDERS = "seed*-heap*"
+
+
+class Results:
+    """The results of one run over one release.
+
+    Parameters
+    ----------
+    sweeps
+        Directory that holds one directory per release.
+    release
+        What is installed in the exporting environment.
+    """
+
+    def __init__(self, sweeps: Path, release: Release) -> None:
+        self.release = release
+        self.root = sweeps.resolve() / release.version
+        self.file = self.root / "results.jsonl"
+        self._lock = filelock.FileLock(self.root / "lock")
+
+    def open(self) -> None:
+        """Take the folder for this run alone, with no result in it yet; raise UsageError."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout as error:
+            raise UsageError(
+                f"another run works on {self.release.version} in this checkout (it holds {self._lock.lock_file}); "
+                "wait for it, or give this one a checkout or a --sweeps of its own"
+            ) from error
+        except OSError as error:
+            raise UsageError(f"--sweeps {self.root} cannot be written: {error}") from error
+        self.file.write_text("")
+
+    def close(self) -> None:
+        self._lock.release()
+
+    def folder(self, cell: Cell) -> Path:
+        return self.root / cell.target / cell.case
+
+    def note(self, judged: Verdict, outcomes: Sequence[Outcome], difference: float | None) -> None:
+        """Append the cell's line to results.jsonl."""
+        digests = {
+            outcome.result.result.pte_sha256
+            for outcome in outcomes
+            if isinstance(outcome.result, Artifact) and isinstance(outcome.result.result, Lowered)
+        }
+        line = {
+            "release": self.release.version,
+            "target": judged.cell.target,
+            "case": judged.cell.case,
+            "verdict": judged.name,
+            "variations": [outcome.variation for outcome in outcomes],
+            "seconds": [round(outcome.seconds, 3) for outcome in outcomes],
+            "peak_mb": round(max(outcome.peak_mb for outcome in outcomes), 1),
+            "pte_sha256": digests.pop() if len(digests) == 1 else None,
+            "difference": difference,
+            "reason": judged.reason,
+            "known": judged.known,
+            "pass": judged.parting.name if judged.parting else None,
+        }
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def clear(self, cell: Cell) -> None:
+        """Delete what earlier runs kept of `cell`."""
+        folder = self.folder(cell)
+        for place in folder.glob(VARIATION_FOLDERS):
+            shutil.rmtree(place)
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+    def keep(self, cell: Cell, outcomes: Sequence[Outcome]) -> None:
+        """Leave the texts and payloads of every variation, and nothing of earlier runs."""
+        self.clear(cell)
+        names = [outcome.variation for outcome in outcomes]
+        for outcome in outcomes:
+            if isinstance(outcome.result, Casualty):
+                continue
+            place = self.folder(cell) / outcome.variation
+            golden.write(place, golden.render(outcome.result, origin(outcome.result, names, self.release)))
+            result = outcome.result.result
+            made = result.made if isinstance(result, Failure) else result
+            if made is not None:
+                if made.pte:
+                    (place / "program.pte").write_bytes(made.pte)
+                for index, delegate in enumerate(made.delegates):
+                    (place / f"delegate_{index}.bin").write_bytes(delegate.payload)
