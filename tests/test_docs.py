@@ -18,15 +18,18 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from harness.commands.run import PYTEST
 from packaging.requirements import InvalidRequirement, Requirement
 
+from harness import config, extensions
 from harness.cli import COMMANDS
-from harness.commands.run import PYTEST
+from harness.config import READERS
 from harness.judging import golden
 from harness.targets import TARGETS
 from tests.conftest import DROPPED
@@ -431,3 +434,16 @@ def test_python_on_a_page_about_cases_is_code_of_the_zoo() -> None:
     text = (REPOSITORY / "docs" / "cases-and-targets.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     assert any(code in path.read_text(encoding="utf-8") for path in (REPOSITORY / "models").glob("*.py"))
+
+
+def test_the_page_about_settings_has_every_key() -> None:
+    text = (REPOSITORY / "docs" / "own-repository.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([\w-]+)` \|(?:[^|]*\|){2}$", text, flags=re.MULTILINE) == list(READERS)
+
+
+def test_settings_on_a_page_are_taken(tmp_path: Path) -> None:
+    text = (REPOSITORY / "docs" / "own-repository.md").read_text(encoding="utf-8")
+    settings, points = re.findall(r"^```toml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "pyproject.toml").write_text(settings)
+    assert config.load(tmp_path).models == ("firmware.models",)
+    assert set(tomllib.loads(points)["project"]["entry-points"]) <= set(extensions.GROUPS)
