@@ -92,7 +92,8 @@ def summary(judged: Sequence[Judged]) -> Iterator[str]:
     """Yield what is not as expected, the survivors with what would catch them, and the totals in the last line."""
     wrong = [found for found in judged if found.detected and not (found.verdict_right and found.pass_right)]
     if wrong:
-        yield f"Detected with a different verdict or a different pass: {', '.join(found.mutant.name for found in wrong)}."
+        names = ", ".join(found.mutant.name for found in wrong)
+        yield f"Detected with a different verdict or a different pass: {names}."
         yield ""
     for found in judged:
         if not found.detected:
