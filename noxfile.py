@@ -102,7 +102,7 @@ def shortcuts(session: nox.Session, release: str) -> None:
 
 @nox.session(python=MATRIX.python)
 def mutants(session: nox.Session) -> None:
-    """Export with deliberate defects in the default release, and demand that each is told, and by its pass."""
+    """Export with deliberate defects in the default release, and demand that each is detected, with its pass."""
     install(session, MATRIX.default)
     session.run("python", "-m", "tests.mutants", *session.posargs)
 

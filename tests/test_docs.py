@@ -8,6 +8,7 @@ why, and how it is checked instead. A command that no row covers is run.
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import functools
 import importlib
 import json
@@ -17,22 +18,32 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 
+from harness import config, extensions
 from harness.cli import COMMANDS
+from harness.config import READERS
+from harness.judging import golden
 from harness.targets import TARGETS
 from tests.conftest import DROPPED
 
+pytest_plugins = ("pytester",)
+
 REPOSITORY = Path(__file__).resolve().parent.parent
+GOLDENS = REPOSITORY / "goldens"
 INDEX = REPOSITORY / "docs" / "README.md"
 PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
 #: A first page that is read at a sitting.
 README_LINES = 180
+#: A run in a pytest command of one's own.
+LONG_FORM = ("--pyargs", "harness.cells")
+PYTEST = LONG_FORM
 #: Seconds that a command may take on a busy machine.
 LIMIT = 240.0
 
@@ -92,37 +103,6 @@ def _split(words: Sequence[str]) -> list[tuple[str, ...]]:
     return [tuple(part) for part in found]
 
 
-# Checks of what is not run
-
-
-class ParsedError(Exception):
-    """A parser has accepted its words; what would follow is not done."""
-
-
-def parses(main: Callable[[Sequence[str]], object], words: Sequence[str]) -> None:
-    """Assert that the parser in `main` accepts `words`."""
-    original = argparse.ArgumentParser.parse_args
-
-    def parse_args(parser: argparse.ArgumentParser, *arguments: object) -> None:
-        original(parser, *arguments)  # type: ignore[call-overload]
-        raise ParsedError
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(argparse.ArgumentParser, "parse_args", parse_args)
-        try:
-            main(words)
-        except SystemExit as error:
-            raise AssertionError(f"refused: {words}") from error
-        except ParsedError:
-            return
-    raise AssertionError(f"nothing was parsed: {words}")
-
-
-def module_parses(module: str, *prefix: str) -> Callable[[Sequence[str]], None]:
-    """Return a check that the ``main`` of `module` takes `prefix` and what it is given."""
-    return lambda words: parses(importlib.import_module(module).main, [*prefix, *words])
-
-
 def environment() -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
     paths = [str(REPOSITORY), *inherited.get("PYTHONPATH", "").split(os.pathsep)]
@@ -135,30 +115,81 @@ def ended(words: Sequence[str], folder: Path = REPOSITORY) -> subprocess.Complet
     )
 
 
-def collects(*command: str) -> Callable[[Sequence[str]], None]:
-    """Return a check that a run of pytest takes its arguments and selects something."""
+# Checks of what is not run
 
-    def check(words: Sequence[str]) -> None:
-        run = ended([sys.executable, *command, *words, "--collect-only", "-q", "-p", "no:cacheprovider"])
-        assert run.returncode == 0, run.stdout + run.stderr
+#: Takes the words of a command and the test's request; raises where the words would be refused.
+Check = Callable[[Sequence[str], pytest.FixtureRequest], None]
+
+
+def subcommand(*prefix: str) -> Check:
+    """Return a check that the parser of ``python -m harness`` takes `prefix` and the words."""
+
+    def check(words: Sequence[str], _: pytest.FixtureRequest) -> None:
+        parser = argparse.ArgumentParser()
+        importlib.import_module(COMMANDS[prefix[0]]).add_to(parser.add_subparsers())
+        parser.parse_args([*prefix, *words])
 
     return check
 
 
-def takes_nothing(words: Sequence[str]) -> None:
+class ParsedError(Exception):
+    """A parser has accepted its words; what would follow is not done."""
+
+
+def module(name: str) -> Check:
+    """Return a check that the parser in the ``main`` of a module takes the words."""
+
+    def check(words: Sequence[str], _: pytest.FixtureRequest) -> None:
+        original = argparse.ArgumentParser.parse_args
+
+        def parse_args(parser: argparse.ArgumentParser, *arguments: object) -> None:
+            original(parser, *arguments)  # type: ignore[call-overload]
+            raise ParsedError
+
+        main = importlib.import_module(name).main
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(argparse.ArgumentParser, "parse_args", parse_args)
+            with pytest.raises(ParsedError):
+                main(words)
+
+    return check
+
+
+def parsed(request: pytest.FixtureRequest, *words: str) -> pytest.Config:
+    """Return what pytest reads from its words."""
+    pytester: pytest.Pytester = request.getfixturevalue("pytester")
+    return pytester.parseconfig(*words)
+
+
+def is_run(words: Sequence[str], request: pytest.FixtureRequest) -> None:
+    """Assert that a run takes the words, and that the goldens have the cells and the zoo the families they name."""
+    option = parsed(request, *PYTEST, *words).option
+    recorded = {str(cell) for root in GOLDENS.iterdir() for cell in golden.recorded(root)}
+    for pattern in option.cell or ():
+        assert fnmatch.filter(recorded, pattern), pattern
+    for family in option.family or ():
+        assert (REPOSITORY / "models" / f"{family}.py").exists(), family
+
+
+def is_pytest(words: Sequence[str], request: pytest.FixtureRequest) -> None:
+    """Assert that pytest, with the options of these tests, takes the words."""
+    parsed(request, f"--rootdir={REPOSITORY}", str(REPOSITORY / "tests"), *words)
+
+
+def takes_nothing(words: Sequence[str], _: pytest.FixtureRequest) -> None:
     assert not words
 
 
 #: What ``nox -s SESSION -- ARGUMENTS`` hands its arguments to.
-SESSIONS: dict[str, Callable[[Sequence[str]], None]] = {
-    "goldens": collects("-m", "harness", "run"),
-    "tests": collects("-m", "pytest"),
-    "stock": module_parses("harness.cli", "stock", "1.4.1=python"),
-    "coverage": module_parses("harness.cli", "coverage"),
-    "portable": module_parses("harness.cli", "portable"),
-    "shortcuts": module_parses("harness.cli", "shortcuts"),
-    "mutants": module_parses("tests.mutants.__main__"),
-    "findings": module_parses("tests.findings"),
+SESSIONS: dict[str, Check] = {
+    "goldens": is_run,
+    "tests": is_pytest,
+    "stock": subcommand("stock", "1.4.1=python"),
+    "coverage": subcommand("coverage"),
+    "portable": subcommand("portable"),
+    "shortcuts": subcommand("shortcuts"),
+    "mutants": module("tests.mutants.__main__"),
+    "findings": module("tests.findings"),
     "bench": takes_nothing,
     "lint": takes_nothing,
 }
@@ -174,22 +205,24 @@ def sessions() -> dict[str, str]:
     return {name: entry["name"] for entry in listed for name in (entry["session"], entry["name"])}
 
 
-def is_session(words: Sequence[str]) -> None:
+def is_session(words: Sequence[str], request: pytest.FixtureRequest) -> None:
     """Assert that the sessions of ``nox -s`` exist and that what they run takes their arguments."""
     end = words.index("--") if "--" in words else len(words)
     known = sessions()
     for name in words[:end]:
         assert name in known, f"{name} is no session: {', '.join(known)}"
+        check = SESSIONS[known[name]]
         if words[end + 1 :]:
-            SESSIONS[known[name]](words[end + 1 :])
+            check(words[end + 1 :], request)
 
 
-def are_requirements(words: Sequence[str]) -> None:
-    for word in words:
+def are_requirements(words: Sequence[str], _: pytest.FixtureRequest) -> None:
+    assert words
+    for word in words if words[0] != "-e" else ():
         Requirement(word)
 
 
-def is_tracked(words: Sequence[str]) -> None:
+def are_paths(words: Sequence[str], _: pytest.FixtureRequest) -> None:
     for word in words:
         assert (REPOSITORY / word).exists(), word
 
@@ -210,28 +243,30 @@ class Unrun:
 
     prefix: tuple[str, ...]
     reason: str
-    check: Callable[[Sequence[str]], None]
+    check: Check
 
 
+HARNESS = ("python", "-m", "harness")
 UNRUN = (
     Unrun(("pip", "install"), "needs a network", are_requirements),
-    Unrun(("git", "diff"), "shows what the reader's work tree has", is_tracked),
+    Unrun(("git", "diff"), "shows what the reader's work tree has", are_paths),
     Unrun(("nox", "-s"), "makes environments, exports for minutes", is_session),
+    Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
     Unrun(
-        ("python", "-m", "harness", "probe"),
+        (*HARNESS, "probe"),
         "needs a network, makes an environment, exports for minutes",
-        module_parses("harness.cli", "probe"),
+        subcommand("probe"),
     ),
     Unrun(
-        ("python", "-m", "harness", "repro"),
-        "needs the environment of another release; exports for a minute",
-        module_parses("harness.cli", "repro"),
+        (*HARNESS, "repro"),
+        "needs the environment of another release, exports for a minute",
+        subcommand("repro"),
     ),
 )
 #: Commands that are run and take more than three seconds: they import ExecuTorch, or read two releases.
-SLOW = (("python", "-m", "harness.patches"), ("python", "-m", "harness", "drift"))
+SLOW = (("python", "-m", "harness.patches"), (*HARNESS, "drift"))
 #: Commands that end with 1 where they find a difference.
-DIFFERING = ("python", "-m", "harness", "diff")
+DIFFERING = (*HARNESS, "diff")
 
 
 def unrun(command: Command) -> Unrun | None:
@@ -241,9 +276,6 @@ def unrun(command: Command) -> Unrun | None:
 
 
 def is_slow(command: Command) -> bool:
-    """Say whether a command takes more than three seconds to run or to check."""
-    if command.words[:2] == ("nox", "-s"):
-        return "--" in command.words
     return any(command.words[: len(prefix)] == prefix for prefix in SLOW)
 
 
@@ -286,10 +318,36 @@ def shows(shown: Sequence[str], printed: str) -> bool:
 
 
 @pytest.mark.parametrize("command", parameters([command for command in ALL if unrun(command)]))
-def test_a_command_that_is_not_run_is_one_that_would_be_taken(command: Command) -> None:
+def test_a_command_that_is_not_run_is_one_that_would_be_taken(
+    command: Command, request: pytest.FixtureRequest
+) -> None:
     row = unrun(command)
     assert row is not None
-    row.check(command.words[len(row.prefix) :])
+    row.check(command.words[len(row.prefix) :], request)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nox -s no-such-session",
+        "nox -s goldens -- --no-such-option",
+        "nox -s goldens -- --cell tosa-fp/no-such-case",
+        "nox -s goldens -- --family no-such-family",
+        "nox -s tests -- --no-such-option",
+        "nox -s lint -- words",
+        "nox -s mutants -- --no-such-option",
+        "nox -s coverage -- --no-such-option",
+        "python -m harness repro 1.4.1",
+        "git diff no-such-folder",
+        "pip install no-such-requirement!",
+    ],
+)
+def test_a_command_that_would_be_refused_is_found(line: str, request: pytest.FixtureRequest) -> None:
+    command = Command("", tuple(line.split()), ())
+    row = unrun(command)
+    assert row is not None
+    with pytest.raises((AssertionError, SystemExit, InvalidRequirement, pytest.UsageError)):
+        row.check(command.words[len(row.prefix) :], request)
 
 
 def test_every_row_of_what_is_not_run_has_a_command() -> None:
@@ -374,3 +432,16 @@ def test_python_on_a_page_about_cases_is_code_of_the_zoo() -> None:
     text = (REPOSITORY / "docs" / "cases-and-targets.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     assert any(code in path.read_text(encoding="utf-8") for path in (REPOSITORY / "models").glob("*.py"))
+
+
+def test_the_page_about_settings_has_every_key() -> None:
+    text = (REPOSITORY / "docs" / "own-repository.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([\w-]+)` \|(?:[^|]*\|){2}$", text, flags=re.MULTILINE) == list(READERS)
+
+
+def test_settings_on_a_page_are_taken(tmp_path: Path) -> None:
+    text = (REPOSITORY / "docs" / "own-repository.md").read_text(encoding="utf-8")
+    settings, points = re.findall(r"^```toml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "pyproject.toml").write_text(settings)
+    assert config.load(tmp_path).models == ("firmware.models",)
+    assert set(tomllib.loads(points)["project"]["entry-points"]) <= set(extensions.GROUPS)

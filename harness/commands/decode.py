@@ -31,7 +31,7 @@ def add_to(subparsers: Any) -> None:
         "decode",
         help="print a TOSA payload, an XNNPACK payload or a .pte as text",
         description="Print a TOSA payload, an XNNPACK payload or a .pte as text. "
-        "What it is, is told from its bytes.",
+        "The kind is recognized by its bytes.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -34,8 +34,8 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "diff",
-        help="say in what two payloads or goldens differ",
-        description="Say in what two payloads, texts of goldens, or folders of goldens differ, by structure: "
+        help="show how two payloads or goldens differ",
+        description="Show how two payloads, texts of goldens, or folders of goldens differ, by structure: "
         "what is only renamed or moved is one line.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -23,8 +23,8 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "drift",
-        help="tell what changed from one release to another, from the goldens",
-        description="Say what changed from release A to release B for the zoo: an entry per cause, with its cells.",
+        help="report what changed from one release to another, from the goldens",
+        description="Report what changed from release A to release B for the zoo: an entry per cause, with its cells.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -17,7 +17,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "failures",
-        help="tell which cells fail to lower and why, from the goldens",
+        help="list which cells fail to lower and why, from the goldens",
         description="Print a Markdown table of the goldens that are failures, and of the defects that releases.toml "
         "declares: a line per cause.",
     )

@@ -75,9 +75,9 @@ class Judged:
 
 def document(release: str, judged: Sequence[Judged]) -> Iterator[str]:
     """Yield the lines of docs/mutants.md."""
-    yield "# Mutants"
+    yield "# Mutation testing"
     yield ""
-    yield f"Deliberate defects in ExecuTorch {release}, and what the harness says of them. Written by"
+    yield f"Deliberate defects in ExecuTorch {release}, and what the harness says about them. Written by"
     yield "`nox -s mutants -- --update`; the defects are in `tests/mutants`. Where no pass is at fault, a stage is"
     yield "named: `delegate_0` is the serialization of a delegate, `lowered` the program around the delegates, `pte`"
     yield "its emission. What follows a colon is what the message shows beside it."
@@ -92,7 +92,8 @@ def summary(judged: Sequence[Judged]) -> Iterator[str]:
     """Yield what is not as expected, the survivors with what would catch them, and the totals in the last line."""
     wrong = [found for found in judged if found.detected and not (found.verdict_right and found.pass_right)]
     if wrong:
-        yield f"Detected with another verdict or another pass: {', '.join(found.mutant.name for found in wrong)}."
+        names = ", ".join(found.mutant.name for found in wrong)
+        yield f"Detected with a different verdict or a different pass: {names}."
         yield ""
     for found in judged:
         if not found.detected:
