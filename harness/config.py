@@ -71,6 +71,8 @@ class Config:
     tolerances
         Target to how far outputs may be from eager there, as a part of the largest absolute value, in place of the
         target's own bound.
+    known_defects
+        File that states cells that are known to be wrong, as ``harness/releases.toml`` does for this project's zoo.
     """
 
     root: Path
@@ -83,6 +85,7 @@ class Config:
     jobs: int | None = None
     export_timeout: float | None = None
     tolerances: Mapping[str, float] = field(default_factory=dict)
+    known_defects: Path | None = None
 
     def zoos(self, named: Sequence[str] | None) -> tuple[str, ...]:
         """Return the zoos that the command line names, or else the file; raise `ConfigError` where neither does."""
@@ -132,8 +135,9 @@ def _read(file: Path, table: Mapping[str, Any]) -> Config:
             values[key.replace("-", "_")] = read(value)
         except ValueError as error:
             raise ConfigError(file, key, f"expected {expected}, found {value!r}") from error
-    for key in ("goldens", "sweeps"):
-        values[key] = file.parent / values[key]
+    for key in ("goldens", "sweeps", "known_defects"):
+        if key in values:
+            values[key] = file.parent / values[key]
     return Config(root=file.parent, **values)
 
 
@@ -183,4 +187,5 @@ READERS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "export-timeout": ("a number of seconds above 0", _number),
     "sweeps": ("a directory", _string),
     "tolerances": ("a table of target = number above 0", _numbers),
+    "known-defects": ("a file", _string),
 }

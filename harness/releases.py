@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -166,11 +167,6 @@ def _release(version: str, table: dict[str, object], common: dict[str, str]) -> 
         raise MatrixError(
             f'[releases."{version}"] reports: {", ".join(map(repr, not_numbers))}: expected numbers of upstream reports'
         )
-    defects = table.get("known", {})
-    if not isinstance(defects, dict):
-        raise MatrixError(
-            f'[releases."{version}"] known: expected a table of "target/case" = "verdict: reason"'
-        )
     unsupported = table["unsupported"]
     if not isinstance(unsupported, dict) or not all(unsupported.values()):
         raise MatrixError(f'[releases."{version}"] unsupported: expected a table of target = "reason"')
@@ -187,8 +183,28 @@ def _release(version: str, table: dict[str, object], common: dict[str, str]) -> 
         unsupported=dict(unsupported),
         patches=strings("patches"),
         reports={int(number): state for number, state in reports.items()},
-        known={cell: KnownDefect(*_halves(cell, text)) for cell, text in defects.items()},
+        known=_known(version, table),
     )
+
+
+def known_defects(path: Path | None) -> dict[str, dict[str, KnownDefect]]:
+    """Return the tables ``[releases."VERSION".known]`` of a file, by version; none for None; raise `MatrixError`."""
+    if path is None:
+        return {}
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        return {version: _known(version, table) for version, table in tables["releases"].items()}
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise MatrixError(f'{path}: expected tables [releases."VERSION".known] ({error})') from error
+
+
+def _known(version: str, table: Mapping[str, object]) -> dict[str, KnownDefect]:
+    defects = table.get("known", {})
+    if not isinstance(defects, dict):
+        raise MatrixError(
+            f'[releases."{version}"] known: expected a table of "target/case" = "verdict: reason"'
+        )
+    return {cell: KnownDefect(*_halves(cell, text)) for cell, text in defects.items()}
 
 
 def _halves(cell: str, text: str) -> tuple[str, str]:

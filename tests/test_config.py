@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import config
+from harness import config, releases
 from harness.config import ConfigError
 from harness.exporting.worker import with_harness
-from harness.selection import UsageError, require_known, require_supported
+from harness.selection import Installed, UsageError, find_release, require_known, require_supported
 from harness.sweep import default_interpreter, worker_environment
 from tests import REPOSITORY
 
@@ -29,6 +29,7 @@ WHOLE = """
     export-timeout = 60
     sweeps = "out/sweeps"
     tolerances = { tosa-int = 0.01 }
+    known-defects = "known.toml"
 """
 
 Write = Callable[[str], Path]
@@ -57,6 +58,7 @@ def test_every_key_is_read_and_paths_are_relative_to_the_file(write: Write) -> N
         export_timeout=60.0,
         sweeps=root / "out" / "sweeps",
         tolerances={"tosa-int": 0.01},
+        known_defects=root / "known.toml",
     )
     assert set(config.READERS) == {name.replace("_", "-") for name in config.Config.__dataclass_fields__} - {
         "root"
@@ -131,8 +133,6 @@ def test_a_file_that_cannot_be_read_is_named(write: Write, text: str) -> None:
 
 
 def test_a_release_that_is_not_supported_and_a_target_that_there_is_not_are_named() -> None:
-    from harness import releases
-
     release = releases.load().release("1.4.1")
     require_supported(release, ())
     require_supported(release, ("1.3.1", "1.4.1"))
@@ -144,6 +144,23 @@ def test_a_release_that_is_not_supported_and_a_target_that_there_is_not_are_name
         UsageError, match=r"\[tool\.goldens\] tolerances: there is no target 'tosa-in'; known: tosa-fp"
     ):
         require_known(["tosa-int", "tosa-in"], "tolerances")
+
+
+def test_known_defects_are_those_that_the_repository_states_and_not_this_projects(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = Installed.probe(default_interpreter())
+    version = find_release(installed, None).version
+    monkeypatch.chdir(REPOSITORY)
+    assert find_release(installed, None).known == releases.load().release(version).known != {}
+    monkeypatch.chdir(write('[tool.goldens]\nmodels = ["models"]\n'))
+    assert find_release(installed, None).known == {}
+    root = write('[tool.goldens]\nmodels = ["models"]\nknown-defects = "known.toml"\n')
+    (root / "known.toml").write_text(f'[releases."{version}".known]\n"tosa-fp/a" = "corrupt: an issue"\n')
+    assert find_release(installed, None).known == {"tosa-fp/a": releases.KnownDefect("corrupt", "an issue")}
+    (root / "known.toml").write_text("known = 3\n")
+    with pytest.raises(UsageError, match=r"known\.toml: expected tables \[releases"):
+        find_release(installed, None)
 
 
 # A repository of someone else's
