@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from harness.commands.run import PYTEST
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness import config, extensions
@@ -41,9 +42,8 @@ INDEX = REPOSITORY / "docs" / "README.md"
 PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
 #: A first page that is read at a sitting.
 README_LINES = 180
-#: A run in a pytest command of one's own.
-LONG_FORM = ("--pyargs", "harness.cells")
-PYTEST = LONG_FORM
+#: What the pages call the long form of ``python -m harness run``.
+LONG_FORM = ("-p", "harness.plugin", "--pyargs", "harness.cells")
 #: Seconds that a command may take on a busy machine.
 LIMIT = 240.0
 
@@ -251,6 +251,7 @@ UNRUN = (
     Unrun(("pip", "install"), "needs a network", are_requirements),
     Unrun(("git", "diff"), "shows what the reader's work tree has", are_paths),
     Unrun(("nox", "-s"), "makes environments, exports for minutes", is_session),
+    Unrun((*HARNESS, "run"), "exports for minutes", is_run),
     Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
     Unrun(
         (*HARNESS, "probe"),
@@ -337,6 +338,7 @@ def test_a_command_that_is_not_run_is_one_that_would_be_taken(
         "nox -s lint -- words",
         "nox -s mutants -- --no-such-option",
         "nox -s coverage -- --no-such-option",
+        "python -m harness run --no-such-option",
         "python -m harness repro 1.4.1",
         "git diff no-such-folder",
         "pip install no-such-requirement!",
