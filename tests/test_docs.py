@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from harness.commands.run import PYTEST
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness import config, extensions
 from harness.cli import COMMANDS
+from harness.commands.run import PYTEST
 from harness.config import READERS
 from harness.judging import golden
 from harness.targets import TARGETS
