@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
+import os
 import pickle
+import shutil
 import subprocess
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -279,6 +282,126 @@ def test_an_operators_own_kernel_that_came_since_is_not_replaced(
     finally:
         del op.py_kernels[key]
         op._dispatch_cache.clear()
+
+
+# quantize-shapes
+
+
+def test_quantized_tensors_are_computed_once_for_each_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    ran = []
+    dispatch = FakeTensorMode._dispatch_impl
+
+    def counting(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        ran.append(func.name())
+        return dispatch(self, func, types, args, kwargs)
+
+    monkeypatch.setattr(FakeTensorMode, "_validate_cache_key", FakeTensorMode._validate_cache_key)
+    monkeypatch.setattr(FakeTensorMode, "_dispatch_impl", counting)
+    SHORTCUTS["quantize-shapes"].install()
+    quantize = torch.ops.quantized_decomposed.quantize_per_tensor.default
+
+    def quantized(mode: FakeTensorMode, x: torch.Tensor, dtype: torch.dtype = torch.int8) -> torch.Tensor:
+        with mode:
+            made: torch.Tensor = quantize(mode.from_tensor(x), 0.5, 0, -128, 127, dtype)
+        return made
+
+    x = torch.zeros(61, 3, 5, 7)
+    first = quantized(FakeTensorMode(), x)
+    assert ran.count(quantize.name()) == 1
+    again = quantized(FakeTensorMode(), x)
+    assert ran.count(quantize.name()) == 1
+    assert (again.dtype, again.shape, again.stride()) == (first.dtype, first.shape, first.stride())
+    assert again is not first
+    last = quantized(FakeTensorMode(), x.to(memory_format=torch.channels_last))
+    assert last.stride() == (105, 1, 21, 3) != first.stride()
+    assert quantized(FakeTensorMode(), x, torch.uint8).dtype is torch.uint8
+    # What it refuses, it refuses each time.
+    for _ in range(2):
+        with pytest.raises(AssertionError, match="float32"):
+            quantized(FakeTensorMode(), x.to(torch.int32))
+
+
+# qat-patterns
+
+
+def with_batch_norm(*operators: Any) -> torch.fx.GraphModule:
+    """Return a graph of a batch norm and then `operators`, each of one argument, with a submodule that nothing uses."""
+    graph = torch.fx.Graph()
+    x, *states = (graph.placeholder(name) for name in ("x", "mean", "variance"))
+    made = graph.call_function(
+        torch.ops.aten.batch_norm.default, (x, None, None, *states, False, 0.1, 1e-5, True)
+    )
+    for operator in operators:
+        made = graph.call_function(operator, (made,))
+    graph.output(made)
+    module = torch.fx.GraphModule({}, graph)
+    module.add_submodule("unused", torch.nn.ReLU())
+    return module
+
+
+@pytest.mark.slow
+def test_a_graph_without_training_patterns_is_left_as_the_release_leaves_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from torchao.quantization.pt2e import qat_utils
+
+    upstream = qat_utils._fold_conv_bn_qat_helper
+    asked: list[Any] = []
+
+    def counted(m: Any, conv_fn: Any, example_inputs: Any, is_cuda: bool) -> Any:
+        asked.append(conv_fn)
+        return upstream(m, conv_fn, example_inputs, is_cuda)
+
+    def noted(m: Any, conv_fn: Any, example_inputs: Any, is_cuda: bool) -> Any:
+        asked.append(conv_fn)
+        return m
+
+    monkeypatch.setattr(qat_utils, "_fold_conv_bn_qat_helper", counted)
+    expected = qat_utils._fold_conv_bn_qat(with_batch_norm(torch.ops.aten.relu.default))
+    assert len(asked) == 4
+    asked.clear()
+    SHORTCUTS["qat-patterns"].install()
+    made = qat_utils._fold_conv_bn_qat(with_batch_norm(torch.ops.aten.relu.default))
+    assert asked == []
+    assert str(made.graph) == str(expected.graph)
+    assert made.code == expected.code
+    assert (
+        [name for name, _ in made.named_modules()] == [name for name, _ in expected.named_modules()] == [""]
+    )
+    # Where there may be one, the release looks for it.
+    both = (torch.ops.aten.sqrt.default, torch.ops.aten.conv2d.default)
+    monkeypatch.setattr(qat_utils, "_fold_conv_bn_qat_helper", noted)
+    SHORTCUTS["qat-patterns"].install()
+    qat_utils._fold_conv_bn_qat(with_batch_norm(*both))
+    assert asked == [torch.nn.functional.conv2d]
+
+
+# no-debugger
+
+
+def test_the_reference_model_finds_no_debugger_and_lowering_finds_flatc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tosa_reference_model
+
+    seen: list[str | None] = []
+
+    def run(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        seen.append(shutil.which("gdb"))
+        raise ValueError("refused")
+
+    (tmp_path / "gdb").touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    before = os.environ["PATH"]
+    monkeypatch.setattr(tosa_reference_model, "run", run)
+    assert shutil.which("gdb") is not None
+    SHORTCUTS["no-debugger"].install()
+    with pytest.raises(ValueError, match="refused"):
+        tosa_reference_model.run(b"")
+    assert seen == [None]
+    assert os.environ["PATH"] == before
 
 
 # lazy-code
