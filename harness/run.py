@@ -73,7 +73,7 @@ class Run:
                 else variations.parse_hash_seeds(options.hash_seeds)
             )
             require_supported(self.release, options.releases)
-            require_known(options.tolerances, "tolerances")
+            require_known(options.tolerances, "[tool.goldens] tolerances")
             self.known = load_cells(options.models, self.release, options.targets)
             # A module that registers cases may register patches as well.
             self.patches = patches.select(options.patches, self.release.patches)

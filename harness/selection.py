@@ -145,11 +145,11 @@ def require_supported(release: releases.Release, supported: Sequence[str]) -> No
         )
 
 
-def require_known(names: Iterable[str], key: str) -> None:
-    """Raise UsageError for a target that ``[tool.goldens]`` names under `key` and that there is not."""
+def require_known(names: Iterable[str], where: str) -> None:
+    """Raise UsageError for a target that is named at `where`, ``[tool.goldens] targets``, and that there is not."""
     known = targets.known()
     if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"[tool.goldens] {key}: {targets.UnknownTargetError(unknown[0], tuple(known))}")
+        raise UsageError(f"{where}: {targets.UnknownTargetError(unknown[0], tuple(known))}")
 
 
 def load_zoo(models: Sequence[str]) -> dict[str, registry.Case]:
@@ -174,7 +174,7 @@ def load_cells(
         The targets that every case is exported for; by default all but those that a case must ask for.
     """
     cases = load_zoo(models).values()
-    require_known(wanted, "targets")
+    require_known(wanted, "[tool.goldens] targets")
     known = targets.known()
     further = [name for name, target in known.items() if target.further]
     common = wanted or [name for name in known if name not in further]

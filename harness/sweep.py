@@ -135,6 +135,8 @@ class Settings:
         Names of the shortcuts to install in exporting processes.
     tolerances
         Target to the bound of cases that have none of their own, in place of the target's.
+    pickled
+        Directory of pickled modules with their inputs, by name of the case, which are exported in place of `models`.
     """
 
     interpreter: Path
@@ -148,6 +150,7 @@ class Settings:
     machine: Machine = Machine()
     shortcuts: tuple[str, ...] = tuple(SHORTCUTS)
     tolerances: Mapping[str, float] = field(default_factory=dict)
+    pickled: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -397,6 +400,7 @@ class Sweep:
             {
                 "id": job.number,
                 "models": self.settings.models,
+                "pickled": str(self.settings.pickled / job.cell.case) if self.settings.pickled else None,
                 "tolerance": self.settings.tolerances.get(job.cell.target),
                 "target": job.cell.target,
                 "case": job.cell.case,

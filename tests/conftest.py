@@ -25,6 +25,9 @@ from tests import replay
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
+#: A repository of its own, with tests of its own.
+collect_ignore = ["example_project"]
+
 #: Seconds after which a run is taken to hang. The longest takes 40 s on two idle cores.
 RUN_LIMIT = 400.0
 

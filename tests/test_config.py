@@ -143,7 +143,7 @@ def test_a_release_that_is_not_supported_and_a_target_that_there_is_not_are_name
     with pytest.raises(
         UsageError, match=r"\[tool\.goldens\] tolerances: there is no target 'tosa-in'; known: tosa-fp"
     ):
-        require_known(["tosa-int", "tosa-in"], "tolerances")
+        require_known(["tosa-int", "tosa-in"], "[tool.goldens] tolerances")
 
 
 def test_known_defects_are_those_that_the_repository_states_and_not_this_projects(

@@ -4,8 +4,8 @@ Run as ``python -m harness.exporting.worker`` by `harness.sweep`, never by hand.
 JSON object a line; answers leave on a pipe of their own (``--answers FD``), so that whatever a release prints cannot
 disturb them. A request::
 
-    {"id": 7, "models": ["models"], "case": "cat-h-v", "target": "tosa-int", "tolerance": null, "heap_seed": 1,
-     "patches": ["partition-order"], "keep": 0, "execute": true,
+    {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "target": "tosa-int", "tolerance": null,
+     "heap_seed": 1, "patches": ["partition-order"], "keep": 0, "execute": true,
      "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
@@ -68,6 +68,12 @@ def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
 
 #: What a template or a fresh child runs.
 MAIN = "from harness.exporting.worker import main; main()"
+
+
+def load_zoos(zoos: Sequence[str]) -> None:
+    """Import zoos once for all exports; there are none where what is exported is pickled."""
+    if zoos:
+        load(zoos)
 
 
 def set_kernels(threads: int, onednn: bool) -> None:
@@ -141,10 +147,28 @@ def run_request(request: dict[str, Any]) -> None:
 
 def requested_case(request: dict[str, Any]) -> Case:
     """Return the case that `request` names, with the repository's tolerance where it has no bound of its own."""
-    case = load(request["models"])[request["case"]]
+    case = pickled_case(request) if request["pickled"] else load(request["models"])[request["case"]]
     if request["tolerance"] is None:
         return case
     return replace(case, bounds={request["target"]: request["tolerance"], **case.bounds})
+
+
+def pickled_case(request: dict[str, Any]) -> Case:
+    """Return the case whose module and inputs a test has pickled."""
+    from harness.exporting.data import Data, Example
+
+    try:
+        module, inputs = pickle.loads(Path(request["pickled"]).read_bytes())
+    except Exception as error:
+        raise RuntimeError(
+            f"golden_export: a fresh interpreter cannot load the module ({type(error).__name__}: {error}): its class "
+            "must be importable with the path that the test has"
+        ) from error
+
+    def build(data: Data) -> Example:
+        return Example(module, inputs, fill=False)
+
+    return Case(name=request["case"], family="tests", guards="what a test exports", build=build)
 
 
 @dataclass
@@ -297,7 +321,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m harness.exporting.worker", description=__doc__)
     parser.add_argument("--answers", type=int, help="file descriptor to answer on")
     parser.add_argument("--once", help="one request as JSON: carry it out in this interpreter and exit")
-    parser.add_argument("--models", nargs="+", required=True, help="modules that register the cases")
+    parser.add_argument("--models", nargs="*", default=[], help="modules that register the cases")
     parser.add_argument(
         "--paths", nargs="*", default=[], help="where to import them from before anywhere else"
     )
@@ -317,7 +341,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _held = perturb_heap(options.heap_seed)
     if options.once is not None:
         set_kernels(options.threads, options.onednn)
-        load(options.models)
+        load_zoos(options.models)
         finish_in_child(json.loads(options.once), functools.partial(install_shortcuts, options.shortcuts))
     os.set_inheritable(options.answers, False)
     if options.isolation == "fresh":
@@ -335,7 +359,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     else:
         # One thread: OpenMP's others do not survive a fork, and the child would wait for them for ever.
         set_kernels(1, options.onednn)
-        load(options.models)
+        load_zoos(options.models)
         try:
             install_shortcuts(options.shortcuts)
         except ShortcutError as error:

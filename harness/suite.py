@@ -1,0 +1,260 @@
+"""Single modules that the tests of a suite export, judged like cells: what the fixture `golden_export` does.
+
+The module and its inputs are pickled, and exporting children load them: its class must be in a module that a fresh
+interpreter can import with the path that the test has. Goldens stand beside those of cells, under
+``<root>/tests/<release>/<target>/<name>/``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from harness import config, patches, targets, variations
+from harness.artifact import Cell, Outcome
+from harness.decode import DecodeError
+from harness.errors import HarnessError
+from harness.judging import golden
+from harness.judging.comparison import compare, damaged
+from harness.judging.snapshot import GoldenExtension
+from harness.judging.verdict import Verdict
+from harness.registry import NAME_PATTERN
+from harness.releases import Release
+from harness.selection import (
+    EXPORT_TIMEOUT,
+    Installed,
+    UsageError,
+    find_release,
+    require_flatc,
+    require_known,
+    require_supported,
+)
+from harness.sweep import Machine, Settings, Sweep, SweepError, cores, default_interpreter
+
+#: Directory under the root of the goldens that those of tests stand in: apart from cells, which a run prunes.
+FOLDER = "tests"
+#: How a golden is accepted.
+UPDATE = "--snapshot-update"
+
+
+@dataclass
+class Suite:
+    """What the tests of one session share: a release, templates that stay warm, and the names that are taken.
+
+    Attributes
+    ----------
+    root
+        Directory of this release's goldens.
+    folder
+        Of the pickled modules, by name.
+    owners
+        Name of a golden to the test that it is of.
+    """
+
+    repository: config.Config
+    release: Release
+    settings: Settings
+    seeds: tuple[int, ...]
+    updating: bool
+    folder: Path
+    sweep: Sweep | None = None
+    owners: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, option: argparse.Namespace) -> Suite:
+        """Return the suite of a session; fail the test where it cannot export as asked."""
+        refused = ""
+        try:
+            return cls._of(option)
+        except HarnessError as error:
+            refused = str(error)
+        # Outside of the handler: one line, without the error that it comes from.
+        pytest.fail(refused, pytrace=False)
+
+    @classmethod
+    def _of(cls, option: argparse.Namespace) -> Suite:
+        updating = option.update_snapshots or option.update_new_snapshots_only
+        if updating and os.environ.get("CI"):
+            raise UsageError(
+                f"{UPDATE} is refused because CI is set: goldens are accepted by a person, in a checkout"
+            )
+        repository = config.load()
+        interpreter = default_interpreter()
+        release = find_release(Installed.probe(interpreter), None)
+        require_supported(release, repository.releases)
+        require_known(repository.targets, "[tool.goldens] targets")
+        require_known(repository.tolerances, "[tool.goldens] tolerances")
+        require_flatc(interpreter)
+        seeds = variations.named(repository.variations or "quick")
+        if len(seeds) < 2:
+            raise UsageError(f"[tool.goldens] variations: {repository.variations}: a golden takes at least 2")
+        folder = Path(tempfile.mkdtemp(prefix="goldens-suite-"))
+        settings = Settings(
+            interpreter=interpreter,
+            models=(),
+            patches=patches.select("auto", release.patches),
+            jobs=repository.jobs or cores(),
+            limit=repository.export_timeout or EXPORT_TIMEOUT,
+            # What the test imports, a child can import.
+            machine=Machine(paths=tuple(Path(path or ".").absolute() for path in sys.path)),
+            tolerances=repository.tolerances,
+            pickled=folder,
+        )
+        # What is known to be wrong is so of the cells of this project's zoo.
+        return cls(repository, replace(release, known={}), settings, seeds, bool(updating), folder)
+
+    @property
+    def root(self) -> Path:
+        return self.repository.goldens.resolve() / FOLDER / self.release.version
+
+    def targets(self, named: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the targets to export for: those named, or the repository's, or all that no case must ask for."""
+        wanted = tuple(named or self.repository.targets)
+        require_known(wanted, "golden_export targets")
+        if missing := [name for name in named or () if name not in self.release.targets]:
+            raise UsageError(
+                f"golden_export targets: {missing[0]} is not supported on ExecuTorch {self.release.version}: "
+                f"{self.release.unsupported[missing[0]]}"
+            )
+        known = targets.known()
+        wanted = wanted or tuple(name for name in known if not known[name].further)
+        return tuple(name for name in wanted if name in self.release.targets)
+
+    def take(self, name: str, test: str) -> None:
+        """Let `name` be that of a golden of `test`; raise `UsageError` for an unusable or a taken one."""
+        if not NAME_PATTERN.fullmatch(name):
+            raise UsageError(
+                f"golden_export: {name!r} is no name of a golden: say name=..., 'lower-case-words' of at most 64 "
+                "characters"
+            )
+        if name in self.owners:
+            raise UsageError(
+                f"golden_export: {name!r} is the golden of {self.owners[name]} already: say name=... in {test}"
+            )
+        self.owners[name] = test
+
+    def outcomes(self, cells: Sequence[Cell]) -> dict[Cell, tuple[Outcome, ...]]:
+        """Export `cells` in templates that are warm from the second time on; raise `SweepError`."""
+        chosen = variations.variations(self.seeds)
+        try:
+            if self.sweep is None:
+                self.sweep = Sweep(cells, chosen, self.settings, lasting=True)
+                self.sweep.start()
+                return {cell: self.sweep.outcomes(cell) for cell in cells}
+            return {cell: self.sweep.again(cell, chosen) for cell in cells}
+        except SweepError:
+            # The next test gets templates of its own.
+            if self.sweep is not None:
+                self.sweep.stop()
+            self.sweep = None
+            raise
+
+    def stop(self) -> None:
+        if self.sweep is not None:
+            self.sweep.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Exports:
+    """The fixture's value: exports a module for one test."""
+
+    suite: Suite
+    test: str
+    snapshot: SnapshotAssertion
+
+    def __call__(
+        self,
+        module: Any,
+        inputs: Sequence[Any],
+        targets: Sequence[str] | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Export `module` on `inputs`; fail the test unless exports agree, are right and equal their goldens.
+
+        Parameters
+        ----------
+        module
+            A ``torch.nn.Module``.
+        inputs
+            Its positional inputs, tensors.
+        targets
+            By default those of ``[tool.goldens]``.
+        name
+            Of the golden; by default the test's, with dashes.
+        """
+        __tracebackhide__ = True
+        try:
+            judged = self._judged(module, tuple(inputs), targets, name or named_after(self.test))
+            failed = [self._message(each) for each in judged if not each.accepted]
+        except (HarnessError, DecodeError) as error:
+            failed = [str(error)]
+        if failed:
+            pytest.fail("\n".join(failed), pytrace=False)
+
+    def _judged(
+        self, module: Any, inputs: tuple[Any, ...], targets: Sequence[str] | None, name: str
+    ) -> list[Verdict]:
+        wanted = self.suite.targets(targets)
+        self.suite.take(name, self.test)
+        pickle_to(self.suite.folder / name, module, inputs)
+        outcomes = self.suite.outcomes([Cell(target, name) for target in wanted])
+        return [self._judge(cell, of_cell) for cell, of_cell in outcomes.items()]
+
+    def _judge(self, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
+        path = golden.directory(self.suite.root, cell)
+        try:
+            reviewed = golden.read(path)
+        except golden.GoldenError as error:
+            return damaged(cell, error)
+        comparison = compare(cell, outcomes, reviewed, self.suite.release)
+        if comparison.texts is None:
+            return comparison.verdict
+        recorded = self.snapshot.use_extension(GoldenExtension.of(path, reviewed)) == comparison.texts
+        return replace(comparison.verdict, recorded=recorded and comparison.verdict.recordable)
+
+    def _message(self, judged: Verdict) -> str:
+        again = shlex.join(["pytest", self.test])
+        lines = [
+            f"{judged.name}: {judged.cell} on ExecuTorch {self.suite.release.version}: {judged.reason}",
+            *([f"  {judged.parting.line}"] if judged.parting is not None else []),
+            *(f"  {line}" for line in judged.detail),
+        ]
+        if judged.recordable:
+            lines.append(f"  accept: {again} {UPDATE}")
+        return "\n".join([*lines, f"  again:  {again}"])
+
+
+def named_after(test: str) -> str:
+    """Return the name of the golden of a test that gives none.
+
+    >>> named_after("tests/test_models.py::TestAudio::test_keyword_spotter")
+    'keyword-spotter'
+    """
+    function = test.rpartition("::")[2]
+    return function.removeprefix("test_").replace("_", "-")
+
+
+def pickle_to(file: Path, module: Any, inputs: tuple[Any, ...]) -> None:
+    """Write what an exporting child loads; raise `UsageError` for what it could not."""
+    try:
+        file.write_bytes(pickle.dumps((module, inputs)))
+    except Exception as error:
+        what = re.sub(r" at 0x[0-9a-f]+", "", str(error))
+        raise UsageError(
+            f"golden_export: the module or its inputs cannot be pickled, which is how fresh interpreters get them: "
+            f"{what}. Define the class at the top of a module"
+        ) from error

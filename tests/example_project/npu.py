@@ -1,0 +1,12 @@
+"""The target that this product ships to, beside XNNPACK."""
+
+from harness.targets import REFERENCE_MODEL, TOSA, Target
+
+TARGET = Target(
+    name="npu",
+    description="TOSA-1.0+FP, for our NPU",
+    backend=TOSA,
+    bound=1e-5,
+    runs=REFERENCE_MODEL,
+    specification="TOSA-1.0+FP",
+)
