@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
 #: Options that say which cells run, and how many words follow each. A command for one cell replaces them.
 SELECTING = {"--cell": 1, "--family": 1, "-k": 1, "-m": 1, "--deselect": 1, "--lf": 0, "--last-failed": 0}
@@ -19,13 +20,18 @@ def again(called: Sequence[str], *further: str) -> str:
 
     >>> again(["pytest", "--jobs", "2", "--cell=a/*", "-k", "x", "--snapshot-update"], "--cell", "a/b")
     'pytest --jobs 2 --cell a/b'
+    >>> again(["python", "-m", "harness", "run", "-m", "slow"], "--cell", "a/b")
+    'python -m harness run --cell a/b'
     """
     return shlex.join([*_kept(called), *further])
 
 
 def _kept(called: Sequence[str]) -> Iterator[str]:
     dropped = SELECTING | WRITING
-    words = iter(called)
+    # Python's own -m says what runs; pytest's, further behind, selects.
+    program = 3 if "-m" in called[1:2] and PurePath(called[0]).name.startswith("python") else 1
+    yield from called[:program]
+    words = iter(called[program:])
     for word in words:
         name, _, value = word.partition("=")
         if name in dropped:
