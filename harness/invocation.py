@@ -19,13 +19,18 @@ def again(called: Sequence[str], *further: str) -> str:
 
     >>> again(["pytest", "--jobs", "2", "--cell=a/*", "-k", "x", "--snapshot-update"], "--cell", "a/b")
     'pytest --jobs 2 --cell a/b'
+    >>> again(["python", "-m", "pytest", "-m", "slow"], "--cell", "a/b")
+    'python -m pytest --cell a/b'
     """
     return shlex.join([*_kept(called), *further])
 
 
 def _kept(called: Sequence[str]) -> Iterator[str]:
     dropped = SELECTING | WRITING
-    words = iter(called)
+    # The -m of ``python -m harness run`` selects no cells: it is Python's own, and not pytest's.
+    program = 3 if tuple(called[:2]) == ("python", "-m") else 1
+    yield from called[:program]
+    words = iter(called[program:])
     for word in words:
         name, _, value = word.partition("=")
         if name in dropped:
