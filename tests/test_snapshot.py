@@ -15,6 +15,7 @@ import pytest
 from harness.artifact import Artifact, Cell, Lowered, Tensor
 from harness.judging import golden
 from harness.releases import MATRIX
+from tests import replay
 from tests.conftest import ZOO_VERDICTS, Runner, ZooRun
 
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
@@ -45,7 +46,8 @@ def recording(tmp_path_factory: pytest.TempPathFactory, release: str, artifacts:
 def recorded(recording: Runner, tmp_path: Path) -> Runner:
     """A runner of its own with what `recording` recorded."""
     shutil.copytree(recording.folder, tmp_path / "own")
-    return Runner(tmp_path / "own", recording.release, dict(recording.environment))
+    # The zoo that a run sees is the one beside its answers.
+    return Runner(tmp_path / "own", recording.release, {replay.VARIABLE: str(tmp_path / "own" / "answers")})
 
 
 @pytest.fixture
