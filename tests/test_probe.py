@@ -105,6 +105,7 @@ def test_what_is_written_as_toml_is_read_as_the_same(tables: dict[str, Any]) -> 
     assert tomllib.loads(toml.text(tables)) == tables
 
 
+@pytest.mark.slow
 def test_a_patch_fits_where_the_functions_are_the_nearest_ones(trial: probe.Trial) -> None:
     patch = patches.PATCHES["partition-order"]
     assert "are those of 1.4.1: add 1.4.2" in probe.fits(trial, patch)

@@ -442,6 +442,7 @@ def finished(script: Path) -> tuple[int, str]:
     return run.returncode, run.stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_script_shows_that_lowering_follows_the_hash_seed(tmp_path: Path, release: str) -> None:
     output = tmp_path / "script.py"
     assert main(["repro", release, str(CELL), "-o", str(output)]) == 0
@@ -451,6 +452,7 @@ def test_a_script_shows_that_lowering_follows_the_hash_seed(tmp_path: Path, rele
     assert finished(output) == (0, "not reproduced")
 
 
+@pytest.mark.slow
 def test_a_minimized_script_shows_that_lowering_raises(
     tmp_path: Path, release: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -73,17 +73,20 @@ def wrong(artifact: Artifact) -> Artifact:
 # A real run over the zoo, asked to record
 
 
+@pytest.mark.slow
 def test_each_case_of_the_zoo_has_its_verdict(zoo_run: ZooRun) -> None:
     expected = {f"xnnpack-fp32/{case}": verdict for case, verdict in ZOO_VERDICTS.items()}
     assert zoo_run.finished.verdicts() == expected
     assert zoo_run.finished.code == pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.mark.slow
 def test_only_what_agrees_and_is_right_is_recorded(zoo_run: ZooRun) -> None:
     assert zoo_run.runner.recorded() == {"xnnpack-fp32/steady", "xnnpack-fp32/does-not-lower"}
     assert "not recorded" in zoo_run.finished.output
 
 
+@pytest.mark.slow
 def test_a_failure_to_lower_is_recorded_with_its_facts(zoo_run: ZooRun) -> None:
     texts = golden.read(golden.directory(zoo_run.runner.root, Cell("xnnpack-fp32", "does-not-lower")))
     assert texts is not None

@@ -73,6 +73,7 @@ def lowered(outcome: Outcome) -> Lowered:
 # Exports that come to no end
 
 
+@pytest.mark.slow
 def test_a_crash_is_a_verdict_with_the_signal_and_the_last_words(zoo_run: ZooRun) -> None:
     row = zoo_run.finished.rows["xnnpack-fp32/crash"]
     assert row["verdict"] == "crashed"
@@ -80,12 +81,14 @@ def test_a_crash_is_a_verdict_with_the_signal_and_the_last_words(zoo_run: ZooRun
     assert "last words before the signal" in zoo_run.finished.output
 
 
+@pytest.mark.slow
 def test_an_exit_without_an_artifact_is_a_crash(zoo_run: ZooRun) -> None:
     row = zoo_run.finished.rows["xnnpack-fp32/quit"]
     assert row["verdict"] == "crashed"
     assert "exit status 0" in row["reason"]
 
 
+@pytest.mark.slow
 def test_a_hang_is_ended_at_the_limit_with_the_last_words(zoo_run: ZooRun) -> None:
     row = zoo_run.finished.rows["xnnpack-fp32/hang"]
     assert row["verdict"] == "timed-out"
@@ -95,6 +98,7 @@ def test_a_hang_is_ended_at_the_limit_with_the_last_words(zoo_run: ZooRun) -> No
         assert ZOO_LIMIT <= seconds < ZOO_LIMIT + 15
 
 
+@pytest.mark.slow
 def test_the_run_goes_on_after_a_crash_and_a_hang(zoo_run: ZooRun) -> None:
     cells = list(zoo_run.finished.rows)
     assert cells.index("xnnpack-fp32/crash") < cells.index("xnnpack-fp32/hang") < len(cells) - 1

@@ -241,6 +241,7 @@ def found(release: str) -> dict[str, Judged]:
 
 
 @pytest.mark.parametrize("name", SOME)
+@pytest.mark.slow
 def test_a_mutant_gets_the_right_verdict_and_the_right_pass(found: dict[str, Judged], name: str) -> None:
     assert found[name].verdict_right, found[name]
     assert found[name].pass_right, found[name]

@@ -96,6 +96,7 @@ def result() -> Callable[..., Any]:
     return result
 
 
+@pytest.mark.slow
 def test_the_order_of_partitions_follows_the_hash_seed_without_the_patch(result: Callable[..., Any]) -> None:
     assert {result("two_delegates", seed)["graph"] for seed in SEEDS} == {DISCOVERY, OTHER}
 
