@@ -1,0 +1,1 @@
+"""What is said of a cell: verdicts, goldens, the pass that made a difference."""

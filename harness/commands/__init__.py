@@ -1,0 +1,1 @@
+"""One module a subcommand of ``python -m harness``; nothing imports from here."""
