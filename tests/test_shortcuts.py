@@ -94,6 +94,7 @@ def pair(one: Artifact, other: Artifact) -> Pair:
 @pytest.mark.slow
 def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(release: str) -> None:
     program = """
+        from harness.artifact import Lowered
         from harness.commands.shortcuts import facts
         from harness.exporting import compat, shortcuts, worker
         from harness.exporting.export import export
@@ -107,6 +108,7 @@ def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(re
         first = export(zoo["conv-bn-relu"], "xnnpack-int8")
         for case, target in (("linear", "tosa-int"), ("pads", "xnnpack-int8"), ("linear", "xnnpack-fp32")):
             export(zoo[case], target)
+        assert isinstance(first.result, Lowered), first.result
         assert facts(first) == facts(export(zoo["conv-bn-relu"], "xnnpack-int8"))
     """
     run = subprocess.run(
