@@ -433,7 +433,7 @@ def test_names_that_would_share_a_golden_are_an_error(
 
 def test_two_zoos_with_one_name_are_an_error(runner: Runner) -> None:
     one, other = runner.zoo("zoo_one", "alpha"), runner.zoo("zoo_other", "alpha")
-    runner("--models", one, "--models", other).refused("'alpha'", "registered twice", one, other)
+    runner("--models", one, "--models", other).refused("'alpha'", "is both in", one, other, "--goldens")
 
 
 # Known defects
