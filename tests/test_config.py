@@ -180,9 +180,9 @@ def theirs(write: Write) -> Path:
 
 
 def collect(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--pyargs", "harness.cells"]
+    command = [sys.executable, "-m", "pytest", "-p", "harness.plugin", "-p", "no:cacheprovider"]
     return subprocess.run(
-        [*command, "--collect-only", "-q", *arguments],
+        [*command, "--pyargs", "harness.cells", "--collect-only", "-q", *arguments],
         cwd=folder,
         # This checkout is on the path, and its models with it.
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},

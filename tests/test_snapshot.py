@@ -386,16 +386,7 @@ def test_a_command_that_nox_was_called_with_is_printed(recorded: Runner, artifac
 
 def test_a_command_of_plain_pytest_is_printed(recorded: Runner, artifacts: Artifacts) -> None:
     recorded.answers({"alpha": with_graph(artifacts["steady"][0], "another graph\n")})
-    recorded.program = (
-        "-m",
-        "pytest",
-        "-p",
-        "harness.plugin",
-        "-p",
-        "no:executorch-goldens",
-        "--pyargs",
-        "harness.cells",
-    )
+    recorded.program = ("-m", "pytest", "-p", "harness.plugin", "--pyargs", "harness.cells")
     finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha")
     assert "  again:  python -m pytest -p harness.plugin " in finished.output
     assert f" {' '.join(WHOLE)} --cell tosa-fp/alpha\n" in finished.output

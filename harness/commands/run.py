@@ -15,8 +15,6 @@ CALLED_AS = "EXECUTORCH_GOLDENS_CALLED_AS"
 #: What makes pytest run the cells, and nothing of the project that it is started in.
 PYTEST = (
     *("-p", "harness.plugin", "-p", "no:cacheprovider", "-o", "addopts=", "--pyargs", "harness.cells"),
-    # Environments that were made before still load the plugin by this name, and it cannot be loaded twice.
-    *("-p", "no:executorch-goldens"),
     # No module of the harness asserts for pytest to rewrite.
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )
