@@ -182,12 +182,12 @@ class Run:
         return dataclasses.replace(judged, recorded=recorded and judged.recordable)
 
     def _confirm(self, cell: Cell, reviewed: golden.Texts, texts: golden.Texts) -> None:
-        """Note in a golden that more variations agree with it."""
+        """Note in a golden that more variations agree with it, and the trace by which they came to it."""
         confirmed = golden.confirmed(reviewed, texts)
         if confirmed == reviewed:
             return
         place = golden.directory(self.root, cell)
-        if confirmed.keys() == reviewed.keys():
+        if confirmed.get(golden.TRACE) == reviewed.get(golden.TRACE):
             golden.rewrite_manifest(place, confirmed)
         else:
             golden.write(place, confirmed)

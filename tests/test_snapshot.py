@@ -155,6 +155,31 @@ def test_more_variations_are_added_to_a_golden_and_nothing_else_changes(
     assert recorded.files() == after
 
 
+def test_an_update_takes_over_the_trace_by_which_an_equal_artifact_is_made_now(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    one = ("--cell", "tosa-fp/alpha")
+    made = artifacts["steady"][0]
+    assert isinstance(made, Artifact)
+    assert made.watched is not None
+    *others, last = made.watched.passes
+    moved = replace(made.watched, passes=(*others, replace(last, fingerprint="0123456789ab", changed=True)))
+    recorded.answers({"alpha": replace(made, watched=moved)})
+    before = recorded.files()
+    assert recorded(*WHOLE, *one).code == 0
+    assert recorded.files() == before
+    finished = recorded(*WHOLE, *one, UPDATE)
+    assert finished.verdicts() == {"tosa-fp/alpha": "stable"}, finished.output
+    after = recorded.files()
+    place = f"{recorded.release}/tosa-fp/alpha"
+    assert {name for name in before if before[name][0] != after[name][0]} == {
+        f"{place}/trace.txt",
+        f"{place}/manifest.txt",
+    }
+    assert after[f"{place}/trace.txt"][0].endswith(b" 0123456789ab\n")
+    assert recorded(*WHOLE, *one).code == 0
+
+
 def test_an_update_of_one_cell_touches_no_other_cell_and_no_other_release(
     recorded: Runner, artifacts: Artifacts
 ) -> None:

@@ -268,9 +268,10 @@ def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     """Return `reviewed`, and that the variations which made an equal artifact agree as well.
 
     Their names join those of the manifest, as do the names of the shortcuts that they were made with. The trace of
-    `made` is taken over where `reviewed` has none. Without either, the golden stays as it is.
+    `made` is taken over where it differs: passes may come to the same artifact by another way, and a stale trace blames
+    the wrong pass when the artifact changes. Without either, the golden stays as it is.
     """
-    base = made if TRACE in made and TRACE not in reviewed else reviewed
+    base = made if TRACE in made and made[TRACE] != reviewed.get(TRACE) else reviewed
     before, now = fields(reviewed), fields(made)
     agreed = _joined(before["variations"], now["variations"])
     if base is reviewed and set(agreed) == set(before["variations"].split()):
