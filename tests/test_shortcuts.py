@@ -18,11 +18,12 @@ from typing import Any
 import pytest
 import torch
 
-from harness import patches, releases
+from harness import guard, patches, releases
 from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome
 from harness.commands.shortcuts import Pair, pairs
 from harness.exporting import shortcuts
-from harness.exporting.shortcuts import SHORTCUTS, ShortcutError, UnknownShortcutError
+from harness.exporting.shortcuts import SHORTCUTS, lazy_code
+from harness.guard import GuardError, UnknownNameError
 from harness.selection import EXPORT_TIMEOUT
 from harness.sweep import Settings, default_interpreter, worker_environment
 from tests.conftest import REPOSITORY, Runner
@@ -129,19 +130,27 @@ def test_all_none_and_names_are_understood() -> None:
     assert shortcuts.select("all") == tuple(SHORTCUTS)
     assert shortcuts.select("none") == ()
     assert shortcuts.select("collector, lazy-code") == ("lazy-code", "collector")
-    with pytest.raises(UnknownShortcutError, match=r"'lazy'.*lazy-code") as raised:
+    with pytest.raises(UnknownNameError, match=r"'lazy'.*lazy-code") as raised:
         shortcuts.select("lazy-code,lazy")
-    assert raised.value.name == "lazy"
+    assert (raised.value.kind, raised.value.name) == (guard.SHORTCUT, "lazy")
 
 
 def test_every_shortcut_fits_the_release_that_is_installed(release: str) -> None:
     for shortcut in SHORTCUTS.values():
-        shortcuts.verify(shortcut, release)
+        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.known, release)
 
 
 def test_every_shortcut_knows_every_release() -> None:
     for shortcut in SHORTCUTS.values():
         assert set(shortcut.known) == set(releases.load().releases)
+
+
+def test_every_shortcut_guards_functions_of_every_release_or_says_why_it_need_not() -> None:
+    for shortcut in SHORTCUTS.values():
+        guarded = {frozenset(functions) for functions in shortcut.known.values()}
+        # The same functions for each release: none is left out where a digest was forgotten.
+        assert len(guarded) == 1, shortcut.name
+        assert (shortcut.unguarded is None) == bool(*guarded), shortcut.name
 
 
 def unfit(known: dict[str, dict[str, str]], installed: list[str]) -> shortcuts.Shortcut:
@@ -163,9 +172,10 @@ def test_a_shortcut_that_does_not_fit_is_refused_and_none_is_installed(
     installed: list[str] = []
     fits = shortcuts.Shortcut("fits", "fits", {"1.4.1": {}}, lambda: installed.append("fits"))
     monkeypatch.setattr(shortcuts, "SHORTCUTS", {"fits": fits, "unfit": unfit(known, installed)})
-    with pytest.raises(ShortcutError) as raised:
+    with pytest.raises(GuardError) as raised:
         shortcuts.install(("fits", "unfit"), "1.4.1")
     assert installed == []
+    assert (raised.value.kind, raised.value.name) == (guard.SHORTCUT, "unfit")
     for fact in ("'unfit'", "1.4.1", "--shortcuts none", *facts):
         assert fact in str(raised.value)
 
@@ -431,7 +441,7 @@ def lazily(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(Graph, "python_code", python_code)
     SHORTCUTS["lazy-code"].install()
     yield generated
-    for name in shortcuts.OF_CODE:
+    for name in lazy_code.OF_CODE:
         delattr(GraphModule, name)
 
 

@@ -244,7 +244,7 @@ def fits(trial: Trial, patch: patches.Patch) -> str:
     nearest = trial.nearest.version
     if nearest not in patch.known:
         return f"it is not for {nearest} either: write one"
-    code = "from harness import patches; print(*(patches.digest(name) for name in sys.argv[1:]))"
+    code = "from harness.guard import digest; print(*(digest(name) for name in sys.argv[1:]))"
     functions = patch.known[nearest]
     found = subprocess.run(
         [*with_harness(trial.python, code), *functions],

@@ -26,7 +26,7 @@ from torchao.quantization.pt2e.quantizer import QuantizationSpec
 from harness import Example, targets
 from harness.exporting import compat
 from harness.exporting.observers import GridObserver
-from harness.patches.patch import resolve
+from harness.guard import resolve
 from harness.targets import TOSA, Quantization, Target, TargetError
 
 

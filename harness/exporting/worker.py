@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from harness.exporting.shortcuts import ShortcutError
+from harness.guard import GuardError
 from harness.registry import Case, load
 from harness.variations import exported_before, perturb_heap, shuffle_listings
 
@@ -362,7 +362,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         load_zoos(options.models)
         try:
             install_shortcuts(options.shortcuts)
-        except ShortcutError as error:
+        except GuardError as error:
             sys.exit(str(error))
         warm_up(exported_before(options.targets, options.heap_seed))
         template = Template(0, options.answers, fork_child(options.answers, options.threads))

@@ -14,21 +14,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 
-from harness import extensions
+from harness import extensions, guard
 from harness.patches import list_qparams, output_aliases, partition_order, unique_outputs
-from harness.patches.patch import Patch, PatchError, UnknownPatchError, digest, verify
+from harness.patches.patch import Patch
 
-__all__ = [
-    "PATCHES",
-    "Patch",
-    "PatchError",
-    "UnknownPatchError",
-    "apply",
-    "digest",
-    "known",
-    "register",
-    "select",
-]
+__all__ = ["PATCHES", "Patch", "apply", "known", "register", "select"]
 
 #: The harness's own patches by name, in the order in which they are applied and named; then registered ones.
 PATCHES: dict[str, Patch] = {
@@ -75,7 +65,7 @@ def select(spec: str, declared: Sequence[str]) -> tuple[str, ...]:
 
     Raises
     ------
-    UnknownPatchError
+    harness.guard.UnknownNameError
         For a name that is no patch's, in `spec` or in `declared`.
 
     Examples
@@ -106,23 +96,19 @@ def apply(names: Iterable[str], release: str) -> None:
 
     Raises
     ------
-    UnknownPatchError
+    harness.guard.UnknownNameError
         For a name that is no patch's.
-    PatchError
+    harness.guard.GuardError
         When a function is not the one that a patch was written for.
     """
     patches = [PATCHES[name] if name in PATCHES else known()[name] for name in _ordered(names)]
     for patch in patches:
-        verify(patch, release)
+        guard.verify(guard.PATCH, patch.name, patch.known, release)
     for patch in patches:
         patch.install(release)
 
 
 def _ordered(names: Iterable[str]) -> tuple[str, ...]:
-    wanted = list(dict.fromkeys(names))
+    wanted = list(names)
     # Entry points are read only for a name that is not among the harness's own.
-    there = PATCHES if set(wanted) <= set(PATCHES) else known()
-    for name in wanted:
-        if name not in there:
-            raise UnknownPatchError(name, tuple(there))
-    return tuple(name for name in there if name in wanted)
+    return guard.in_order(guard.PATCH, wanted, PATCHES if set(wanted) <= set(PATCHES) else known())

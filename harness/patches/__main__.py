@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.patches import digest, known
+from harness.guard import digest
+from harness.patches import known
 
 if __name__ == "__main__":
     for patch in known().values():

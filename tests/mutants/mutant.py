@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.patches.patch import Patch, resolve
+from harness.guard import resolve
+from harness.patches import Patch
 
 #: What passes really get wrong: every kind has a mutant.
 KINDS = (

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from harness import patches
-from harness.patches import PATCHES, Patch, PatchError, UnknownPatchError
+from harness import guard, patches
+from harness.guard import GuardError, UnknownNameError
+from harness.patches import PATCHES, Patch
 from harness.patches.partition_order import number
 
 FUNCTION = "json.decoder:JSONDecoder.decode"
@@ -84,7 +85,7 @@ def test_names_are_selected_once_whatever_the_release_declares() -> None:
 
 @pytest.mark.parametrize("spec", ["partition_order", "", "auto,list-qparams", "list-qparams,"])
 def test_a_name_that_is_no_patch_is_an_error_that_lists_the_known_ones(spec: str) -> None:
-    with pytest.raises(UnknownPatchError) as caught:
+    with pytest.raises(UnknownNameError) as caught:
         patches.select(spec, ["partition-order"])
     assert caught.value.known == tuple(PATCHES)
     assert caught.value.name in spec.split(",")
@@ -92,14 +93,14 @@ def test_a_name_that_is_no_patch_is_an_error_that_lists_the_known_ones(spec: str
 
 
 def test_an_unknown_declared_name_is_an_error_too() -> None:
-    with pytest.raises(UnknownPatchError, match="'no-such'"):
+    with pytest.raises(UnknownNameError, match="'no-such'"):
         patches.select("auto", ["no-such"])
 
 
 def test_patches_that_know_their_source_are_installed_in_order(
     monkeypatch: pytest.MonkeyPatch, bench: Bench
 ) -> None:
-    known = {"9.9.9": {FUNCTION: patches.digest(FUNCTION)}}
+    known = {"9.9.9": {FUNCTION: guard.digest(FUNCTION)}}
     bench.add(monkeypatch, "first", known)
     bench.add(monkeypatch, "second", known)
     patches.apply(["second", "first"], "9.9.9")
@@ -109,14 +110,22 @@ def test_patches_that_know_their_source_are_installed_in_order(
 def test_another_source_is_an_error_with_both_digests_and_nothing_is_installed(
     monkeypatch: pytest.MonkeyPatch, bench: Bench
 ) -> None:
-    bench.add(monkeypatch, "first", {"9.9.9": {FUNCTION: patches.digest(FUNCTION)}})
+    bench.add(monkeypatch, "first", {"9.9.9": {FUNCTION: guard.digest(FUNCTION)}})
     bench.add(monkeypatch, "second", {"9.9.9": {FUNCTION: "0" * 64}})
-    with pytest.raises(PatchError) as caught:
+    with pytest.raises(GuardError) as caught:
         patches.apply(["first", "second"], "9.9.9")
     error = caught.value
-    assert (error.patch, error.release, error.function) == ("second", "9.9.9", FUNCTION)
-    assert (error.expected, error.found) == ("0" * 64, patches.digest(FUNCTION))
-    for part in ("'second'", "9.9.9", FUNCTION, patches.digest(FUNCTION), "record the new digest"):
+    assert (error.kind, error.name) == (guard.PATCH, "second")
+    assert (error.release, error.function) == ("9.9.9", FUNCTION)
+    assert (error.expected, error.found) == ("0" * 64, guard.digest(FUNCTION))
+    for part in (
+        "patch 'second'",
+        "9.9.9",
+        FUNCTION,
+        guard.digest(FUNCTION),
+        "record the new digest",
+        "--patches",
+    ):
         assert part in str(error)
     assert bench.installed == []
 
@@ -124,9 +133,9 @@ def test_another_source_is_an_error_with_both_digests_and_nothing_is_installed(
 def test_a_release_that_a_patch_was_not_written_for_is_an_error(
     monkeypatch: pytest.MonkeyPatch, bench: Bench
 ) -> None:
-    bench.add(monkeypatch, "first", {"9.9.9": {FUNCTION: patches.digest(FUNCTION)}})
+    bench.add(monkeypatch, "first", {"9.9.9": {FUNCTION: guard.digest(FUNCTION)}})
     with pytest.raises(
-        PatchError, match=r"not written for ExecuTorch 9\.9\.8.*python -m harness\.patches"
+        GuardError, match=r"not written for ExecuTorch 9\.9\.8.*python -m harness\.patches"
     ) as caught:
         patches.apply(["first"], "9.9.8")
     assert (caught.value.function, caught.value.found) == (None, None)
@@ -138,7 +147,7 @@ def test_a_function_that_is_not_installed_is_an_error(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, function: str
 ) -> None:
     bench.add(monkeypatch, "first", {"9.9.9": {function: "0" * 64}})
-    with pytest.raises(PatchError) as caught:
+    with pytest.raises(GuardError) as caught:
         patches.apply(["first"], "9.9.9")
     assert (caught.value.function, caught.value.expected, caught.value.found) == (function, "0" * 64, None)
     assert function in str(caught.value)
