@@ -117,10 +117,9 @@ def findings(session: nox.Session, release: str) -> None:
 
 @nox.session(python=MATRIX.python)
 def bench(session: nox.Session) -> None:
-    """Time side by side: decoders with flatc and SHA-256, sweeps with fresh interpreters, tracing with none."""
+    """Measure ratios side by side, with their goals; ``-- --keep`` puts them into docs/benchmarks.md."""
     install(session, MATRIX.default)
-    session.run("python", "-m", "tests.bench.decode")
-    session.run("python", "-m", "tests.bench.exports", *session.posargs)
+    session.run("python", "-m", "tests.bench", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)

@@ -190,7 +190,7 @@ SESSIONS: dict[str, Check] = {
     "shortcuts": subcommand("shortcuts"),
     "mutants": module("tests.mutants.__main__"),
     "findings": module("tests.findings"),
-    "bench": takes_nothing,
+    "bench": module("tests.bench.__main__"),
     "lint": takes_nothing,
 }
 

@@ -1,15 +1,7 @@
-"""How fast and how lean decoding is: against ``flatc --json`` and against SHA-256 over the constants.
-
-    python -m tests.bench.decode              # a release's bin first on PATH, for flatc
-    python -m tests.bench.decode --megabytes 64
-
-Goals: decoding to the object form at least 20 times as fast as ``flatc --json`` and ``json.load``; text in at most
-twice the time SHA-256 takes over the constants, plus a fixed part; peak memory at most 1.5 times the payload.
-"""
+"""How fast and how lean decoding is: against ``flatc --json`` and against SHA-256 over the constants."""
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import shutil
@@ -17,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import flatbuffers
@@ -25,10 +17,12 @@ import numpy as np
 
 from harness.decode import Schemas, decode
 from harness.decode.schemas import PLACES
+from tests.bench.measurement import Goal
 
 #: `DType` and `Op` of tosa.fbs that the payloads use.
 INT8, FP32 = 3, 7
 CONST = 68
+MEGABYTES = 16
 #: Constants of a payload: as many as a small network has.
 CONSTANTS = 16
 REPEATS = 5
@@ -103,7 +97,7 @@ def flatc_and_json(path: Path, schema: Path, folder: Path) -> None:
 
 
 def peak(path: Path) -> None:
-    """Print by how many bytes decoding and writing out raise the process's peak, its payload included."""
+    """Print by how many bytes decoding and writing out raise this process's peak, its payload included."""
     decode(payload(1, FP32)).text()
     # Resets the high-water mark, which a child otherwise inherits.
     Path("/proc/self/clear_refs").write_text("5")
@@ -119,26 +113,31 @@ def _high_water() -> int:
     return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
-def main() -> int:
-    """Measure and print; return whether a goal is missed."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--megabytes", type=int, default=16)
-    parser.add_argument("--peak", type=Path, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.peak:
-        peak(arguments.peak)
-        return 0
+def measure() -> Mapping[str, float]:
+    """Measure payloads of floats and of int8 codes; raise RuntimeError where there is no flatc."""
     if shutil.which("flatc") is None:
-        sys.exit("bench: flatc is not on PATH: put the bin of a release's environment first")
-    missed = False
-    with tempfile.TemporaryDirectory() as name:
-        for label, dtype in (("FP32", FP32), ("INT8", INT8)):
-            missed |= measure(label, payload(arguments.megabytes, dtype), Path(name))
-    return missed
+        raise RuntimeError("bench: flatc is not on the PATH: put the bin of a release's environment first")
+    with tempfile.TemporaryDirectory() as folder:
+        return {
+            **measured("FP32", payload(MEGABYTES, FP32), Path(folder)),
+            **measured("INT8", payload(MEGABYTES, INT8), Path(folder)),
+        }
 
 
-def measure(label: str, data: bytes, folder: Path) -> bool:
-    """Measure one payload; tell whether a goal is missed."""
+def goals(label: str) -> tuple[Goal, ...]:
+    """Return the goals for a payload's object form, text and memory."""
+    return (
+        Goal(f"{label}: flatc --json and json.load / decoding to the object form", 20),
+        Goal(f"{label}: text, less {FIXED_PART:g} ms / SHA-256 of the constants", 2, at_most=True),
+        Goal(f"{label}: peak memory of decoding and text / size of the payload", 1.5, at_most=True),
+    )
+
+
+GOALS = (*goals("FP32"), *goals("INT8"))
+
+
+def measured(label: str, data: bytes, folder: Path) -> dict[str, float]:
+    """Return the ratios of one payload."""
     path = folder / f"{label}.tosa"
     path.write_bytes(data)
     schemas = Schemas.installed()
@@ -151,16 +150,11 @@ def measure(label: str, data: bytes, folder: Path) -> bool:
     constants = [constant.data for constant in decoded.constants().values()]
     hashing = milliseconds(lambda: [hashlib.sha256(constant).digest() for constant in constants])
     text = milliseconds(decoded.text)
-    command = [sys.executable, "-m", "tests.bench.decode", "--peak", str(path)]
+    command = [sys.executable, "-m", "tests.bench.decode", str(path)]
     used = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) / len(data)
-    print(f"{label}, {len(data) / (1 << 20):.1f} MB, {len(constants)} constants")
-    print(
-        f"  object form {objects:8.1f} ms   flatc and json.load {flatc:8.0f} ms: {flatc / objects:.0f} times"
-    )
-    print(f"  text        {text:8.1f} ms   SHA-256 alone       {hashing:8.1f} ms: {text / hashing:.1f} times")
-    print(f"  peak memory {used:8.2f} times the payload")
-    return flatc < 20 * objects or text > 2 * hashing + FIXED_PART or used > 1.5
+    by_object, by_text, by_memory = (goal.name for goal in goals(label))
+    return {by_object: flatc / objects, by_text: (text - FIXED_PART) / hashing, by_memory: used}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    peak(Path(sys.argv[1]))

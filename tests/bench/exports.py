@@ -1,29 +1,31 @@
-"""How fast a sweep is: against a fresh interpreter per export, as the upstream reports do it; and what tracing costs.
-
-    python -m tests.bench.exports
-    python -m tests.bench.exports --hash-seeds 0,1,2,3,4,5,6,7,8,9
-
-Goals, by the cells of the reports: at least 5 times as fast, starting the templates included; seconds inside exports at
-least 0.8 of the cores' time; a traced export at most 1.15 times the processor time of one that is not.
-"""
+"""How fast a sweep is against other ways to export the same cells under the same seeds; and what tracing costs."""
 
 from __future__ import annotations
 
-import argparse
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 from harness import patches, releases
 from harness.artifact import Cell
-from harness.commands.stock import REPORTS
 from harness.exporting.compat import installed_release
 from harness.exporting.shortcuts import SHORTCUTS
 from harness.exporting.worker import install_shortcuts, set_kernels
 from harness.registry import load
+from harness.reports import REPORTS
 from harness.selection import EXPORT_TIMEOUT
-from harness.sweep import Settings, Sweep, cores, default_interpreter
-from harness.variations import parse_hash_seeds, variations
+from harness.sweep import Settings, Sweep, cores, default_interpreter, worker_environment
+from harness.variations import HASH_SEEDS, variations
+from tests import REPOSITORY
+
+FRESH = "a fresh interpreter per export, without shortcuts: its time / a sweep's"
+PYTEST = "a pytest process per seed, without shortcuts: its time / a sweep's"
+INSIDE = "core seconds of exports / (wall x cores) of a sweep, its templates' start included"
+TRACING = "processor time of an export with tracing / without"
 
 #: Traced and untraced exports of a cell, in turn, after one that fills the caches.
 ROUNDS = 3
@@ -39,62 +41,100 @@ def cells() -> list[Cell]:
     ]
 
 
-def swept(isolation: str, seeds: Sequence[int], jobs: int) -> tuple[float, float]:
-    """Export the cells under each seed; return (seconds of wall time, seconds inside exports)."""
+def settings(isolation: str, shortcuts: tuple[str, ...]) -> Settings:
     names = patches.select("auto", releases.load().release(installed_release()).patches)
-    settings = Settings(default_interpreter(), ("models",), names, jobs, EXPORT_TIMEOUT, isolation=isolation)
+    return Settings(
+        default_interpreter(),
+        ("models",),
+        names,
+        cores(),
+        EXPORT_TIMEOUT,
+        isolation=isolation,
+        shortcuts=shortcuts,
+    )
+
+
+def swept(isolation: str, shortcuts: tuple[str, ...], seeds: tuple[int, ...]) -> tuple[float, float]:
+    """Export the cells under each seed; return (seconds of wall time, core seconds of the exports)."""
     selected = cells()
     started = time.perf_counter()
-    with Sweep(selected, variations(seeds), settings) as sweep:
-        inside = sum(outcome.seconds for cell in selected for outcome in sweep.outcomes(cell))
-    return time.perf_counter() - started, inside
+    with Sweep(selected, variations(seeds), settings(isolation, shortcuts)) as sweep:
+        outcomes = [outcome for cell in selected for outcome in sweep.outcomes(cell)]
+    return time.perf_counter() - started, sum(outcome.core_seconds for outcome in outcomes)
 
 
-def traced() -> tuple[float, float]:
-    """Export each cell with and without tracing, in turn, in this process; return both processor times, with first."""
+def one_pytest_per_seed(seeds: tuple[int, ...]) -> float:
+    """Export the cells in pytest processes, one for each seed, as many at a time as there are cores; return seconds."""
+
+    def run(seed: int) -> None:
+        interpreter = default_interpreter()
+        command = [
+            str(interpreter),
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "tests/bench/in_process.py",
+        ]
+        environment = worker_environment(interpreter, seed) | {"PYTHONPATH": str(REPOSITORY)}
+        subprocess.run(command, cwd=REPOSITORY, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(cores()) as processes:
+        list(processes.map(run, seeds))
+    return time.perf_counter() - started
+
+
+def isolation() -> Mapping[str, float]:
+    """Export the reports' cells under the four seeds by a sweep, by fresh interpreters and by pytest processes."""
+    # In a new environment whoever comes first compiles every module.
+    swept("fork", tuple(SHORTCUTS), HASH_SEEDS[:1])
+    wall, inside = swept("fork", tuple(SHORTCUTS), HASH_SEEDS)
+    fresh, _ = swept("fresh", (), HASH_SEEDS)
+    return {
+        FRESH: fresh / wall,
+        PYTEST: one_pytest_per_seed(HASH_SEEDS) / wall,
+        INSIDE: inside / (wall * cores()),
+    }
+
+
+def tracing() -> Mapping[str, float]:
+    """Export each cell with and without tracing, in turn, in a process of its own."""
+    printed = subprocess.run(
+        [sys.executable, "-m", "tests.bench.exports"],
+        cwd=REPOSITORY,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+    return {TRACING: float(printed.split()[-1])}
+
+
+def traced() -> float:
+    """Return the processor time of exports with tracing over that of the same without."""
     from harness.exporting.export import Export
     from harness.exporting.targets import Lowering
 
     spent = {True: 0.0, False: 0.0}
     for cell in cells():
         for number in range(-1, ROUNDS):
-            for tracing in (True, False):
+            for watched in (True, False):
                 export = Export(load(("models",))[cell.case], Lowering.named(cell.target))
                 started = time.process_time()
                 try:
-                    with export.watch if tracing else nullcontext():
+                    with export.watch if watched else nullcontext():
                         export.run()
                 except Exception:
                     # Unpatched, some do not lower: that takes its time as well.
                     pass
                 if number >= 0:
-                    spent[tracing] += time.process_time() - started
-    return spent[True], spent[False]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.exports", description=__doc__)
-    parser.add_argument("--hash-seeds", default="0,4,27,37", help="default: %(default)s")
-    parser.add_argument("--jobs", type=int, default=cores())
-    options = parser.parse_args()
-    set_kernels(1, False)
-    install_shortcuts(tuple(SHORTCUTS))
-    seeds = parse_hash_seeds(options.hash_seeds)
-    exports = len(cells()) * len(seeds)
-    # In a new environment whoever comes first compiles every module.
-    swept("fork", seeds[:1], options.jobs)
-    fork, inside = swept("fork", seeds, options.jobs)
-    fresh, _ = swept("fresh", seeds, options.jobs)
-    print(f"{exports} exports of the reports' cells, {options.jobs} at a time")
-    print(
-        f"warm templates {fork:.0f} s, fresh interpreters {fresh:.0f} s: {fresh / fork:.1f} times as fast (goal 5)"
-    )
-    print(
-        f"inside exports: {inside / (fork * options.jobs):.2f} of the cores' time, templates' start included"
-    )
-    with_trace, without = traced()
-    print(f"tracing: {with_trace / without:.3f} of the processor time without (goal 1.15)")
+                    spent[watched] += time.process_time() - started
+    return spent[True] / spent[False]
 
 
 if __name__ == "__main__":
-    main()
+    set_kernels(1, False)
+    install_shortcuts(tuple(SHORTCUTS))
+    print(traced())

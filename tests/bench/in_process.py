@@ -1,0 +1,27 @@
+"""What `tests.bench.exports` runs in a pytest process per seed: each cell exported in it, as a plain test would."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import patches, releases
+from harness.artifact import Cell
+from harness.exporting.compat import installed_release
+from harness.exporting.export import export
+from harness.exporting.worker import set_kernels
+from harness.registry import load
+from tests.bench.exports import cells
+
+
+@pytest.fixture(scope="session", autouse=True)
+def installed() -> tuple[str, ...]:
+    set_kernels(1, False)
+    release = installed_release()
+    names = patches.select("auto", releases.load().release(release).patches)
+    patches.apply(names, release)
+    return names
+
+
+@pytest.mark.parametrize("cell", cells(), ids=str)
+def test_export(cell: Cell, installed: tuple[str, ...]) -> None:
+    assert export(load(("models",))[cell.case], cell.target, installed).result

@@ -1,0 +1,152 @@
+"""What is measured, how often, and what is kept of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests import REPOSITORY
+
+HISTORY = REPOSITORY / "docs" / "benchmarks.md"
+#: Rows of a measured ratio that the history keeps, the newest first.
+KEPT = 5
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A ratio, both of whose sides are measured in one run, and what it should be.
+
+    Attributes
+    ----------
+    name
+        What it is the ratio of.
+    limit
+        The goal; None for a ratio without one.
+    at_most
+        Whether a smaller ratio is better.
+    """
+
+    name: str
+    limit: float | None
+    at_most: bool = False
+
+    def is_met(self, ratio: float) -> bool:
+        return self.limit is None or (ratio <= self.limit if self.at_most else ratio >= self.limit)
+
+    def __str__(self) -> str:
+        return "-" if self.limit is None else f"{'at most' if self.at_most else 'at least'} {self.limit:g}"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Something that is measured as a whole.
+
+    Attributes
+    ----------
+    name
+        What the command line calls it.
+    goals
+        The ratios that one call of `measure` gives, in the order of its result's values.
+    measure
+        Measures once, and returns each ratio by the name of its goal.
+    default
+        Whether it is measured unless others are named: one that takes more than a few minutes is not.
+    """
+
+    name: str
+    goals: tuple[Goal, ...]
+    measure: Callable[[], Mapping[str, float]]
+    default: bool = True
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the repetitions of a run gave for one ratio."""
+
+    measurement: str
+    goal: Goal
+    ratios: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.ratios)
+
+    def line(self) -> str:
+        said = "" if self.goal.is_met(self.median) else "   MISSED"
+        numbers = f"{min(self.ratios):9.3f} {self.median:9.3f} {max(self.ratios):9.3f}"
+        return f"{self.goal.name:<72}{numbers}   {self.goal!s}{said}"
+
+
+HEADING = f"{'ratio':<72}{'minimum':>9} {'median':>9} {'maximum':>9}   goal"
+
+
+def repeated(measurement: Measurement, times: int) -> list[Measured]:
+    """Measure `times` times, and return each ratio of `measurement`."""
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for _ in range(times):
+        for name, ratio in measurement.measure().items():
+            ratios[name].append(ratio)
+    return [Measured(measurement.name, goal, tuple(ratios[goal.name])) for goal in measurement.goals]
+
+
+def state() -> dict[str, str]:
+    """Return what the figures were measured on: commit, processor, cores, memory."""
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in _lines(Path("/proc/cpuinfo"))
+            if line.startswith("model name")
+        ),
+        platform.processor(),
+    )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "commit": described.stdout.strip() or "no checkout",
+        "processor": model,
+        "cores": str(os.cpu_count()),
+        "memory": f"{memory:.0f} GiB",
+    }
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def write_json(path: Path, measured: Iterable[Measured], on: Mapping[str, str]) -> None:
+    """Write every repetition of every ratio."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [{**asdict(one), "median": one.median} for one in measured]
+    path.write_text(json.dumps({"state": on, "measured": rows}, indent=1) + "\n")
+
+
+def keep(measured: Sequence[Measured], on: Mapping[str, str], date: str, path: Path = HISTORY) -> None:
+    """Put a row for each ratio into the history, above its older ones, of which `KEPT` stay in all."""
+    text = path.read_text(encoding="utf-8")
+    before, header, rows = text.partition("|---|---|---|---|---|---|---|\n")
+    if not header:
+        raise ValueError(f"{path} has no table of seven columns: restore it from git")
+    table = [row for row in rows.splitlines() if row.startswith("|")]
+    machine = f"{on['cores']} x {on['processor']}"
+    for one in reversed(measured):
+        numbers = f"{min(one.ratios):.3f} | {one.median:.3f} | {max(one.ratios):.3f}"
+        table.insert(
+            0, f"| {one.goal.name} | {numbers} | {one.goal!s} | {date}, {on['commit']} | {machine} |"
+        )
+    seen: dict[str, int] = defaultdict(int)
+    kept = []
+    for row in sorted(table, key=lambda row: row.split(" | ")[0]):
+        name = row.split(" | ")[0]
+        seen[name] += 1
+        if seen[name] <= KEPT:
+            kept.append(row)
+    path.write_text(before + header + "\n".join(kept) + "\n", encoding="utf-8")
