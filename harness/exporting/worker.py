@@ -316,6 +316,13 @@ def fresh_child(options: Sequence[str]) -> Callable[[dict[str, Any]], int]:
     return start
 
 
+def prepare(options: argparse.Namespace) -> None:
+    """Make a fresh interpreter ready, as a template is for its forks."""
+    set_kernels(options.threads, options.onednn)
+    load_zoos(options.models)
+    install_shortcuts(options.shortcuts)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of templates and of fresh children."""
     parser = argparse.ArgumentParser(prog="python -m harness.exporting.worker", description=__doc__)
@@ -340,9 +347,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # What torch and ExecuTorch allocate when they are imported, operators for instance, never moves again.
     _held = perturb_heap(options.heap_seed)
     if options.once is not None:
-        set_kernels(options.threads, options.onednn)
-        load_zoos(options.models)
-        finish_in_child(json.loads(options.once), functools.partial(install_shortcuts, options.shortcuts))
+        finish_in_child(json.loads(options.once), functools.partial(prepare, options))
     os.set_inheritable(options.answers, False)
     if options.isolation == "fresh":
         like_this = ["--threads", str(options.threads), "--heap-seed", str(options.heap_seed)]
