@@ -25,6 +25,12 @@ class Cell:
     target: str
     case: str
 
+    @classmethod
+    def named(cls, name: str) -> Cell:
+        """Return the cell called ``TARGET/CASE``; raise ValueError."""
+        target, case = name.split("/")
+        return cls(target, case)
+
     def __str__(self) -> str:
         return f"{self.target}/{self.case}"
 

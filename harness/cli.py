@@ -28,6 +28,7 @@ COMMANDS = {
     "probe": "harness.commands.probe",
     "repro": "harness.commands.repro",
     "run": "harness.commands.run",
+    "seconds": "harness.commands.seconds",
     "shortcuts": "harness.commands.shortcuts",
     "stock": "harness.commands.stock",
     "upstream": "harness.commands.upstream",

@@ -6,8 +6,7 @@ fixtures `golden_cell` and `golden_run`: ``harness/cells.py`` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
@@ -18,6 +17,8 @@ from harness.run import Run
 
 RUN = pytest.StashKey[Run]()
 REFUSED = pytest.StashKey[pytest.UsageError]()
+#: The place of each test in the zoo's order, which is not the one that they run in.
+PLACES = pytest.StashKey[Mapping[str, int]]()
 PRUNED = pytest.StashKey[Sequence[Cell]]()
 
 
@@ -51,6 +52,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("golden_cell", cells, ids=str)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let cells be judged in the order in which they are exported."""
+    run = config.stash.get(RUN, None)
+    if run is None:
+        return
+    config.stash[PLACES] = {item.nodeid: number for number, item in enumerate(items)}
+    cells = {item: cell for item in items if (cell := _cell(item)) is not None}
+    place = {cell: number for number, cell in enumerate(run.longest_first(cells.values()))}
+    ordered = iter(sorted(cells, key=lambda item: place[cells[item]]))
+    items[:] = [next(ordered) if item in cells else item for item in items]
+
+
+def _cell(item: pytest.Item) -> Cell | None:
+    """Return the cell that a test is about."""
+    callspec = getattr(item, "callspec", None)
+    cell = callspec.params.get("golden_cell") if callspec is not None else None
+    return cell if isinstance(cell, Cell) else None
+
+
 @pytest.fixture(scope="session")
 def golden_run(pytestconfig: pytest.Config) -> Run:
     """The run over the cells of one release."""
@@ -62,12 +83,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         raise session.config.stash[REFUSED]
     if RUN not in session.config.stash or session.config.option.collectonly:
         return
-    parameters: list[dict[str, Any]] = [
-        item.callspec.params for item in session.items if hasattr(item, "callspec")
-    ]
-    asked = [params.get("golden_cell") for params in parameters]
-    cells = [cell for cell in asked if isinstance(cell, Cell)]
-    if cells:
+    if cells := [cell for item in session.items if (cell := _cell(item)) is not None]:
         try:
             session.config.stash[RUN].start(cells)
         except HarnessError as error:
@@ -80,6 +96,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if run is None:
         return
     run.finish()
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        places = session.config.stash.get(PLACES, {})
+        reporter.stats.get("failed", []).sort(key=lambda report: places.get(report.nodeid, 0))
     # Only a run that saw every cell, and found each as it should be, knows that a golden has no matching cell.
     whole = run.is_whole() and session.exitstatus == pytest.ExitCode.OK
     stale = run.leftovers().stale if whole else ()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import filelock
 
@@ -18,7 +19,11 @@ from harness.judging import golden
 from harness.judging.comparison import origin
 from harness.judging.verdict import Verdict
 from harness.releases import Release
+from harness.seconds import Remembered
 from harness.selection import UsageError
+
+#: A line of JSON for each cell.
+FILE = "results.jsonl"
 
 #: Names of the folders of variations; see `harness.variations.Variation.name`.
 VARIATION_FOLDERS = "seed*-heap*"
@@ -38,7 +43,8 @@ class Results:
     def __init__(self, sweeps: Path, release: Release) -> None:
         self.release = release
         self.root = sweeps.resolve() / release.version
-        self.file = self.root / "results.jsonl"
+        self.file = self.root / FILE
+        self.seconds = Remembered(self.root)
         self._lock = filelock.FileLock(self.root / "lock")
 
     def open(self) -> None:
@@ -55,7 +61,11 @@ class Results:
             raise UsageError(f"--sweeps {self.root} cannot be written: {error}") from error
         self.file.write_text("")
 
-    def close(self) -> None:
+    def close(self, cells: Sequence[Cell]) -> None:
+        """Leave the lines in the order of `cells`, whichever export ended first, and the folder to other runs."""
+        if self._lock.is_locked:
+            write(self.file, read(self.file), cells)
+            self.seconds.write()
         self._lock.release()
 
     def folder(self, cell: Cell) -> Path:
@@ -75,6 +85,7 @@ class Results:
             "verdict": judged.name,
             "variations": [outcome.variation for outcome in outcomes],
             "seconds": [round(outcome.seconds, 3) for outcome in outcomes],
+            "core_seconds": [round(outcome.core_seconds, 3) for outcome in outcomes],
             "peak_mb": round(max(outcome.peak_mb for outcome in outcomes), 1),
             "pte_sha256": digests.pop() if len(digests) == 1 else None,
             "difference": difference,
@@ -84,6 +95,7 @@ class Results:
         }
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+        self.seconds.note(judged.cell, outcomes)
 
     def clear(self, cell: Cell) -> None:
         """Delete what earlier runs kept of `cell`."""
@@ -109,3 +121,20 @@ class Results:
                     (place / "program.pte").write_bytes(made.pte)
                 for index, delegate in enumerate(made.delegates):
                     (place / f"delegate_{index}.bin").write_bytes(delegate.payload)
+
+
+def read(file: Path) -> list[dict[str, Any]]:
+    """Return the lines of a ``results.jsonl``; raise UsageError."""
+    try:
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} cannot be read: {error}; run the cells again") from error
+
+
+def write(file: Path, rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> None:
+    """Write a ``results.jsonl`` whole, in the order of `cells`."""
+    place = {cell: number for number, cell in enumerate(cells)}
+    ordered = sorted(rows, key=lambda row: place[Cell(row["target"], row["case"])])
+    aside = file.with_suffix(".partial")
+    aside.write_text("".join(json.dumps(row) + "\n" for row in ordered), encoding="utf-8")
+    aside.replace(file)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from syrupy.assertion import SnapshotAssertion
 
-from harness import patches, variations
+from harness import patches, seconds, variations
 from harness.artifact import PARTITIONING, Artifact, Cell, Lowered, Outcome
 from harness.exporting import shortcuts
 from harness.judging import golden, roots, verdict
@@ -107,6 +107,10 @@ class Run:
 
     # Life of a run
 
+    def longest_first(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Return `cells` in the order in which they are exported and judged."""
+        return self.results.seconds.over(seconds.committed(self.root)).longest_first(cells)
+
     def start(self, cells: Sequence[Cell]) -> None:
         """Make the folders ready, alone in those that are written, and start exporting `cells`."""
         self.results.open()
@@ -116,13 +120,15 @@ class Run:
         self.sweep.start()
 
     def finish(self) -> None:
+        """End what is still being exported, and bring the verdicts into the zoo's order."""
         if self.sweep is not None:
             self.sweep.stop()
+        self.verdicts = {cell: self.verdicts[cell] for cell in self.known if cell in self.verdicts}
 
     def close(self) -> None:
         """Let other runs write: nothing more is."""
         self._lock.release()
-        self.results.close()
+        self.results.close(self.known)
 
     def check(self, cell: Cell, snapshot: SnapshotAssertion) -> Verdict:
         """Judge `cell`, record it where that was asked for, leave its result.

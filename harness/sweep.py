@@ -7,8 +7,7 @@ environment's.
 
 from __future__ import annotations
 
-import collections
-import contextlib
+import functools
 import io
 import itertools
 import json
@@ -24,7 +23,7 @@ import tempfile
 import threading
 import time
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -34,6 +33,8 @@ from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.errors import HarnessError
 from harness.exporting.shortcuts import SHORTCUTS
 from harness.exporting.worker import HARNESS_ERROR, MAIN, ROOT, with_harness
+from harness.schedule import Job, Schedule
+from harness.template import TemplateProcess
 from harness.variations import Variation
 
 #: Seconds a template may take to import torch and ExecuTorch and to warm up. Measured 8 to 25 s on two cores with
@@ -154,79 +155,17 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Job:
-    """One export to be made.
+class Ended:
+    """An export that has ended, with its artifact still on disk.
 
     Attributes
     ----------
-    again
-        Whether a template that hung had it before.
-    """
-
-    number: int
-    cell: Cell
-    variation: Variation
-    again: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.cell} [{self.variation.name}]"
-
-
-@dataclass
-class TemplateProcess:
-    """A template as the sweep sees it: a process, a pipe with its answers, its jobs and their processes.
-
-    Attributes
-    ----------
-    expected
-        By the number of each job that it has, when its next answer is due at the latest, in seconds of
-        `time.monotonic`.
+    outcome
+        Reads what became of it, once.
     """
 
     variation: Variation
-    process: subprocess.Popen[bytes]
-    answers: io.FileIO
-    log: Path
-    started: float = field(default_factory=time.monotonic)
-    ready: bool = False
-    buffer: bytes = b""
-    running: dict[int, Job] = field(default_factory=dict)
-    children: dict[int, int] = field(default_factory=dict)
-    expected: dict[int, float] = field(default_factory=dict)
-
-    def send(self, request: dict[str, Any]) -> None:
-        assert self.process.stdin is not None
-        self.expected[request["id"]] = time.monotonic() + ANSWER_LIMIT
-        # A template that has died is noticed, and its jobs are delivered, where its answers end.
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(request).encode() + b"\n")
-            self.process.stdin.flush()
-
-    def read(self) -> bytes:
-        """Return what it has answered since, nothing at the end of its answers."""
-        return os.read(self.answers.fileno(), 1 << 16)
-
-    def end(self, patience: float) -> int:
-        """Wait at most `patience` seconds for its end, then kill it; return its exit status. Nothing of it is left."""
-        assert self.process.stdin is not None
-        # Requests that a template did not read before it died are lost with it.
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()
-        try:
-            status = self.process.wait(patience)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            status = self.process.wait()
-        self.answers.close()
-        if status != 0:
-            self._kill_children()
-        return status
-
-    def _kill_children(self) -> None:
-        """Kill what a template that is no more has left running; each child leads a process group."""
-        for process in self.children.values():
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process, signal.SIGKILL)
+    outcome: Callable[[], Outcome]
 
 
 class Sweep:
@@ -235,7 +174,7 @@ class Sweep:
     Parameters
     ----------
     cells
-        In the order in which their outcomes are wanted.
+        In the order in which they are exported, best the longest first: no core is idle at the end.
     variations
         Each cell is exported once under each.
     settings
@@ -262,11 +201,12 @@ class Sweep:
         self.variations = tuple(variations)
         self.targets = sorted({cell.target for cell in cells})
         self.numbers = itertools.count()
-        self.pending = collections.deque(
+        self.schedule = Schedule()
+        self.schedule.add(
             Job(next(self.numbers), cell, variation) for cell in cells for variation in variations
         )
         self.templates: dict[Variation, TemplateProcess] = {}
-        self.results: dict[Cell, list[Outcome]] = {cell: [] for cell in cells}
+        self.results: dict[Cell, list[Ended]] = {cell: [] for cell in cells}
         self.error: BaseException | None = None
         self.stopping = False
         self.changed = threading.Condition()
@@ -288,7 +228,7 @@ class Sweep:
         """Export `cell` once more, in templates that are warm already, and wait; raises as `outcomes` does."""
         with self.changed:
             self.results[cell] = []
-            self.pending.extend(Job(next(self.numbers), cell, variation) for variation in variations)
+            self.schedule.add(Job(next(self.numbers), cell, variation) for variation in variations)
         return self.outcomes(cell, variations)
 
     def __enter__(self) -> Self:
@@ -301,26 +241,45 @@ class Sweep:
     def outcomes(self, cell: Cell, variations: Sequence[Variation] | None = None) -> tuple[Outcome, ...]:
         """Wait for every export of `cell` and return them in the order of the variations, the sweep's by default.
 
+        Artifacts lie on disk until then, and are handed out once: a sweep that is ahead of what judges its exports
+        takes no memory for it.
+
         Raises
         ------
         SweepError
             When the harness itself failed: a template did not start, a request could not be carried out.
         """
         wanted = self.variations if variations is None else variations
+        self._wait(cell, len(wanted), None)
         with self.changed:
-            self.changed.wait_for(lambda: self.error is not None or len(self.results[cell]) == len(wanted))
             if self.error is not None:
                 raise self.error
-            by_name = {outcome.variation: outcome for outcome in self.results[cell]}
-        return tuple(by_name[variation.name] for variation in wanted)
+            ended, self.results[cell] = self.results[cell], []
+        by_variation = {each.variation: each for each in ended}
+        return tuple(by_variation[variation].outcome() for variation in wanted)
+
+    def ready(self, cell: Cell, seconds: float) -> bool:
+        """Wait at most `seconds` for the exports of `cell`; return whether `outcomes` has an answer at once."""
+        return self._wait(cell, len(self.variations), seconds)
+
+    def _wait(self, cell: Cell, count: int, seconds: float | None) -> bool:
+        with self.changed:
+            return self.changed.wait_for(
+                lambda: self.error is not None or len(self.results[cell]) == count, seconds
+            )
+
+    def running(self) -> list[Job]:
+        """Return the exports that are being made."""
+        return [job for template in list(self.templates.values()) for job in list(template.running.values())]
 
     # What follows runs in the sweep's thread.
 
     def _run(self) -> None:
         try:
             with selectors.DefaultSelector() as selector:
-                while not self.stopping and (self.lasting or self.pending or self._running()):
+                while not self.stopping and (self.lasting or self.schedule or self._taken()):
                     self._dispatch(selector)
+                    self._end_idle()
                     for key, _ in selector.select(0.1):
                         self._receive(selector, key.data)
                     self._check_answering(selector)
@@ -330,7 +289,8 @@ class Sweep:
             for template in self.templates.values():
                 template.end(PATIENCE)
 
-    def _running(self) -> int:
+    def _taken(self) -> int:
+        """Return how many slots are taken; a template that starts takes one, too."""
         return sum(len(template.running) + (not template.ready) for template in self.templates.values())
 
     def _fail(self, error: BaseException) -> None:
@@ -339,19 +299,29 @@ class Sweep:
             self.changed.notify_all()
 
     def _dispatch(self, selector: selectors.BaseSelector) -> None:
-        """Hand out jobs and start templates until every slot is taken; a starting template takes one, too."""
-        skipped: list[Job] = []
-        while self.pending and self._running() < self.settings.jobs:
-            job = self.pending.popleft()
-            template = self.templates.get(job.variation)
-            if template is None:
-                template = self._start_template(job.variation)
+        """Hand out jobs and start templates until every slot is taken.
+
+        Once a template is ready, others start one at a time: what is ready exports meanwhile.
+        """
+        while self._taken() < self.settings.jobs:
+            ready = [variation for variation, template in self.templates.items() if template.ready]
+            lacking = self.schedule.lacking(self.templates)
+            starts_beside = bool(ready) and len(ready) < len(self.templates)
+            job = self.schedule.take(ready) if lacking is None or starts_beside else None
+            if job is not None:
+                self._request(self.templates[job.variation], job)
+            elif lacking is not None:
+                template = self._start_template(lacking)
                 selector.register(template.answers, selectors.EVENT_READ, template)
-            if template.ready:
-                self._request(template, job)
             else:
-                skipped.append(job)
-        self.pending.extendleft(reversed(skipped))
+                break
+
+    def _end_idle(self) -> None:
+        """Let templates end that no export is wanted of any more: each keeps a gigabyte."""
+        for variation, template in self.templates.items():
+            idle = template.ready and not template.running and not self.schedule.needs(variation)
+            if idle and not self.lasting:
+                template.finish()
 
     def _start_template(self, variation: Variation) -> TemplateProcess:
         interpreter = absolute(self.settings.interpreter)
@@ -393,9 +363,10 @@ class Sweep:
         return template
 
     def _request(self, template: TemplateProcess, job: Job) -> None:
-        scratch = self.directory / f"export-{job.number}"
+        scratch = self._scratch(job)
         (scratch / "cwd").mkdir(parents=True)
         template.running[job.number] = job
+        template.expected[job.number] = time.monotonic() + ANSWER_LIMIT
         template.send(
             {
                 "id": job.number,
@@ -416,7 +387,7 @@ class Sweep:
         )
 
     def _receive(self, selector: selectors.BaseSelector, template: TemplateProcess) -> None:
-        chunk = os.read(template.answers.fileno(), 1 << 16)
+        chunk = template.read()
         if not chunk:
             selector.unregister(template.answers)
             self._template_died(template)
@@ -450,35 +421,49 @@ class Sweep:
         )
 
     def _deliver(self, job: Job, answer: dict[str, Any]) -> None:
-        scratch = self.directory / f"export-{job.number}"
-        outcome = Outcome(
+        casualty = self._casualty(job, answer, self._scratch(job))
+        ended = Ended(job.variation, functools.partial(self._outcome, job, answer, casualty))
+        with self.changed:
+            self.results[job.cell].append(ended)
+            self.changed.notify_all()
+
+    def _outcome(self, job: Job, answer: Mapping[str, Any], casualty: Casualty | None) -> Outcome:
+        """Return what became of an export; the file that it left is deleted."""
+        result: Artifact | Casualty | None = casualty
+        if result is None:
+            result = pickle.loads((self._scratch(job) / "artifact").read_bytes())
+            assert isinstance(result, Artifact)
+        shutil.rmtree(self._scratch(job), ignore_errors=True)
+        return Outcome(
             cell=job.cell,
             variation=job.variation.name,
-            result=self._result(job, answer, scratch),
+            result=result,
             seconds=answer["seconds"],
             peak_mb=answer["peak_mb"],
             core_seconds=answer.get("core_seconds", 0.0),
         )
-        shutil.rmtree(scratch, ignore_errors=True)
-        with self.changed:
-            self.results[job.cell].append(outcome)
-            self.changed.notify_all()
 
-    def _result(self, job: Job, answer: dict[str, Any], scratch: Path) -> Artifact | Casualty:
+    def _scratch(self, job: Job) -> Path:
+        """Return the folder of an export: its working directory, its log, its artifact."""
+        return self.directory / f"export-{job.number}"
+
+    def _casualty(self, job: Job, answer: dict[str, Any], scratch: Path) -> Casualty | None:
+        """Return how an export came to no end; None where it left an artifact."""
+        if answer["status"] == 0 and not answer["timed_out"] and (scratch / "artifact").exists():
+            return None
         tail = last_lines(scratch / "log")
         if answer["timed_out"]:
             limit = f"no end within {self.settings.limit:g} s (--export-timeout)"
             return Casualty("timed-out", f"{limit}\n{tail}".rstrip())
-        if answer["status"] == 0 and (scratch / "artifact").exists():
-            artifact = pickle.loads((scratch / "artifact").read_bytes())
-            assert isinstance(artifact, Artifact)
-            return artifact
         if answer["status"] == HARNESS_ERROR:
             raise SweepError(f"{job}: {tail.splitlines()[-1] if tail else '?'}")
         return Casualty("crashed", f"{exit_reason(answer['status'])}\n{tail}".rstrip())
 
     def _template_died(self, template: TemplateProcess) -> None:
         status = template.end(PATIENCE)
+        if template.finished:
+            del self.templates[template.variation]
+            return
         if not template.ready:
             raise SweepError(
                 f"{self.settings.interpreter} could not start exporting ({exit_reason(status)}):\n"
@@ -512,8 +497,8 @@ class Sweep:
                     f"{job}: two templates of {self.settings.interpreter} hung, that is, said nothing for "
                     f"{ANSWER_LIMIT:g} s when an answer was due; try --jobs 1 or --isolation fresh"
                 )
-            shutil.rmtree(self.directory / f"export-{job.number}", ignore_errors=True)
-        self.pending.extendleft(
+            shutil.rmtree(self._scratch(job), ignore_errors=True)
+        self.schedule.add(
             Job(next(self.numbers), job.cell, job.variation, again=True)
             for job in reversed(template.running.values())
         )

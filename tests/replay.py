@@ -17,6 +17,7 @@ from typing import Any, Self
 import harness.run
 from harness.artifact import Cell, Outcome
 from harness.releases import KnownDefect, Release
+from harness.schedule import Job
 from harness.sweep import Settings
 from harness.targets import TARGETS
 from harness.variations import Variation
@@ -45,6 +46,12 @@ class Replay:
 
     def __exit__(self, *raised: object) -> None:
         pass
+
+    def ready(self, cell: Cell, seconds: float) -> bool:
+        return True
+
+    def running(self) -> list[Job]:
+        return []
 
     def outcomes(self, cell: Cell) -> tuple[Outcome, ...]:
         answer = next(self.answers[key] for key in (str(cell), cell.case, "*") if key in self.answers)

@@ -16,17 +16,17 @@ import pytest
 
 from harness.artifact import Artifact, Casualty, Cell, Lowered, Outcome
 from harness.exporting.worker import with_harness
+from harness.schedule import Job
 from harness.sweep import (
-    Job,
     Machine,
     Settings,
     Sweep,
     SweepError,
-    TemplateProcess,
     absolute,
     default_interpreter,
     worker_environment,
 )
+from harness.template import TemplateProcess
 from harness.variations import variations
 from tests.conftest import REPOSITORY, ZOO_LIMIT, Sweeper, ZooRun
 
@@ -169,6 +169,25 @@ def test_outcomes_come_in_the_order_of_the_variations_with_their_cost(
         for outcome in outcomes:
             assert outcome.seconds > 0.0
             assert outcome.peak_mb > 50.0
+
+
+# Templates that nothing is wanted of, results that nobody has asked for
+
+
+def test_a_template_ends_when_its_last_export_has_and_what_waits_to_be_judged_is_on_disk() -> None:
+    settings = Settings(
+        default_interpreter(), ("tests.zoo",), (), jobs=1, limit=5.0, isolation="fresh", execute=False
+    )
+    first, second = variations((0, 4))
+    with Sweep([HANG], (first, second), settings) as sweep:
+        wait_until(lambda: [job.variation for job in sweep.running()] == [second])
+        wait_until(lambda: list(sweep.templates) == [second])
+        assert not sweep.ready(HANG, 0.0)
+        wait_until(lambda: sweep.ready(HANG, 1.0))
+        assert sorted(path.name for path in sweep.directory.glob("export-*")) == ["export-0", "export-1"]
+        outcomes = sweep.outcomes(HANG)
+        assert [outcome.variation for outcome in outcomes] == [first.name, second.name]
+        assert not list(sweep.directory.glob("export-*"))
 
 
 # Templates that misbehave
