@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from harness import invocation
 from harness.artifact import Cell
 from harness.judging import golden
+from harness.selection import UPDATE
 
 if TYPE_CHECKING:
     from harness.judging.verdict import Verdict
     from harness.run import Run
-
-UPDATE = "--snapshot-update"
 
 
 def failure(run: Run, judged: Verdict) -> str:

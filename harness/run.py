@@ -7,7 +7,6 @@ judges, `judging.roots` and `judging.golden` keep the goldens, `results` keeps t
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from syrupy.assertion import SnapshotAssertion
@@ -28,16 +27,15 @@ from harness.selection import (
     find_release,
     load_cells,
     of_families,
+    require_a_person,
     require_extensions,
     require_flatc,
     require_known,
+    require_repeats,
     require_supported,
     select,
 )
 from harness.sweep import Settings, Sweep, cores, default_interpreter
-
-#: A golden is what repeats agree on.
-FEWEST_TO_RECORD = 2
 
 
 class Run:
@@ -62,7 +60,8 @@ class Run:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.updating = options.updating
-        require_a_person(options)
+        require_a_person(options.updating)
+        require_updating(options)
         interpreter = options.interpreter or default_interpreter()
         installed = Installed.probe(interpreter)
         self.release = find_release(installed, options.release, options.matrix)
@@ -82,7 +81,11 @@ class Run:
             raise UsageError(str(error)) from error
         self.selected = select(of_families(self.known, options.families, options.models), options.cells)
         self.variations = variations.variations(seeds)
-        require_repeats(options, len(self.variations))
+        require_repeats(
+            options.updating,
+            len(self.variations),
+            "Say --variations quick, or leave --variations and --hash-seeds out.",
+        )
         self.settings = Settings(
             interpreter=interpreter,
             models=options.models,
@@ -115,7 +118,8 @@ class Run:
         """Make the folders ready, alone in those that are written, and start exporting `cells`."""
         self.results.open()
         if self.updating:
-            roots.open_for_writing(self.goldens, self.release.version, self.options.models, self._lock)
+            roots.open_for_writing(self.root, self._lock)
+            roots.claim(self.goldens, self.options.models)
         self.sweep = Sweep(cells, self.variations, self.settings)
         self.sweep.start()
 
@@ -241,22 +245,8 @@ class Run:
             golden.prune(self.root, cell)
 
 
-def require_a_person(options: Options) -> None:
-    """Raise UsageError for a run that would write goldens without a person who accepts them, or delete unasked."""
-    if options.updating and os.environ.get("CI"):
-        raise UsageError(
-            "--snapshot-update is refused because CI is set: goldens are accepted by a person, in a checkout. "
-            "Run it there and commit what it wrote."
-        )
+def require_updating(options: Options) -> None:
+    """Raise UsageError for an option that changes the root of the goldens in a run that only reads."""
     for option, asked in (("--prune", options.pruning), ("--adopt", options.adopting)):
         if asked and not options.updating:
             raise UsageError(f"{option} changes the root of the goldens: say --snapshot-update as well")
-
-
-def require_repeats(options: Options, count: int) -> None:
-    """Raise UsageError for a run that would record what was exported once."""
-    if options.updating and count < FEWEST_TO_RECORD:
-        raise UsageError(
-            f"--snapshot-update needs at least {FEWEST_TO_RECORD} variations, and the run has {count}: a golden is "
-            "what repeats agree on. Say --variations quick, or leave --variations and --hash-seeds out."
-        )

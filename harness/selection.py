@@ -21,6 +21,12 @@ from harness.sweep import worker_environment
 #: Seconds that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
 EXPORT_TIMEOUT = 180.0
 
+#: Variations that a golden is recorded from, at least: it is what repeats agree on.
+FEWEST_TO_RECORD = 2
+
+#: How a golden is accepted.
+UPDATE = "--snapshot-update"
+
 
 class UsageError(HarnessError, ValueError):
     """A run that cannot start as asked; the message names what is wrong and the way out."""
@@ -105,6 +111,24 @@ def find_release(
             f'run: nox -s "goldens({release.version})", or install {" ".join(release.requirements())}'
         )
     return release
+
+
+def require_a_person(updating: bool) -> None:
+    """Raise UsageError where goldens would be written and nobody is there to accept them."""
+    if updating and os.environ.get("CI"):
+        raise UsageError(
+            f"{UPDATE} is refused because CI is set: goldens are accepted by a person, in a checkout. "
+            "Run it there and commit what it wrote."
+        )
+
+
+def require_repeats(updating: bool, count: int, way_out: str) -> None:
+    """Raise UsageError where goldens would be written from fewer than `FEWEST_TO_RECORD` variations."""
+    if updating and count < FEWEST_TO_RECORD:
+        raise UsageError(
+            f"{UPDATE} needs at least {FEWEST_TO_RECORD} variations, and the run has {count}: a golden is what "
+            f"repeats agree on. {way_out}"
+        )
 
 
 def require_flatc(interpreter: Path) -> None:

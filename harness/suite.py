@@ -8,14 +8,14 @@ interpreter can import with the path that the test has. Goldens stand beside tho
 from __future__ import annotations
 
 import argparse
-import os
+import contextlib
 import pickle
 import re
 import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from harness import config, patches, targets, variations
 from harness.artifact import Cell, Outcome
 from harness.decode import DecodeError
 from harness.errors import HarnessError
-from harness.judging import golden
+from harness.judging import golden, roots
 from harness.judging.comparison import compare, damaged
 from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
@@ -35,19 +35,23 @@ from harness.registry import NAME_PATTERN
 from harness.releases import Release
 from harness.selection import (
     EXPORT_TIMEOUT,
+    UPDATE,
     Installed,
     UsageError,
     find_release,
+    require_a_person,
     require_flatc,
     require_known,
+    require_repeats,
     require_supported,
 )
 from harness.sweep import Machine, Settings, Sweep, SweepError, cores, default_interpreter
 
 #: Directory under the root of the goldens that those of tests stand in: apart from cells, which a run prunes.
 FOLDER = "tests"
-#: How a golden is accepted.
-UPDATE = "--snapshot-update"
+#: Seconds to wait for the goldens' lock: other tests, in workers of pytest-xdist for instance, hold it while they write
+#: one golden; a run over cells holds it to its end.
+PATIENCE = 5.0
 
 
 @dataclass
@@ -86,11 +90,8 @@ class Suite:
 
     @classmethod
     def _of(cls, option: argparse.Namespace) -> Suite:
-        updating = option.update_snapshots or option.update_new_snapshots_only
-        if updating and os.environ.get("CI"):
-            raise UsageError(
-                f"{UPDATE} is refused because CI is set: goldens are accepted by a person, in a checkout"
-            )
+        updating = bool(option.update_snapshots or option.update_new_snapshots_only)
+        require_a_person(updating)
         repository = config.load()
         interpreter = default_interpreter()
         release = find_release(Installed.probe(interpreter), None)
@@ -99,8 +100,7 @@ class Suite:
         require_known(repository.tolerances, "[tool.goldens] tolerances")
         require_flatc(interpreter)
         seeds = variations.named(repository.variations or "quick")
-        if len(seeds) < 2:
-            raise UsageError(f"[tool.goldens] variations: {repository.variations}: a golden takes at least 2")
+        require_repeats(updating, len(seeds), 'Say variations = "quick" in [tool.goldens], or leave it out.')
         folder = Path(tempfile.mkdtemp(prefix="goldens-suite-"))
         settings = Settings(
             interpreter=interpreter,
@@ -114,7 +114,7 @@ class Suite:
             pickled=folder,
         )
         # What is known to be wrong is so of the cells of this project's zoo.
-        return cls(repository, replace(release, known={}), settings, seeds, bool(updating), folder)
+        return cls(repository, replace(release, known={}), settings, seeds, updating, folder)
 
     @property
     def root(self) -> Path:
@@ -161,6 +161,19 @@ class Suite:
                 self.sweep.stop()
             self.sweep = None
             raise
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the goldens' lock, where they may be written; raise GoldenError where a run over cells holds it."""
+        if not self.updating:
+            yield
+            return
+        lock = roots.lock(self.repository.goldens.resolve(), self.release.version)
+        roots.open_for_writing(self.root, lock, PATIENCE)
+        try:
+            yield
+        finally:
+            lock.release()
 
     def stop(self) -> None:
         if self.sweep is not None:
@@ -223,7 +236,8 @@ class Exports:
         comparison = compare(cell, outcomes, reviewed, self.suite.release)
         if comparison.texts is None:
             return comparison.verdict
-        recorded = self.snapshot.use_extension(GoldenExtension.of(path, reviewed)) == comparison.texts
+        with self.suite.writing():
+            recorded = self.snapshot.use_extension(GoldenExtension.of(path, reviewed)) == comparison.texts
         return replace(comparison.verdict, recorded=recorded and comparison.verdict.recordable)
 
     def _message(self, judged: Verdict) -> str:

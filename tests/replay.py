@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import harness.run
+import harness.suite
 from harness.artifact import Cell, Outcome
 from harness.releases import KnownDefect, Release
 from harness.schedule import Job
@@ -26,11 +27,17 @@ VARIABLE = "EXECUTORCH_GOLDENS_REPLAY"
 
 
 class Replay:
-    """What `harness.run` uses of a `harness.sweep.Sweep`; the first of a run has all of its variations."""
+    """What runs and suites use of a `harness.sweep.Sweep`; the first of a run has all of its variations."""
 
     all_variations: tuple[Variation, ...] = ()
 
-    def __init__(self, cells: Sequence[Cell], variations: Sequence[Variation], settings: Settings) -> None:
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        variations: Sequence[Variation],
+        settings: Settings,
+        lasting: bool = False,
+    ) -> None:
         self.variations = tuple(variations)
         Replay.all_variations = Replay.all_variations or self.variations
         self.answers = recorded()
@@ -64,6 +71,9 @@ class Replay:
             if variation in self.variations
         )
 
+    def again(self, cell: Cell, variations: Sequence[Variation]) -> tuple[Outcome, ...]:
+        return self.outcomes(cell)
+
 
 def recorded() -> dict[str, Any]:
     answers: dict[str, Any] = pickle.loads(Path(os.environ[VARIABLE]).read_bytes())
@@ -80,7 +90,7 @@ def load_cells(models: Sequence[str], release: Release, wanted: Sequence[str] = 
 
 def pytest_configure() -> None:
     """Replace the sweep of this process, its zoo, and the known defects of its release."""
-    harness.run.Sweep = Replay
+    harness.run.Sweep = harness.suite.Sweep = Replay
     harness.run.load_cells = load_cells
     known = {cell: KnownDefect(*text.split(": ", 1)) for cell, text in recorded().get("known", {}).items()}
     find_release = harness.run.find_release

@@ -90,31 +90,43 @@ def lock(root: Path, version: str) -> filelock.BaseFileLock:
     return filelock.FileLock(root / f".{version}.lock")
 
 
-def open_for_writing(
-    root: Path, version: str, models: Sequence[str], its_lock: filelock.BaseFileLock
-) -> None:
-    """Take the lock, finish what an interrupted run left, and say whose the goldens are; raise GoldenError."""
-    folder = root / version
+def open_for_writing(folder: Path, its_lock: filelock.BaseFileLock, patience: float = 0.0) -> None:
+    """Take the lock, and finish what an interrupted run left in a release's folder; raise GoldenError.
+
+    Parameters
+    ----------
+    patience
+        Seconds to wait for a run that has the lock.
+    """
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        its_lock.acquire(timeout=0)
+        Path(its_lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        its_lock.acquire(timeout=patience)
         golden.recover(folder)
         probe = folder / f"probe{golden.ASIDE}"
         probe.mkdir(parents=True, exist_ok=True)
         probe.rmdir()
-        if zoo(root) is None:
-            text = f"format: {golden.FORMAT}\nmodels: {' '.join(sorted(models))}\n"
-            (root / ZOO).write_text(text, encoding="utf-8", newline="\n")
     except filelock.Timeout as error:
         raise GoldenError(
             folder,
-            f"is being written by another run (it holds {its_lock.lock_file})",
+            f"is being written by a different run (it holds {its_lock.lock_file})",
             "Wait for it, or say --goldens DIR for a root of its own.",
         ) from error
     except OSError as error:
-        raise GoldenError(
-            folder, f"cannot be written ({error})", "Make it writable, or say --goldens DIR."
-        ) from error
+        raise _unwritable(folder, error) from error
+
+
+def claim(root: Path, models: Sequence[str]) -> None:
+    """Say in `root` that its goldens are those of `models`, unless it says whose they are; raise GoldenError."""
+    if zoo(root) is None:
+        text = f"format: {golden.FORMAT}\nmodels: {' '.join(sorted(models))}\n"
+        try:
+            (root / ZOO).write_text(text, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise _unwritable(root / ZOO, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> GoldenError:
+    return GoldenError(path, f"cannot be written ({error})", "Make it writable, or say --goldens DIR.")
 
 
 def leftovers(folder: Path, known: Collection[Cell]) -> Leftovers:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.exporting.compat import installed_release
-from harness.run import FEWEST_TO_RECORD
+from harness.selection import FEWEST_TO_RECORD
 from harness.sweep import default_interpreter
 from tests import REPOSITORY
 
