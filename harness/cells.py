@@ -7,7 +7,6 @@ from syrupy.assertion import SnapshotAssertion
 
 from harness import messages
 from harness.artifact import Cell
-from harness.decode import DecodeError
 from harness.extensions import ExtensionError
 from harness.run import Run
 from harness.sweep import SweepError
@@ -23,7 +22,5 @@ def test_golden(golden_cell: Cell, golden_run: Run, snapshot: SnapshotAssertion)
     except (SweepError, ExtensionError) as error:
         # Nothing of this run can be exported as asked: one error, not one per cell.
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
-    except DecodeError as error:
-        message = f"{golden_cell}: {error}"
     if message:
         pytest.fail(message, pytrace=False)

@@ -6,6 +6,7 @@ accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each va
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any
 import filelock
 
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
+from harness.decode import DecodeError
 from harness.judging import golden
 from harness.judging.comparison import origin
 from harness.judging.verdict import Verdict
@@ -113,7 +115,12 @@ class Results:
             if isinstance(outcome.result, Casualty):
                 continue
             place = self.folder(cell) / outcome.variation
-            golden.write(place, golden.render(outcome.result, origin(outcome.result, names, self.release)))
+            # Of a payload that cannot be decoded there is no text, and the more need of its bytes.
+            with contextlib.suppress(DecodeError):
+                golden.write(
+                    place, golden.render(outcome.result, origin(outcome.result, names, self.release))
+                )
+            place.mkdir(parents=True, exist_ok=True)
             result = outcome.result.result
             made = result.made if isinstance(result, Failure) else result
             if made is not None:

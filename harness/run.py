@@ -13,9 +13,10 @@ from syrupy.assertion import SnapshotAssertion
 
 from harness import patches, seconds, variations
 from harness.artifact import PARTITIONING, Artifact, Cell, Lowered, Outcome
+from harness.decode import DecodeError
 from harness.exporting import shortcuts
 from harness.judging import golden, roots, verdict
-from harness.judging.comparison import Comparison, compare, damaged
+from harness.judging.comparison import Comparison, compare, damaged, undecodable
 from harness.judging.parting import Parting
 from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
@@ -141,8 +142,6 @@ class Run:
         ------
         SweepError
             When the harness itself could not export; no further cell will do better.
-        DecodeError
-            When a payload is not what its format's schema says.
         """
         assert self.sweep is not None
         outcomes = self.sweep.outcomes(cell)
@@ -152,6 +151,8 @@ class Run:
             judged = self._record(comparison, outcomes[0], reviewed, snapshot)
         except golden.GoldenError as error:
             judged = damaged(cell, error)
+        except DecodeError as error:
+            judged = undecodable(cell, error)
         if judged.name == "stable" or judged.recorded:
             self.results.clear(cell)
         else:

@@ -28,7 +28,7 @@ from harness.artifact import Cell, Outcome
 from harness.decode import DecodeError
 from harness.errors import HarnessError
 from harness.judging import golden, roots
-from harness.judging.comparison import compare, damaged
+from harness.judging.comparison import compare, damaged, undecodable
 from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
 from harness.registry import NAME_PATTERN
@@ -213,7 +213,7 @@ class Exports:
         try:
             judged = self._judged(module, tuple(inputs), targets, name or named_after(self.test))
             failed = [self._message(each) for each in judged if not each.accepted]
-        except (HarnessError, DecodeError) as error:
+        except HarnessError as error:
             failed = [str(error)]
         if failed:
             pytest.fail("\n".join(failed), pytrace=False)
@@ -233,7 +233,10 @@ class Exports:
             reviewed = golden.read(path)
         except golden.GoldenError as error:
             return damaged(cell, error)
-        comparison = compare(cell, outcomes, reviewed, self.suite.release)
+        try:
+            comparison = compare(cell, outcomes, reviewed, self.suite.release)
+        except DecodeError as error:
+            return undecodable(cell, error)
         if comparison.texts is None:
             return comparison.verdict
         with self.suite.writing():

@@ -15,7 +15,7 @@ from typing import Any
 import filelock
 import pytest
 
-from harness.artifact import Artifact
+from harness.artifact import Artifact, Lowered
 from harness.cli import ERROR
 from harness.judging.golden import FORMAT
 from harness.options import Options
@@ -203,6 +203,26 @@ def test_a_golden_that_cannot_be_used_is_named_and_left_alone(
     assert finished.verdicts()["tosa-fp/alpha"] == "damaged-golden"
     for fact in facts:
         assert fact in finished.rows["tosa-fp/alpha"]["reason"]
+    assert spoilt.files() == before
+
+
+def test_a_payload_that_cannot_be_decoded_is_named_and_its_bytes_are_kept(
+    spoilt: Runner, artifacts: Mapping[str, tuple[Artifact, ...]]
+) -> None:
+    artifact = artifacts["steady"][0]
+    assert isinstance(artifact.result, Lowered)
+    delegate = replace(artifact.result.delegates[0], payload=b"no payload")
+    # Its own: the answers of `recorded` stay what they are.
+    spoilt.environment = {}
+    spoilt.answers({"alpha": replace(artifact, result=replace(artifact.result, delegates=(delegate,)))})
+    before = spoilt.files()
+    finished = spoilt("--models", "zoo_alpha", "--cell", "tosa-fp/alpha", UPDATE)
+    finished.refused("undecodable: tosa-fp/alpha", "not recorded", "again:")
+    row = finished.rows["tosa-fp/alpha"]
+    assert row["verdict"] == "undecodable"
+    assert "byte " in row["reason"]
+    kept = [path.read_bytes() for path in (spoilt.sweeps / "tosa-fp/alpha").glob("*/delegate_0.bin")]
+    assert kept == [b"no payload"] * len(row["variations"])
     assert spoilt.files() == before
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome, PassRun
+from harness.decode import DecodeError
 from harness.judging import golden, parting, verdict
 from harness.judging.verdict import Verdict
 from harness.releases import Release
@@ -61,6 +62,11 @@ def compare(
 def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:
     """Say that the golden of `cell` cannot be used."""
     return Verdict(cell, "damaged-golden", str(error))
+
+
+def undecodable(cell: Cell, error: DecodeError) -> Verdict:
+    """Say that a payload of `cell` is not what the schema of its release says."""
+    return Verdict(cell, "undecodable", str(error))
 
 
 def _parting(

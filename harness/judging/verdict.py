@@ -44,7 +44,7 @@ class Verdict:
     ----------
     name
         ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``changed``, ``new``, ``failed``, ``crashed``,
-        ``timed-out`` or ``damaged-golden`` (design, "Verdicts").
+        ``timed-out``, ``undecodable`` or ``damaged-golden`` (README, "Verdicts").
     reason
         One line.
     detail
