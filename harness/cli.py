@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 from harness import config
+from harness.arguments import share
 from harness.errors import HarnessError
 
 #: Subcommands and the modules that bring them.
@@ -44,9 +45,7 @@ class CommandError(HarnessError):
 
 def prints_table(parser: argparse.ArgumentParser, table: Callable[[Path], Iterable[str]]) -> None:
     """Make `parser` one of a subcommand that prints the lines of `table`, a function of the root of the goldens."""
-    parser.add_argument(
-        "--goldens", type=Path, metavar="DIR", help="root of the goldens (default: of [tool.goldens])"
-    )
+    share(parser.add_argument, "--goldens")
 
     def run(arguments: argparse.Namespace) -> int:
         goldens = arguments.goldens or config.load().goldens

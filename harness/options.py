@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import config
+from harness.arguments import share
 from harness.releases import MATRIX
 from harness.selection import EXPORT_TIMEOUT
 
@@ -72,11 +73,11 @@ class Options:
 
 def add_to(add: Callable[..., Any]) -> None:
     """Add every option by `add`, an argparse parser's ``add_argument`` or a pytest group's ``addoption``."""
-    add("--release", metavar="VERSION", help="stop unless the environment holds this ExecuTorch release")
-    add("--cell", action="append", metavar="TARGET/CASE", help="only these cells; wildcards; repeatable")
+    share(add, "--release")
+    share(add, "--cell")
     add("--family", action="append", metavar="NAME", help="only cases of these families; repeatable")
-    add("--models", action="append", metavar="MODULE", help="zoo: a module that registers cases")
-    add("--goldens", type=Path, metavar="DIR", help="root of the goldens (default: goldens)")
+    share(add, "--models")
+    share(add, "--goldens")
     add(
         "--prune",
         action="store_true",
@@ -87,11 +88,7 @@ def add_to(add: Callable[..., Any]) -> None:
         action="store_true",
         help="with --snapshot-update: goldens that do not say whose they are become those of --models",
     )
-    add(
-        "--variations",
-        metavar="quick|full|N",
-        help="how many variations of what must not matter (default: full)",
-    )
+    share(add, "--variations", help="how many variations of what must not matter (default: full)")
     add("--hash-seeds", metavar="N,...", help="these variations instead: one for each hash seed, e.g. 0,3,7")
     add(
         "--patches",
@@ -105,21 +102,11 @@ def add_to(add: Callable[..., Any]) -> None:
         metavar="all|none|NAME,...",
         help="what exports are spared, with the same bytes (default: %(default)s)",
     )
-    add("--jobs", type=_positive_int, metavar="N", help="exports at a time (default: all cores)")
-    add(
-        "--export-timeout",
-        type=_positive_float,
-        metavar="SECONDS",
-        help=f"limit per export (default: {EXPORT_TIMEOUT:g})",
-    )
+    share(add, "--jobs")
+    share(add, "--export-timeout", help=f"limit per export (default: {EXPORT_TIMEOUT:g})")
     add("--isolation", choices=("fork", "fresh"), default="fork", help="fork a warm template, or start fresh")
     add("--sweeps", type=Path, metavar="DIR", help="where results go (default: build/sweeps)")
-    add(
-        "--interpreter",
-        type=Path,
-        metavar="PYTHON",
-        help="Python of the environment that exports (default: this)",
-    )
+    share(add, "--interpreter")
     add(
         "--matrix",
         type=Path,
@@ -161,19 +148,3 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         adopting=option.adopt,
         called=tuple(shlex.split(option.called_as)) or ("python", "-m", "pytest", *words),
     )
-
-
-def _positive_int(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
-
-
-def _positive_float(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return value

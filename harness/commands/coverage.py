@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from harness import config, patches
+from harness.arguments import share
 from harness.coverage import TABLES, Coverage, reasons, table
 from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
 from harness.sweep import Settings, Sweep, cores, default_interpreter
@@ -21,11 +22,9 @@ def add_to(subparsers: Any) -> None:
         help="compare what the zoo reaches of the installed release with docs/coverage",
         description="Export every cell once, and compare what was reached with the committed table.",
     )
-    parser.add_argument(
-        "--cell", action="append", metavar="TARGET/CASE", help="only these: prints, compares nothing"
-    )
+    share(parser.add_argument, "--cell", help="only these: prints, compares nothing")
     parser.add_argument("--update", action="store_true", help="write the table")
-    parser.add_argument("--jobs", type=int, default=cores())
+    share(parser.add_argument, "--jobs", default=cores())
     parser.set_defaults(run=run)
 
 

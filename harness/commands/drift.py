@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 from harness import config
+from harness.arguments import share
 from harness.cli import SAME, CommandError
 from harness.drift.report import Drift
 
@@ -30,9 +30,7 @@ def add_to(subparsers: Any) -> None:
     )
     parser.add_argument("before", metavar="A", help="a release that has goldens")
     parser.add_argument("after", metavar="B", help="another")
-    parser.add_argument(
-        "--goldens", type=Path, metavar="DIR", help="root of the goldens (default: of [tool.goldens])"
-    )
+    share(parser.add_argument, "--goldens")
     parser.add_argument("--cell", metavar="TARGET/CASE", default="*", help="only these cells; wildcards")
     parser.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
     parser.set_defaults(run=run)

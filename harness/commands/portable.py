@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import config, patches
+from harness.arguments import share
 from harness.artifact import Artifact, Cell, Outcome
 from harness.judging import golden
 from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, find_release, load_cells, select
@@ -109,14 +110,12 @@ def add_to(subparsers: Any) -> None:
         help="show that goldens do not depend on the machine",
         description="Export the installed release's cells as on several machines, and compare.",
     )
-    parser.add_argument(
-        "--models", action="append", metavar="MODULE", help="zoo (default: of [tool.goldens])"
-    )
-    parser.add_argument("--cell", action="append", metavar="TARGET/CASE", help="only these cells; wildcards")
+    share(parser.add_argument, "--models")
+    share(parser.add_argument, "--cell")
     parser.add_argument(
         "--machine", action="append", metavar="NAME", help="only these; wildcards; repeatable"
     )
-    parser.add_argument("--jobs", type=int, default=cores())
+    share(parser.add_argument, "--jobs", default=cores())
     parser.add_argument(
         "--expect-differences", action="store_true", help="fail unless some cell differs (a naive zoo)"
     )

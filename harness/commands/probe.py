@@ -24,6 +24,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
 from harness import config, drift, patches, releases, reports, toml
+from harness.arguments import share
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.exporting.worker import with_harness
 from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
@@ -84,11 +85,9 @@ def add_to(subparsers: Any) -> None:
         metavar="REQUIREMENT",
         help="beside it, e.g. torch==2.15.0; default: what it requires itself, else what the nearest release has",
     )
-    parser.add_argument(
-        "--cell", action="append", metavar="TARGET/CASE", help="only these; wildcards; repeatable"
-    )
-    parser.add_argument("--variations", default="quick", metavar="quick|full|N", help="default: %(default)s")
-    parser.add_argument("--jobs", type=int, default=cores(), metavar="N")
+    share(parser.add_argument, "--cell")
+    share(parser.add_argument, "--variations", default="quick", help="default: %(default)s")
+    share(parser.add_argument, "--jobs", default=cores())
     parser.add_argument(
         "--folder", type=Path, default=Path("build/probe"), metavar="DIR", help="default: %(default)s"
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import config, releases
+from harness.arguments import share
 from harness.artifact import Cell
 from harness.cli import SAME
 from harness.exporting.worker import with_harness
@@ -50,17 +51,14 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument("--minimize", action="store_true", help="shrink the model first")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
     parser.add_argument("--hash-seeds", default=HASH_SEEDS, help="default: %(default)s")
-    parser.add_argument(
-        "--models", action="append", metavar="MODULE", help="zoo (default: of [tool.goldens])"
-    )
-    parser.add_argument(
+    share(parser.add_argument, "--models")
+    share(
+        parser.add_argument,
         "--interpreter",
-        type=Path,
-        metavar="PYTHON",
         help="of an environment of RELEASE (default: this one, else the one that nox made)",
     )
-    parser.add_argument("--jobs", type=int, default=cores(), help="exports at a time")
-    parser.add_argument("--export-timeout", type=float, default=EXPORT_TIMEOUT, metavar="SECONDS")
+    share(parser.add_argument, "--jobs", default=cores())
+    share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
     parser.set_defaults(run=run)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import config, results, seconds
+from harness.arguments import share
 from harness.cli import SAME, CommandError
 
 
@@ -25,9 +26,7 @@ def add_to(subparsers: Any) -> None:
         metavar="DIR",
         help="folders with results, or with those of several releases (default: of [tool.goldens])",
     )
-    parser.add_argument(
-        "--goldens", type=Path, metavar="DIR", help="root of the goldens (default: of [tool.goldens])"
-    )
+    share(parser.add_argument, "--goldens")
     parser.set_defaults(run=run)
 
 

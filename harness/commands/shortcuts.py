@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness import config, patches
+from harness.arguments import share
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from harness.cli import DIFFERENT, SAME
 from harness.exporting import shortcuts
@@ -125,7 +126,7 @@ def add_to(subparsers: Any) -> None:
         help="exports with and without shortcuts: same bytes? how much faster?",
         description=__doc__,
     )
-    parser.add_argument("--release", metavar="VERSION", help="stop unless this release is installed")
+    share(parser.add_argument, "--release")
     parser.add_argument("--shortcuts", default="all", metavar="all|NAME,...", help="default: %(default)s")
     parser.add_argument(
         "--against",
@@ -133,16 +134,14 @@ def add_to(subparsers: Any) -> None:
         metavar="none|NAME,...",
         help="what to compare with (default: %(default)s)",
     )
-    parser.add_argument(
-        "--models", action="append", metavar="MODULE", help="zoo (default: of [tool.goldens])"
-    )
-    parser.add_argument("--cell", action="append", metavar="TARGET/CASE", help="only these cells; wildcards")
+    share(parser.add_argument, "--models")
+    share(parser.add_argument, "--cell")
     parser.add_argument(
         "--sample", type=int, metavar="N", help="only N cells of each target, drawn at random"
     )
     parser.add_argument("--sample-seed", type=int, default=0, metavar="SEED", help="default: %(default)s")
     parser.add_argument("--hash-seeds", default="0", metavar="N,...", help="default: %(default)s")
-    parser.add_argument("--jobs", type=int, default=cores())
+    share(parser.add_argument, "--jobs", default=cores())
     parser.add_argument("--verbose", action="store_true", help="a line per cell")
     parser.set_defaults(run=run)
 

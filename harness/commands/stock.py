@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import config, patches, releases
+from harness.arguments import share
 from harness.cli import DIFFERENT, SAME
 from harness.reports import HASH_SEEDS, REPORTS, Finding, findings
 from harness.selection import EXPORT_TIMEOUT, Installed, find_release
@@ -30,7 +31,7 @@ def add_to(subparsers: Any) -> None:
     )
     parser.add_argument("environments", nargs="+", metavar="RELEASE=PYTHON")
     parser.add_argument("--hash-seeds", default=HASH_SEEDS, help="default: %(default)s")
-    parser.add_argument("--jobs", type=int, default=cores())
+    share(parser.add_argument, "--jobs", default=cores())
     parser.set_defaults(run=run)
 
 

@@ -1,0 +1,71 @@
+"""Arguments that several commands share: one table of what they are called, take and mean."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def positive_int(text: str) -> int:
+    """Read a whole number of at least 1; raise ArgumentTypeError."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def positive_float(text: str) -> float:
+    """Read a number of seconds above 0; raise ArgumentTypeError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value
+
+
+SHARED: dict[str, dict[str, Any]] = {
+    "--release": {
+        "metavar": "VERSION",
+        "help": "stop unless the environment holds this ExecuTorch release",
+    },
+    "--cell": {
+        "action": "append",
+        "metavar": "TARGET/CASE",
+        "help": "only these cells; wildcards; repeatable",
+    },
+    "--models": {
+        "action": "append",
+        "metavar": "MODULE",
+        "help": "zoo: a module that registers cases; repeatable (default: of [tool.goldens])",
+    },
+    "--goldens": {
+        "type": Path,
+        "metavar": "DIR",
+        "help": "root of the goldens (default: of [tool.goldens])",
+    },
+    "--jobs": {"type": positive_int, "metavar": "N", "help": "exports at a time (default: all cores)"},
+    "--export-timeout": {"type": positive_float, "metavar": "SECONDS", "help": "limit per export"},
+    "--interpreter": {
+        "type": Path,
+        "metavar": "PYTHON",
+        "help": "Python of the environment that exports (default: this)",
+    },
+    "--variations": {
+        "metavar": "quick|full|N",
+        "help": "how many variations of what must not matter",
+    },
+}
+
+
+def share(add: Callable[..., Any], name: str, **own: Any) -> None:
+    """Add a shared argument by `add`, an argparse parser's ``add_argument`` or a pytest group's ``addoption``.
+
+    Parameters
+    ----------
+    own
+        What a command has otherwise: its default for instance.
+    """
+    add(name, **{**SHARED[name], **own})
