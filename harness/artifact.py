@@ -227,9 +227,9 @@ class PassRun:
     fingerprint
         Digest of the graph that it left, or of the bytes that it made; of a partitioner, its tags in order.
     changed
-        Whether it left another graph than it got.
+        Whether it changed the graph.
     beyond
-        Digest of what the fingerprint leaves out and no golden's trace tells: the names of the graph's nodes; of a
+        Digest of what the fingerprint leaves out and no golden's trace holds: the names of the graph's nodes; of a
         partitioner, the tag of each node.
     """
 
@@ -257,7 +257,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class Artifact:
-    """The result of one export that came to an end.
+    """The result of one export that finished.
 
     Attributes
     ----------
@@ -282,7 +282,7 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Casualty:
-    """An export that came to no end: the child died or was killed at its time limit.
+    """An export that did not finish: the child died or was killed at its time limit.
 
     Attributes
     ----------

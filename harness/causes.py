@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 #: Characters of a message that are shown.
 SHOWN_MESSAGE = 110
-#: Names of nodes and constants: one defect names another in every model.
+#: Names of nodes and constants: one defect names different ones in every model.
 NAMES = re.compile(r"(?<=name )\w+|\(\w+\)|\b\w*_\d+\w*\b")
 
 

@@ -1,8 +1,8 @@
-"""The command line: one subcommand from each room that has something to say on its own.
+"""The command line: one subcommand per module of `harness.commands`.
 
-A room that wants a subcommand has a module with a function `add_to`, which adds its parser and sets the
-parser's default ``run`` to a function of the parsed arguments that returns the exit code. The module is named
-in `COMMANDS`, and is imported only when the subcommand, or the list of all of them, is asked for.
+Each module has a function `add_to`, which adds its parser and sets the parser's default ``run`` to a function of the
+parsed arguments that returns the exit code. A module is imported only when its subcommand, or the list of all of them,
+is asked for.
 """
 
 from __future__ import annotations

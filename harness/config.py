@@ -46,7 +46,7 @@ class ConfigError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class Config:
-    """What a repository says of its goldens; empty or None is what it does not say.
+    """What a repository sets for its goldens; empty or None is what it does not set.
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ def load(group: str, kind: type[T], name_of: Callable[[T], str], taken: Collecti
     Raises
     ------
     ExtensionError
-        For one that cannot be imported, is of another kind, or has a name that is taken or not the entry point's.
+        For one that cannot be imported, is of a different kind, or has a name that is taken or not the entry point's.
     """
     found: dict[str, T] = {}
     for point in points(group):
@@ -82,7 +82,7 @@ def load(group: str, kind: type[T], name_of: Callable[[T], str], taken: Collecti
             raise ExtensionError(point, "has a name that is one of the harness's own")
         if point.name in found:
             others = " and ".join(distribution(each) for each in points(group) if each.name == point.name)
-            raise ExtensionError(point, f"has a name that is not its alone: it stands in {others}")
+            raise ExtensionError(point, f"has a name that several distributions use: {others}")
         try:
             given = point.load()
         except Exception as error:

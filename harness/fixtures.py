@@ -1,4 +1,4 @@
-"""The pytest plugin for a test suite of one's own: the fixture `golden_export`, and nothing else.
+"""The pytest plugin for the test suites of other repositories: the fixture `golden_export`, and nothing else.
 
 Every pytest of an environment with the harness loads it: it does nothing, and imports neither torch nor the rest of the
 harness, before a test asks for the fixture.

@@ -14,7 +14,7 @@ STANDARD = "-"
 
 
 def add_schemas(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names another release's schemas."""
+    """Add the option that names a different release's schemas."""
     parser.add_argument(
         "--schemas",
         metavar="DIR",

@@ -1,4 +1,4 @@
-"""The pytest plugin: options, collection of cells, the sweep beside the tests, the report.
+"""The pytest plugin: options, collection of cells, the sweep during the tests, the report.
 
 It is asked for by ``-p harness.plugin``, as ``python -m harness run`` does, and does nothing until a test asks for the
 fixtures `golden_cell` and `golden_run`: ``harness/cells.py`` does.

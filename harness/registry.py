@@ -60,7 +60,7 @@ class Case:
         empty for all. Without one where nothing of the model would be delegated, or where the runtime has no kernel for
         what is left outside.
     also
-        Targets it is exported for beside those that every case is: some of those that are ``further``.
+        Targets it is exported for in addition to those that every case is: some of those that are ``further``.
     bounds
         Target to how far its outputs may be from eager there, as a part of the largest absolute value, where the
         target's own bound is too narrow; the case says why.

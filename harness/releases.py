@@ -51,7 +51,7 @@ class KnownDefect:
     Attributes
     ----------
     verdict
-        What the harness says of the cell, see `harness.judging.verdict.Verdict`.
+        The verdict about the cell, see `harness.judging.verdict.Verdict`.
     reason
         One line, with the upstream issue where there is one.
     """

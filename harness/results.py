@@ -1,4 +1,4 @@
-"""What a run leaves behind beside the goldens: a line per cell, and the files of the cells that need a look.
+"""What a run leaves behind apart from the goldens: a line per cell, and the files of the cells that need a look.
 
 ``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked. Where a cell is neither stable nor
 accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode.
@@ -56,7 +56,7 @@ class Results:
             self._lock.acquire(timeout=0)
         except filelock.Timeout as error:
             raise UsageError(
-                f"another run works on {self.release.version} in this checkout (it holds {self._lock.lock_file}); "
+                f"a different run works on {self.release.version} in this checkout (it holds {self._lock.lock_file}); "
                 "wait for it, or give this one a checkout or a --sweeps of its own"
             ) from error
         except OSError as error:

@@ -193,7 +193,7 @@ class Run:
         return dataclasses.replace(judged, recorded=recorded and judged.recordable)
 
     def _confirm(self, cell: Cell, reviewed: golden.Texts, texts: golden.Texts) -> None:
-        """Note in a golden that more variations agree with it, and the trace by which they came to it."""
+        """Note in a golden that more variations agree with it, and the trace by which it is made now."""
         confirmed = golden.confirmed(reviewed, texts)
         if confirmed == reviewed:
             return

@@ -78,7 +78,7 @@ STACK = ("executorch", "torch", "torchao", "tosa-tools")
 def find_release(
     installed: Installed, wanted: str | None, matrix_file: Path = releases.MATRIX
 ) -> releases.Release:
-    """Return the matrix's release that is installed; raise UsageError where there is none, or another."""
+    """Return the matrix's release that is installed; raise UsageError where there is none, or a different one."""
     try:
         matrix = releases.load(matrix_file)
         if wanted is not None:
@@ -179,7 +179,7 @@ def require_known(names: Iterable[str], where: str) -> None:
 def load_zoo(models: Sequence[str]) -> dict[str, registry.Case]:
     """Import the zoos named, from the repository of the run before anywhere else; raise `UsageError`."""
     first = [str(path) for path in config.load().import_paths()]
-    # Also where they stand further behind: a package `models` of another place would be found before.
+    # Also where they come later on the path: a package `models` elsewhere would be found first.
     sys.path[:] = [*first, *(path for path in sys.path if path not in first)]
     try:
         return registry.load(models)

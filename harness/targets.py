@@ -95,7 +95,7 @@ class Target:
     description
         One line.
     backend
-        `TOSA`, `XNNPACK`, or a name of one's own, which then needs `partitioner`. Cases name the backends that they are
+        `TOSA`, `XNNPACK`, or a new name, which then needs `partitioner`. Cases name the backends that they are
         for.
     bound
         How far outputs may be from the (quantized) eager ones, as a part of the largest absolute value.

@@ -97,7 +97,7 @@ def _files(before: str, after: str, arguments: argparse.Namespace) -> Iterator[_
 
 
 def _load(name: str, schemas: str | None) -> Decoded | str | bytes:
-    """Return a payload decoded, a golden's text, or another text file's bytes."""
+    """Return a payload decoded, a golden's text, or the bytes of any other text file."""
     data = read(name)
     if _GOLDEN.match(data):
         return data.decode()

@@ -23,13 +23,13 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "drift",
-        help="report what changed from one release to another, from the goldens",
+        help="report what changed between two releases, from the goldens",
         description="Report what changed from release A to release B for the zoo: an entry per cause, with its cells.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("before", metavar="A", help="a release that has goldens")
-    parser.add_argument("after", metavar="B", help="another")
+    parser.add_argument("after", metavar="B", help="the release to compare it with")
     share(parser.add_argument, "--goldens")
     parser.add_argument("--cell", metavar="TARGET/CASE", default="*", help="only these cells; wildcards")
     parser.add_argument("--json", action="store_true", help="print JSON instead of Markdown")

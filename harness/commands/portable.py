@@ -39,7 +39,7 @@ def machines(copy: Path) -> dict[str, Machine]:
     Parameters
     ----------
     copy
-        Another checkout of the same sources, with a ``home`` and a ``tmp`` beside it.
+        A second checkout of the same sources, with a ``home`` and a ``tmp`` beside it.
     """
     elsewhere = {**ELSEWHERE, "HOME": str(copy.parent / "home"), "TMPDIR": str(copy.parent / "tmp")}
     return {

@@ -37,7 +37,7 @@ examples:
   python -m harness probe ./executorch-1.6.0a0-cp311-cp311-linux_x86_64.whl --with torch==2.15.0
   python -m harness probe ../executorch --cell 'tosa-int/cat-*' --variations 1
 """
-#: What an entry of releases.toml pins, beside executorch.
+#: What an entry of releases.toml pins in addition to executorch.
 PINNED = ("torch", "torchao", "tosa-tools", "pytest")
 #: Lines of the drift that are printed; the whole is in a file.
 SHOWN_LINES = 25
@@ -83,7 +83,7 @@ def add_to(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="REQUIREMENT",
-        help="beside it, e.g. torch==2.15.0; default: what it requires itself, else what the nearest release has",
+        help="install with it, e.g. torch==2.15.0; default: what it requires itself, else what the nearest release has",
     )
     share(parser.add_argument, "--cell")
     share(parser.add_argument, "--variations", default="quick", help="default: %(default)s")

@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _interpreter_of(release: str) -> Path:
-    """Return this Python, or where it has another release the one of the environment that nox made, if it did."""
+    """Return this Python, or where it has a different release that of the environment that nox made, if it did."""
     made = config.load().root / ".nox" / f"goldens-{release.replace('.', '-')}" / "bin" / "python"
     here = default_interpreter()
     if made.exists() and Installed.probe(here).versions.get("executorch") != release:

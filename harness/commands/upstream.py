@@ -124,7 +124,7 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "upstream",
         help="list which upstream threads show on which release, from the goldens",
-        description="Print a Markdown table: upstream's threads beside the four reports, release by release.",
+        description="Print a Markdown table: upstream's threads and the four reports, release by release.",
     )
     prints_table(parser, table)
 
@@ -141,7 +141,7 @@ def table(root: Path) -> Iterator[str]:
 
 
 def state(root: Path, release: releases.Release, entry: Upstream) -> str:
-    """Return what the goldens of a release say of a defect: ``shows``, ``no``, or why they do not say."""
+    """Return whether the goldens of a release show a defect: ``shows``, ``no``, or why they cannot say."""
     found = [cell_state(root, release, name, entry.sign) for name in entry.cells]
     for prefix in ("shows", "other"):
         if chosen := sorted({text for text in found if text.startswith(prefix)}):

@@ -43,7 +43,7 @@ def decode(
     schemas: Schemas | Path | str | None = None,
     named_data: Mapping[str, bytes | memoryview] | None = None,
 ) -> Decoded:
-    """Decode a payload of any known format (`harness.decode.formats`), which its bytes tell.
+    """Decode a payload of any known format (`harness.decode.formats`), recognized by its bytes.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class Codec:
     codes
         Type in which the stored bits of a number fit.
     numbers
-        Maps an array of codes to an array of the numbers they stand for, each exactly.
+        Maps an array of codes to an array of the numbers they encode, each exactly.
     floating
         True for formats with a sign of zero, infinities or NaN.
     """
@@ -153,7 +153,7 @@ def _unpacked(data: bytes | memoryview, bits: int, start: int, stop: int) -> Arr
 
 @cache
 def _small_floats(exponent_bits: int, mantissa_bits: int, bias: int, special: str) -> Array:
-    """Return the float32 that each code of a small floating-point format stands for.
+    """Return the float32 that each code of a small floating-point format encodes.
 
     Parameters
     ----------

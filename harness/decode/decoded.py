@@ -20,7 +20,7 @@ Attribute: TypeAlias = "bool | int | float | str | bytes | Constant | tuple[Attr
 
 @dataclass(frozen=True)
 class Value:
-    """What an edge of a graph carries: a tensor, a shape, or another kind of value.
+    """What an edge of a graph carries: a tensor, a shape, or a value of some other kind.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Value:
     shape
         None where the payload gives none.
     attributes
-        Everything else that the payload says of it and that differs from the schema's default.
+        Everything else that the payload says about it and that differs from the schema's default.
     constant
         Its contents, if they are in the payload.
     """
@@ -136,7 +136,7 @@ class Decoded:
     facts
         What holds for the whole payload: versions, headers, tables of contents.
     blobs
-        Constants by name that no value of a graph stands for: unused ones, segments, named data.
+        Constants by name that no value of a graph refers to: unused ones, segments, named data.
     delegates
         Of a ``.pte``, in order.
     unread

@@ -57,7 +57,7 @@ class TensorDifference:
     first: tuple[tuple[tuple[int, ...], str, str], ...]
 
     def lines(self) -> Iterator[str]:
-        """Yield what to tell a person, a line for the whole and one for each element shown."""
+        """Yield a report: a line for the whole and one for each element shown."""
         types = [
             f"{dtype}[{','.join(map(str, shape))}]"
             for dtype, shape in zip(self.dtypes, self.shapes, strict=True)

@@ -28,7 +28,7 @@ Held = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Reading:
-    """What a golden says of a cell.
+    """What a golden says about a cell.
 
     Attributes
     ----------

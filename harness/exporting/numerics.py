@@ -65,7 +65,7 @@ def in_reference_model(
 
 
 def _arguments(program: torch.export.ExportedProgram, inputs: Sequence[torch.Tensor]) -> list[Any]:
-    """Return what the placeholders of `program` stand for: parameters, buffers, constants, then user inputs."""
+    """Return the values of the placeholders of `program`: parameters, buffers, constants, then user inputs."""
     held = {**program.state_dict, **program.constants}
     remaining = iter(inputs)
     return [

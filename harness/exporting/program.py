@@ -20,7 +20,7 @@ from torch.fx.graph import CodeGen
 WIDTH = 110
 #: Elements up to which a tensor is written as a list; above, as its compressed bytes.
 LISTED = 64
-#: What XNNPACK's partitioner tells apart by the function that a node was traced from (``source_fn_stack``).
+#: What XNNPACK's partitioner distinguishes by the function that a node was traced from (``source_fn_stack``).
 FUNCTIONS = {"torch.ops.aten.linear.default(": "torch.nn.functional.linear("}
 
 
@@ -85,7 +85,7 @@ class Program:
         return len(self.module.graph.nodes)
 
     def size(self) -> tuple[int, int]:
-        """Return what makes a program smaller than another: calls, then nodes."""
+        """Return the size that programs are compared by: calls, then nodes."""
         return len([node for node in self.module.graph.nodes if node.op == "call_function"]), self.nodes
 
     def names(self) -> list[str]:
@@ -106,7 +106,7 @@ class Program:
         return self.with_graph(copy.deepcopy(self.module.graph), changed)
 
     def with_graph(self, graph: Graph, changed: Mapping[str, torch.Tensor] | None = None) -> Program:
-        """Return the program with another graph, of which what is in vain is left out; see `with_sources`."""
+        """Return the program with a different graph, without its dead code; see `with_sources`."""
         sources = {**self.sources(), **(changed or {})}
         graph.eliminate_dead_code()
         inputs = [node for node in graph.nodes if node.op == "placeholder"]
@@ -144,7 +144,7 @@ class Program:
         return "\n".join(lines) + "\n"
 
     def imports(self) -> list[str]:
-        """Return the imports that `source` needs beside torch."""
+        """Return the imports that `source` needs in addition to torch."""
         source = self.source()
         needs = {
             "from torch import device": r"\bdevice\(",

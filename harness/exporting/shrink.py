@@ -80,7 +80,7 @@ def minified(program: Program, shows: Test) -> Program:
     def fails(module: GraphModule, inputs: Sequence[torch.Tensor]) -> bool:
         return shows(Program(module, tuple(map(owned, inputs)), program.dynamic))
 
-    # It runs the model, which may change its buffers, and tells its progress on stderr.
+    # It runs the model, which may change its buffers, and prints its progress on stderr.
     with contextlib.redirect_stderr(io.StringIO()), torch.no_grad():
         module, inputs = minifier(
             copy.deepcopy(program.module), list(program.inputs), fails, dump_state=lambda *_: None
@@ -153,7 +153,7 @@ def plainer(program: Program, shows: Test) -> Program:
 
 
 def _plain(tensor: torch.Tensor, number: int) -> torch.Tensor:
-    """Return a tensor like another, with values of `harness.exporting.program.plain`."""
+    """Return a tensor of the same shape and dtype, with values of `harness.exporting.program.plain`."""
     texts = list(plain(tuple(tensor.shape), tensor.dtype))
     made = torch.empty_like(tensor.detach()).copy_(evaluate(texts[min(number, len(texts) - 1)]))
     return torch.nn.Parameter(made, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else made

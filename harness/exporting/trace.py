@@ -40,7 +40,7 @@ class Fingerprints:
     """Digests of the graphs of one export: operators, edges, arguments, `METADATA`, values of constants; no names."""
 
     def __init__(self) -> None:
-        # A tensor is held with its digest: its address would be given to another.
+        # A tensor is held with its digest: its address could be reused for a different one.
         self._tensors: dict[int, tuple[torch.Tensor, int, str]] = {}
         # Whether a symbolic size has been seen.
         self._symbolic = False
@@ -138,7 +138,7 @@ class Watch:
     Parameters
     ----------
     keep
-        Number, from 1, of the run whose text is kept beside its fingerprint; 0 keeps none.
+        Number, from 1, of the run whose text is kept with its fingerprint; 0 keeps none.
 
     Attributes
     ----------

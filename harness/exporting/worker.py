@@ -59,7 +59,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
     """Return the command that runs `code` in `interpreter` with the harness of `root`; arguments may follow.
 
-    Nothing else of `root` can be imported there: it may be the packages of another environment than the interpreter's,
+    Nothing else of `root` can be imported there: it may be the packages of an environment other than the interpreter's,
     or a checkout whose ``models`` would be found in the place of the user's own.
     """
     alone = "import sys; sys.path.insert(0, sys.argv.pop(1)); import harness; del sys.path[0]; "
@@ -362,7 +362,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ]
         template = Template(0, options.answers, fresh_child(like_this))
     else:
-        # One thread: OpenMP's others do not survive a fork, and the child would wait for them for ever.
+        # One thread: OpenMP's others do not survive a fork, and the child would wait for them forever.
         set_kernels(1, options.onednn)
         load_zoos(options.models)
         try:

@@ -1,1 +1,1 @@
-"""What is said of a cell: verdicts, goldens, the pass that made a difference."""
+"""Verdicts about cells, goldens, and the pass that made a difference."""

@@ -15,12 +15,12 @@ from harness.releases import Release
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is said of a cell, and what it would be recorded as.
+    """The verdict about a cell, and what it would be recorded as.
 
     Attributes
     ----------
     verdict
-        What the harness says of the cell.
+        What the harness says about the cell.
     texts
         The golden of the artifact that all variations agree on, where it is right; otherwise None.
     """
@@ -72,7 +72,7 @@ def undecodable(cell: Cell, error: DecodeError) -> Verdict:
 def _parting(
     judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None
 ) -> parting.Parting | None:
-    """Return the pass at which an artifact went wrong; None where no pass tells.
+    """Return the pass at which an artifact went wrong; None where no pass is known.
 
     Where variations disagree it is the first at which two of them part; else the first whose result is not the one
     in the golden's trace.
@@ -93,13 +93,13 @@ def _parting(
 
 
 def passes(outcome: Outcome) -> tuple[PassRun, ...]:
-    """Return the runs that an export noted; none if it came to no end."""
+    """Return the runs that an export noted; none if it did not finish."""
     artifact = outcome.result
     return artifact.watched.passes if isinstance(artifact, Artifact) and artifact.watched else ()
 
 
 def origin(artifact: Artifact, variations: Sequence[str], release: Release) -> golden.Origin:
-    """Return how an artifact came to be, which the variations named made."""
+    """Return how an artifact was made by the variations named."""
     return golden.Origin(stack=release.stack(), variations=variations, numerics=numerics_line(artifact))
 
 

@@ -37,7 +37,7 @@ CONTENTS = "contents"
 ASIDE = ".new~"
 REPLACED = ".old~"
 
-#: How often a golden is read that other runs replace meanwhile, one after the other, before that is an error.
+#: How often reading starts again because a different run replaced the golden, before that is an error.
 ATTEMPTS = 100
 
 Texts = Mapping[str, str]
@@ -45,7 +45,7 @@ Texts = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Origin:
-    """How an artifact came to be: what a manifest says beside the artifact itself.
+    """How an artifact was made: what a manifest says in addition to the artifact itself.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ def directory(root: Path, cell: Cell) -> Path:
 def read(path: Path) -> dict[str, str] | None:
     """Read the golden in directory `path`; None if there is none.
 
-    While another run replaces it, the golden is the one before or the one after, whole.
+    While a different run replaces it, the golden is the one before or the one after, whole.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def read(path: Path) -> dict[str, str] | None:
 
 
 def _standing(path: Path) -> tuple[int, ...]:
-    """Return what tells whether a golden was replaced meanwhile: inodes of its directory and of the one before."""
+    """Return what changes when a golden is replaced: the inodes of its directory and of the one before."""
     found = []
     for place in (path, path.with_name(path.name + REPLACED)):
         try:
@@ -336,7 +336,7 @@ def _write_file(path: Path, text: str) -> None:
 def recover(root: Path) -> None:
     """Finish what an interrupted `write` left under `root`: a replaced golden without its successor comes back.
 
-    Only for runs that hold the lock of `root`: what stands there may be what another one is writing.
+    Only for runs that hold the lock of `root`: without it, a different run may be writing there.
     """
     for replaced in root.glob(f"*/*{REPLACED}"):
         path = replaced.with_name(replaced.name.removesuffix(REPLACED))
@@ -349,7 +349,7 @@ def recover(root: Path) -> None:
 
 
 def recorded(root: Path) -> Iterator[Cell]:
-    """Yield the cells that have a directory under `root`, sorted; files and hidden folders are nobody's goldens."""
+    """Yield the cells that have a directory under `root`, sorted; files and hidden folders are no goldens."""
     for path in sorted(root.glob("*/*")):
         hidden = path.name.startswith(".") or path.parent.name.startswith(".")
         if path.is_dir() and not hidden and not path.name.endswith((ASIDE, REPLACED)):

@@ -130,7 +130,7 @@ def _unwritable(path: Path, error: OSError) -> GoldenError:
 
 
 def leftovers(folder: Path, known: Collection[Cell]) -> Leftovers:
-    """Return what stands in a release's folder beside the goldens of the cells `known`."""
+    """Return what a release's folder holds besides the goldens of the cells `known`."""
     stale, foreign = [], []
     for cell in golden.recorded(folder):
         if cell in known:

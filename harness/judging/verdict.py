@@ -1,4 +1,4 @@
-"""What the harness says of a cell: agreement of its variations, rightness, difference from the golden."""
+"""The verdict about a cell: agreement of its variations, rightness, difference from the golden."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DISAGREEING = ("order-only", "unstable")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the harness says of a cell.
+    """What the harness says about a cell.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ def have_one_program(groups: Sequence[Group]) -> bool:
 
 
 def _content(result: Lowered | Failure) -> object:
-    """Return all of an artifact but what comes of running it."""
+    """Return all of an artifact except the results of running it."""
     if isinstance(result, Failure):
         made = result.made
         return (result.facts(), (made.graph, made.delegates) if made is not None else None)
@@ -293,7 +293,7 @@ def _made_texts(lowered: Lowered) -> Iterator[tuple[str, str]]:
 
 
 def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:
-    """Whether results compute the same by the same delegates, which only names, numbers and order tell apart."""
+    """Whether results compute the same by the same delegates and differ only in names, numbers and order."""
     if not all(isinstance(result, Lowered) for result in results):
         return False
     lowered = [result for result in results if isinstance(result, Lowered)]
@@ -330,7 +330,7 @@ def _unnumbered(graph: str) -> Counter[str]:
     return Counter(NUMBERED.sub("", word) for word in re.findall(r"\S+", graph.replace(",", " ")))
 
 
-#: What tells names of one kind apart: ``lowered_module_1``, ``aten_add_tensor_2``, ``getitem_1)``. Not ``int8``.
+#: What distinguishes names of one kind: ``lowered_module_1``, ``aten_add_tensor_2``, ``getitem_1)``. Not ``int8``.
 NUMBERED = re.compile(r"_\d+(?=\W|$)|[()\[\]]")
 
 
@@ -406,7 +406,7 @@ def worst_difference(lowered: Lowered) -> float:
 def miswired_outputs(graph: Graph) -> Iterator[str]:
     """Yield a line for each declared output that is declared twice or that nothing writes.
 
-    Outputs are told apart by name only: an output slot whose name another slot has is lost (report #18866), one that
+    Outputs are distinguished by name only: an output slot whose name another slot has is lost (report #18866), one that
     nothing writes is read as whatever the memory holds (#22436).
     """
     written = {name for operator in graph.operators for name in operator.outputs}
@@ -487,7 +487,7 @@ def changed(cell: Cell, golden: Mapping[str, str], received: Mapping[str, str]) 
 def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -> str:
     """Return the first difference of the payload ``delegate_<n>`` from its golden; empty for what is no payload.
 
-    Where no pass has made another graph, it tells which operator, attribute or constant a node visitor serialized
+    Where no pass has made a different graph, it says which operator, attribute or constant a node visitor serialized
     otherwise.
     """
     before = [text for file, text in golden.items() if file.startswith(f"{name}.")]

@@ -110,7 +110,7 @@ def _may_be_erased(node: Any) -> bool:
 
 
 def _copied(nodes: list[Any], outputs: list[Any]) -> tuple[Any, dict[Any, Any]]:
-    """Copy `nodes` into a graph of their own; return its module and its placeholders by what they stand for."""
+    """Copy `nodes` into a graph of their own; return its module and its placeholders by the nodes they replace."""
     import torch
 
     members = set(nodes)
@@ -175,7 +175,7 @@ def behind(left_out: set[Any], graph: Any) -> set[Any]:
 PATCH = Patch(
     name="output-aliases",
     report=19152,
-    summary="XNNPACK partitions leave out what would make an output an alias of another or of an input",
+    summary="XNNPACK partitions leave out what would make an output an alias of an input or of a second output",
     known=KNOWN,
     install=_install,
 )

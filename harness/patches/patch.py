@@ -10,7 +10,7 @@ from harness.guard import Known
 
 @dataclass(frozen=True)
 class Patch:
-    """The correction of one upstream report, or another edit of installed code that a module of `--models` registers.
+    """The correction of one upstream report, or any other edit of installed code that a module of `--models` registers.
 
     Attributes
     ----------

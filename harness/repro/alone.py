@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-#: What it is run with beside a PATH: nothing of the harness, and no hash seed.
+#: What it is run with in addition to a PATH: nothing of the harness, and no hash seed.
 KEPT_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "TMPDIR")
 
 

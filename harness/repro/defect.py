@@ -17,7 +17,7 @@ from harness.judging.golden import decode_delegates
 OF_THE_MODEL = re.compile(
     r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\[\]]*\]|\(\w*\)|\b\w*[\d_]\w*(?:\.\w+)*\b|…[^\s…]*"
 )
-#: Characters that a message must share with another for both to be the same failure, and how many are looked for.
+#: Characters that two messages must share to be the same failure, and how many are looked for.
 SHORTEST_FRAGMENT, LONGEST_FRAGMENT = 12, 48
 
 
@@ -36,7 +36,7 @@ class Defect:
         are not what eager computes. ``slots``: a TOSA delegate declares an output twice, or one that nothing writes.
         ``crashes``: the process dies of a signal.
     verdict
-        What the harness says of the cell; ``failed`` where lowering raises, golden or not.
+        The verdict about the cell; ``failed`` where lowering raises, golden or not.
     reason
         One line.
     stage
@@ -79,7 +79,7 @@ def find(cell: Cell, outcomes: Sequence[Outcome]) -> Defect:
     seeds = tuple(int(o.variation.partition("-")[0].removeprefix("seed")) for o in outcomes)
     results = [o.result.result for o in outcomes if isinstance(o.result, Artifact)]
     failures = [_raises(result, seeds[:1]) for result in results if isinstance(result, Failure)]
-    # A failure that names another node under another seed is one all the same.
+    # A failure that names a different node under a different seed is the same failure.
     if len(failures) == len(outcomes) and all(failure.is_like(failures[0]) for failure in failures):
         return failures[0]
     judged = verdict.objection(cell, outcomes)

@@ -172,7 +172,7 @@ def confirm(text: str, interpreter: Path) -> str:
     try:
         ended = alone.run(text, interpreter, SCRIPT_LIMIT)
     except alone.EndlessError as error:
-        raise NotShownError(f"the script by itself comes to no end: {error}") from error
+        raise NotShownError(f"the script by itself does not finish: {error}") from error
     if ended.code != 1 or not ended.printed:
         raise NotShownError(
             f"the exported graph shows the defect, but the script by itself ends with {ended.code} "

@@ -73,7 +73,7 @@ def script(
     settings
         What `quantization` returned.
     origin
-        What a reader is told of where the program comes from.
+        What a reader learns about where the program comes from.
     """
     declared = find(target)
     tosa = declared.backend == TOSA
@@ -116,7 +116,7 @@ def script(
     )
 
 
-#: What a script imports of the standard library beside os, sys and traceback.
+#: What a script imports from the standard library in addition to os, sys and traceback.
 STANDARD: Mapping[str, Iterable[str]] = {
     "follows-seed": ("hashlib", "itertools", "subprocess"),
     "crashes": ("signal", "subprocess"),
