@@ -164,7 +164,7 @@ class Lowered:
     samples
         The program run on several sets of inputs; the first is the example, which quantized targets calibrate with.
     bound
-        Largest absolute difference of an output from what is expected, as a part of the largest absolute value
+        Largest absolute difference of an output from what is expected, as a fraction of the largest absolute value
         expected in its sample or in the example: the scale of a quantized output comes from the example's.
     schemas
         Directories with the schemas of the release that made it, best first: payloads are decoded with these.

@@ -69,7 +69,7 @@ class Config:
     sweeps
         Where results go: a directory per release.
     tolerances
-        Target to how far outputs may be from eager there, as a part of the largest absolute value, in place of the
+        Target to how far outputs may be from eager there, as a fraction of the largest absolute value, in place of the
         target's own bound.
     known_defects
         File that states cells that are known to be wrong, as ``harness/releases.toml`` does for this project's zoo.

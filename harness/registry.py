@@ -62,7 +62,7 @@ class Case:
     also
         Targets it is exported for in addition to those that every case is: some of those that are ``further``.
     bounds
-        Target to how far its outputs may be from eager there, as a part of the largest absolute value, where the
+        Target to how far its outputs may be from eager there, as a fraction of the largest absolute value, where the
         target's own bound is too narrow; the case says why.
     """
 

@@ -93,7 +93,7 @@ class Results:
             "difference": difference,
             "reason": judged.reason,
             "known": judged.known,
-            "pass": judged.parting.name if judged.parting else None,
+            "pass": judged.divergence.name if judged.divergence else None,
         }
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

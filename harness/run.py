@@ -17,7 +17,7 @@ from harness.decode import DecodeError
 from harness.exporting import shortcuts
 from harness.judging import golden, roots, verdict
 from harness.judging.comparison import Comparison, compare, damaged, undecodable
-from harness.judging.parting import Parting
+from harness.judging.divergence import Divergence
 from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
 from harness.options import Options
@@ -205,19 +205,19 @@ class Run:
         self.confirmed.append(cell)
 
     def _where(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Iterator[str]:
-        """Yield the line that names the pass, and what it made in the variations that it parts."""
-        if judged.parting is not None:
-            yield judged.parting.line
+        """Yield the line that names the pass, and what it made in the variations that diverge there."""
+        if judged.divergence is not None:
+            yield judged.divergence.line
         elif judged.name in verdict.DISAGREEING:
             one_program = verdict.have_one_program(verdict.group_by_content(outcomes))
             made = "when the program runs" if one_program else "by serialization or emission"
             yield f"no pass diverges: what differs is made {made}"
-        if judged.parting is not None and judged.name in verdict.DISAGREEING:
+        if judged.divergence is not None and judged.name in verdict.DISAGREEING:
             pair = [group[0].variation for group in verdict.group_by_content(outcomes)[:2]]
-            yield from self._difference(judged.cell, pair, judged.parting)
+            yield from self._difference(judged.cell, pair, judged.divergence)
 
-    def _difference(self, cell: Cell, names: Sequence[str], found: Parting) -> Iterator[str]:
-        """Export two variations again, which keep the graph that the pass at which they part left, and compare."""
+    def _difference(self, cell: Cell, names: Sequence[str], found: Divergence) -> Iterator[str]:
+        """Export two variations again, keep the graph after the pass at which they diverge, and compare."""
         if found.numbers is None or f"({PARTITIONING})" in found.line:
             return
         kept = []

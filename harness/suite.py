@@ -247,7 +247,7 @@ class Exports:
         again = shlex.join(["pytest", self.test])
         lines = [
             f"{judged.name}: {judged.cell} on ExecuTorch {self.suite.release.version}: {judged.reason}",
-            *([f"  {judged.parting.line}"] if judged.parting is not None else []),
+            *([f"  {judged.divergence.line}"] if judged.divergence is not None else []),
             *(f"  {line}" for line in judged.detail),
         ]
         if judged.recordable:

@@ -98,7 +98,7 @@ class Target:
         `TOSA`, `XNNPACK`, or a new name, which then needs `partitioner`. Cases name the backends that they are
         for.
     bound
-        How far outputs may be from the (quantized) eager ones, as a part of the largest absolute value.
+        How far outputs may be from the (quantized) eager ones, as a fraction of the largest absolute value.
     runs
         What runs the lowered program: `RUNTIME` or `REFERENCE_MODEL`.
     specification

@@ -139,10 +139,10 @@ def test_sets_of_nodes_and_of_operator_overloads_come_in_other_orders() -> None:
     assert overloads[1] == overloads[4]
     assert len({tuple(order) for order in overloads}) == 4
     pairs = list(itertools.combinations(range(16), 2))
-    parted = [
+    distinguished = [
         pair for pair in pairs if len({order.index(pair[0]) < order.index(pair[1]) for order in nodes}) == 2
     ]
-    assert len(parted) / len(pairs) > 0.7
+    assert len(distinguished) / len(pairs) > 0.7
 
 
 def test_the_default_seeds_miss_about_one_pair_of_names_in_eight() -> None:

@@ -150,14 +150,14 @@ def run(options: argparse.Namespace) -> int:
         for name, machine in chosen(machines(copy), options.machine).items():
             found = list(exported(cells, replace(settings, machine=machine)))
             reference = [one or other for one, other in zip(reference, found, strict=True)]
-            parted = [
+            different = [
                 (cell, [file for file in {**one, **other} if one.get(file) != other.get(file)])
                 for cell, one, other in zip(cells, reference, found, strict=True)
                 if one is not None and one != other
             ]
-            differing |= {cell for cell, _ in parted}
-            print(f"{name}: {len(parted)} of {len(cells)} cells differ", flush=True)
-            for cell, files in parted:
+            differing |= {cell for cell, _ in different}
+            print(f"{name}: {len(different)} of {len(cells)} cells differ", flush=True)
+            for cell, files in different:
                 print(f"  {cell}: {', '.join(files)}", flush=True)
     print(f"{len(differing)} of {len(cells)} cells differ on some machine")
     return 0 if bool(differing) == options.expect_differences else 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome, PassRun
 from harness.decode import DecodeError
-from harness.judging import golden, parting, verdict
+from harness.judging import divergence, golden, verdict
 from harness.judging.verdict import Verdict
 from harness.releases import Release
 
@@ -43,8 +43,8 @@ def compare(
     defect = release.known.get(str(cell))
     if objection is not None:
         known = defect is not None and defect.verdict == objection.name
-        found = _parting(objection, outcomes, reviewed)
-        return Comparison(dataclasses.replace(objection, known=known, parting=found))
+        found = _divergence(objection, outcomes, reviewed)
+        return Comparison(dataclasses.replace(objection, known=known, divergence=found))
     if defect is not None:
         known_as = f"{defect.verdict} ({defect.reason})"
         reason = f"is right now, but releases.toml knows it as {known_as}: delete that entry"
@@ -56,7 +56,7 @@ def compare(
     if golden.compared(reviewed) == golden.compared(texts):
         return Comparison(Verdict(cell, "stable", ""), texts)
     judged = verdict.changed(cell, reviewed, texts)
-    return Comparison(dataclasses.replace(judged, parting=_parting(judged, outcomes, reviewed)), texts)
+    return Comparison(dataclasses.replace(judged, divergence=_divergence(judged, outcomes, reviewed)), texts)
 
 
 def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:
@@ -69,22 +69,22 @@ def undecodable(cell: Cell, error: DecodeError) -> Verdict:
     return Verdict(cell, "undecodable", str(error))
 
 
-def _parting(
+def _divergence(
     judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None
-) -> parting.Parting | None:
+) -> divergence.Divergence | None:
     """Return the pass at which an artifact went wrong; None where no pass is known.
 
-    Where variations disagree it is the first at which two of them part; else the first whose result is not the one
+    Where variations disagree it is the first at which two of them diverge; else the first whose result is not the one
     in the golden's trace.
     """
     if judged.name in verdict.DISAGREEING:
-        return parting.parting(*(passes(group[0]) for group in verdict.group_by_content(outcomes)[:2]))
+        return divergence.divergence(*(passes(group[0]) for group in verdict.group_by_content(outcomes)[:2]))
     artifact = outcomes[0].result
     if not isinstance(artifact, Artifact) or reviewed is None or golden.TRACE not in reviewed:
         return None
     result = artifact.result
     end = result.pass_name or result.function if isinstance(result, Failure) else None
-    found = parting.departure(golden.read_trace(reviewed[golden.TRACE]), passes(outcomes[0]), end)
+    found = divergence.departure(golden.read_trace(reviewed[golden.TRACE]), passes(outcomes[0]), end)
     made = result.made if isinstance(result, Failure) else result
     if found is not None and made is not None:
         change = verdict.payload_difference(found.name, reviewed, made)

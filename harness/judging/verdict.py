@@ -21,8 +21,8 @@ from harness.artifact import (
     Tensor,
 )
 from harness.decode import Constant, Decoded, Graph
+from harness.judging.divergence import Divergence
 from harness.judging.golden import FAILURE, compared, decode_delegates
-from harness.judging.parting import Parting
 from harness.structure import BoundaryChanged, compare
 
 #: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
@@ -55,7 +55,7 @@ class Verdict:
         Whether ``--snapshot-update`` accepted the artifact as the cell's golden.
     known
         Whether releases.toml says that the cell is like this.
-    parting
+    divergence
         The pass that made the difference, where one is known.
     """
 
@@ -66,7 +66,7 @@ class Verdict:
     recordable: bool = False
     recorded: bool = False
     known: bool = False
-    parting: Parting | None = None
+    divergence: Divergence | None = None
 
     @property
     def accepted(self) -> bool:
@@ -392,7 +392,7 @@ def wrong_delegates(lowered: Lowered) -> Iterator[str]:
 
 
 def worst_difference(lowered: Lowered) -> float:
-    """Return the largest difference of an output from what is expected, as a part of its largest absolute value."""
+    """Return the largest difference of an output from what is expected, as a fraction of its largest absolute value."""
     worst = 0.0
     for sample in lowered.samples:
         for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=False)):

@@ -88,8 +88,8 @@ def find(cell: Cell, outcomes: Sequence[Outcome]) -> Defect:
         raise NotShownError(f"is right under {tried}: there is nothing to show (--hash-seeds tries others)")
     groups = verdict.group_by_content(outcomes) if judged.name in verdict.DISAGREEING else []
     if groups and not verdict.have_one_program(groups):
-        parting = tuple(seeds[outcomes.index(group[0])] for group in groups[:2])
-        return Defect("follows-seed", judged.name, judged.reason, seeds=parting)
+        disagreeing = tuple(seeds[outcomes.index(group[0])] for group in groups[:2])
+        return Defect("follows-seed", judged.name, judged.reason, seeds=disagreeing)
     if judged.name == "crashed" and "killed by" in judged.reason:
         killed = [isinstance(outcome.result, Casualty) for outcome in outcomes].index(True)
         reason = judged.reason.partition(": ")[2]

@@ -40,7 +40,7 @@ class Judged:
 
     @classmethod
     def of(cls, mutant: Mutant, verdict: Verdict) -> Judged:
-        found = verdict.parting
+        found = verdict.divergence
         lines = (verdict.reason, *(() if found is None else (found.line,)), *verdict.detail[:2])
         named = NONE
         if found is not None:

@@ -13,7 +13,7 @@ import pytest
 
 from harness import releases
 from harness.artifact import Cell
-from harness.judging.parting import Parting
+from harness.judging.divergence import Divergence
 from harness.judging.verdict import Verdict
 from harness.patches import PATCHES
 from harness.selection import UsageError, load_cells
@@ -175,7 +175,7 @@ def test_of_a_serialization_the_message_must_show_what_is_serialized_wrongly(
 ) -> None:
     mutant = replace(CAUGHT, place="delegate_0", shows="stride")
     found = Judged.of(
-        mutant, Verdict(Cell("tosa-fp", "linear"), "corrupt", "", parting=Parting(line, "delegate_0"))
+        mutant, Verdict(Cell("tosa-fp", "linear"), "corrupt", "", divergence=Divergence(line, "delegate_0"))
     )
     assert (found.named, found.pass_right) == (named, right)
 

@@ -1,4 +1,4 @@
-"""Names the pass: where two exports of one cell part, or where one departs from the trace of its golden."""
+"""Names the pass at which two exports of one cell diverge, or one export departs from the trace of its golden."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.artifact import PARTITIONING, STAGE, PassRun
 
 
 @dataclass(frozen=True)
-class Parting:
+class Divergence:
     """The first pass, partitioner or stage whose result is not the same in two exports of one cell.
 
     Attributes
@@ -28,10 +28,10 @@ class Parting:
     numbers: tuple[int, int] | None = None
 
 
-def parting(one: Sequence[PassRun], other: Sequence[PassRun]) -> Parting | None:
-    """Return where two variations of one cell part; None if no result differs.
+def divergence(one: Sequence[PassRun], other: Sequence[PassRun]) -> Divergence | None:
+    """Return where two variations of one cell diverge; None if no result differs.
 
-    What passes leave is compared without names. Where only serialization parts, names tell the pass that gave them.
+    Results of passes are compared without names. Where only serialization diverges, names show which pass gave them.
     """
     renamed = None
     for number, (left, right) in enumerate(itertools.zip_longest(one, other), 1):
@@ -40,23 +40,25 @@ def parting(one: Sequence[PassRun], other: Sequence[PassRun]) -> Parting | None:
                 continue
             line = f"first pass that diverges: {_place(left)}, number {number} of {len(one)}, "
             if left.pipeline == PARTITIONING:
-                return Parting(f"{line}with the same tags on different nodes", left.name)
-            renamed = Parting(f"{line}in names only", left.name)
+                return Divergence(f"{line}with the same tags on different nodes", left.name)
+            renamed = Divergence(f"{line}in names only", left.name)
             continue
         if renamed is not None and left is not None and left.pipeline == STAGE:
             return renamed
         if left is None or right is None or _place(left) != _place(right):
             names = " | ".join("nothing" if run is None else _place(run) for run in (left, right))
             run = left or right
-            return Parting(f"first pass that diverges: number {number} is {names}", run.name)
+            return Divergence(f"first pass that diverges: number {number} is {names}", run.name)
         shown = f": {left.fingerprint} | {right.fingerprint}" if left.pipeline == PARTITIONING else ""
         line = f"first pass that diverges: {_place(left)}, number {number} of {len(one)}{shown}"
-        return Parting(line, left.name, (number, number))
+        return Divergence(line, left.name, (number, number))
     return renamed
 
 
-def departure(recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None = None) -> Parting | None:
-    """Return the first pass whose result is not the one that a golden's trace tells; None if all are.
+def departure(
+    recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None = None
+) -> Divergence | None:
+    """Return the first pass whose result is not the one in a golden's trace; None if all are.
 
     Parameters
     ----------
@@ -72,26 +74,26 @@ def departure(recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | N
         if was == now:
             continue
         if now is None and end is not None:
-            return Parting(f"all passes give the golden's results, until the export fails in {end}", end)
+            return Divergence(f"all passes give the golden's results, until the export fails in {end}", end)
         label = "first pass whose result differs from the golden's"
         if was is not None and now is not None and _place(was) == _place(now):
             shown = f": {was.fingerprint} | {now.fingerprint}" if was.pipeline == PARTITIONING else ""
-            return Parting(f"{label}: {_place(was)}{shown}", was.name)
+            return Divergence(f"{label}: {_place(was)}{shown}", was.name)
         if was is None or (now is not None and _put_in(was, now, recorded, effective, end)):
             assert now is not None
-            return Parting(
+            return Divergence(
                 f"{label}: {_place(now)}, which changed nothing when the golden was recorded", now.name
             )
         idle = any(_place(run) == _place(was) and not run.changed for run in runs)
         why = "which no longer changes the graph" if idle else "which no longer runs"
-        return Parting(f"{label}: {_place(was)}, {why}", was.name)
+        return Divergence(f"{label}: {_place(was)}, {why}", was.name)
     return None
 
 
 def _put_in(
     was: PassRun, now: PassRun, recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None
 ) -> bool:
-    """Whether the run at hand was put in before the recorded one, which is still to come, or came to be unreached."""
+    """Whether the run at hand was inserted before the recorded one, which comes later or is no longer reached."""
     after = itertools.dropwhile(lambda run: run is not now, runs)
     to_come = end is not None or any(_place(run) == _place(was) for run in after)
     return to_come and sum(_place(run) == _place(now) for run in runs) > sum(

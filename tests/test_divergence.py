@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.artifact import PARTITIONING, STAGE, PassRun
-from harness.judging.parting import departure, parting
+from harness.judging.divergence import departure, divergence
 
 FOLD = PassRun("arm backend", "Fold", "a", True)
 FUSE = PassRun("arm backend", "Fuse", "b", True)
@@ -18,14 +18,14 @@ TAGS = [PassRun(PARTITIONING, "TOSAPartitioner", order, True) for order in ("tag
 
 def test_the_first_pass_whose_result_differs_is_named() -> None:
     other = replace(FUSE, fingerprint="c")
-    found = parting([FOLD, FUSE, FOLD], [FOLD, other, FUSE])
+    found = divergence([FOLD, FUSE, FOLD], [FOLD, other, FUSE])
     assert found is not None
     assert found.line == "first pass that diverges: Fuse (arm backend), number 2 of 3"
     assert (found.name, found.numbers) == ("Fuse", (2, 2))
 
 
 def test_a_partitioner_that_parts_is_shown_with_its_tags_in_both_orders() -> None:
-    found = parting([TAGS[0], FOLD], [TAGS[1], FUSE])
+    found = divergence([TAGS[0], FOLD], [TAGS[1], FUSE])
     assert found is not None
     assert found.line == (
         "first pass that diverges: TOSAPartitioner (partitioning), number 1 of 2: tag0 tag1 | tag1 tag0"
@@ -33,7 +33,7 @@ def test_a_partitioner_that_parts_is_shown_with_its_tags_in_both_orders() -> Non
 
 
 def test_other_passes_or_fewer_are_said_to_be() -> None:
-    other, fewer = parting([FOLD], [FUSE]), parting([FOLD, FUSE], [FOLD])
+    other, fewer = divergence([FOLD], [FUSE]), divergence([FOLD, FUSE], [FOLD])
     assert other is not None
     assert fewer is not None
     assert other.line == "first pass that diverges: number 1 is Fold (arm backend) | Fuse (arm backend)"
@@ -42,7 +42,7 @@ def test_other_passes_or_fewer_are_said_to_be() -> None:
 
 
 def test_equal_runs_part_nowhere() -> None:
-    assert parting([FOLD, PTE], [FOLD, PTE]) is None
+    assert divergence([FOLD, PTE], [FOLD, PTE]) is None
     assert departure([FOLD, FUSE, PTE], [FOLD, IDLE, FUSE, PTE]) is None
 
 
@@ -82,7 +82,7 @@ def test_a_partitioner_departs_with_its_tags() -> None:
 
 def test_where_only_serialization_parts_the_pass_that_gave_other_names_is_named() -> None:
     one, other = replace(FUSE, beyond="names"), replace(FUSE, beyond="other names")
-    found = parting([FOLD, one, PTE], [FOLD, other, replace(PTE, fingerprint="q")])
+    found = divergence([FOLD, one, PTE], [FOLD, other, replace(PTE, fingerprint="q")])
     assert found is not None
     assert found.line == "first pass that diverges: Fuse (arm backend), number 2 of 3, in names only"
     assert (found.name, found.numbers) == ("Fuse", None)
@@ -90,13 +90,13 @@ def test_where_only_serialization_parts_the_pass_that_gave_other_names_is_named(
 
 def test_a_pass_that_makes_another_graph_is_named_before_one_that_gives_other_names() -> None:
     named = [replace(FOLD, beyond=names) for names in ("names", "other names")]
-    found = parting([named[0], FUSE, PTE], [named[1], replace(FUSE, fingerprint="c"), PTE])
+    found = divergence([named[0], FUSE, PTE], [named[1], replace(FUSE, fingerprint="c"), PTE])
     assert found is not None
     assert found.name == "Fuse"
 
 
 def test_a_partitioner_parts_where_equal_tags_stand_for_other_nodes() -> None:
-    found = parting([replace(TAGS[0], beyond="a b"), FOLD], [replace(TAGS[0], beyond="b a"), FUSE])
+    found = divergence([replace(TAGS[0], beyond="a b"), FOLD], [replace(TAGS[0], beyond="b a"), FUSE])
     assert found is not None
     assert found.line == (
         "first pass that diverges: TOSAPartitioner (partitioning), number 1 of 2, with the same tags on different nodes"
