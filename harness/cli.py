@@ -20,6 +20,7 @@ from harness.errors import HarnessError
 
 #: Subcommands and the modules that bring them.
 COMMANDS = {
+    "core": "harness.commands.core",
     "coverage": "harness.commands.coverage",
     "decode": "harness.commands.decode",
     "diff": "harness.commands.diff",

@@ -6,6 +6,7 @@ with the committed table ``docs/coverage/<release>.md``; ``--update`` writes it.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -137,6 +138,29 @@ def table(
         backends=_backends(coverage, visitors, why_not),
         serialized=_serialized(coverage),
     )
+
+
+#: In a table: a section of passes or of visitors, and a row whose last number is that of the cells.
+_SECTION = re.compile(r"^## (?:Passes|Node (?P<visitors>visitors)): (?P<owner>.*)$", re.MULTILINE)
+_ROW = re.compile(
+    r"^\| (?P<name>\S+) \|(?: \d+ \|)? [1-9]\d* \| (?P<target>\S+)/(?P<case>\S+) \|$", re.MULTILINE
+)
+
+
+def examples(text: str) -> dict[str, Cell]:
+    r"""Return the cell that a table names for each pass that changes a graph, and for each visitor that serializes.
+
+    >>> examples("## Passes: exir\n\n| OpReplacePass | 9 | 8 | tosa-fp/linear |\n")
+    {'pass exir: OpReplacePass': Cell(target='tosa-fp', case='linear')}
+    """
+    found = {}
+    for section in text.split("\n\n## "):
+        head = _SECTION.match(section if section.startswith("#") else f"## {section}")
+        if head is not None:
+            kind = "visitor" if head["visitors"] else "pass"
+            for row in _ROW.finditer(section):
+                found[f"{kind} {head['owner']}: {row['name']}"] = Cell(row["target"], row["case"])
+    return found
 
 
 def _pipelines(coverage: Coverage, why_not: Mapping[str, str]) -> list[Section]:

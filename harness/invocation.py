@@ -7,7 +7,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 #: Options that say which cells run, and how many words follow each. A command for one cell replaces them.
-SELECTING = {"--cell": 1, "--family": 1, "-k": 1, "-m": 1, "--deselect": 1, "--lf": 0, "--last-failed": 0}
+SELECTING = {
+    "--cell": 1,
+    "--family": 1,
+    "--tier": 1,
+    "-k": 1,
+    "-m": 1,
+    "--deselect": 1,
+    "--lf": 0,
+    "--last-failed": 0,
+}
 #: Options that say what is written. A command that accepts or prunes names its own.
 WRITING = {
     **dict.fromkeys(("--snapshot-update", "--snapshot-update-new-only", "--prune", "--adopt"), 0),

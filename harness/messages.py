@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from harness import invocation
 from harness.artifact import Cell
 from harness.judging import golden
+from harness.options import CORE
 from harness.selection import UPDATE
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
     counts = [f"{names.count(name)} {name}" for name in dict.fromkeys(names)]
     yield ", ".join(counts) or "no cell was checked"
     yield f"{len(run.variations)} variations: {', '.join(variation.name for variation in run.variations)}"
+    if run.tier == CORE:
+        yield f"tier: core; {len(run.left_out)} cells were left out: --tier full checks them as well"
+    else:
+        yield "tier: full"
     yield f"patches: {', '.join(run.patches) or 'none'}; results: {run.results.file}"
     for judged in run.verdicts.values():
         if judged.known:

@@ -14,6 +14,8 @@ from harness.arguments import share
 from harness.releases import MATRIX
 from harness.selection import EXPORT_TIMEOUT
 
+CORE, FULL = TIERS = ("core", "full")
+
 
 @dataclass(frozen=True)
 class Options:
@@ -29,6 +31,8 @@ class Options:
         Patterns ``TARGET/CASE``; empty selects every cell.
     families
         Names of families that cells are taken from; empty takes all.
+    tier
+        ``core`` or ``full``; None is what `harness.core.tier` makes of it.
     variations, hash_seeds
         What ``--variations`` says, unless ``--hash-seeds`` names them one by one.
     interpreter
@@ -68,6 +72,7 @@ class Options:
     tolerances: Mapping[str, float] = field(default_factory=dict)
     pruning: bool = False
     adopting: bool = False
+    tier: str | None = None
     called: tuple[str, ...] = ("python", "-m", "harness", "run")
 
 
@@ -76,6 +81,12 @@ def add_to(add: Callable[..., Any]) -> None:
     share(add, "--release")
     share(add, "--cell")
     add("--family", action="append", metavar="NAME", help="only cases of these families; repeatable")
+    add(
+        "--tier",
+        choices=TIERS,
+        help="cells that reach all that the zoo reaches, or all cells (default: core; full where no core is committed, "
+        "cells are chosen, or goldens may be written)",
+    )
     share(add, "--models")
     share(add, "--goldens")
     add(
@@ -146,5 +157,6 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         tolerances=repository.tolerances,
         pruning=option.prune,
         adopting=option.adopt,
+        tier=option.tier,
         called=tuple(shlex.split(option.called_as)) or ("python", "-m", "pytest", *words),
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome
 from harness.judging import verdict
+from harness.registry import Case
 from harness.selection import load_zoo
 from harness.sweep import Settings, Sweep
 from harness.variations import variations
@@ -57,16 +58,19 @@ class Finding:
 
 def findings(settings: Settings, seeds: Sequence[int]) -> dict[int, Finding]:
     """Export every report's cases as `settings` say and judge them."""
-    cases = load_zoo(settings.models).values()
-    cells = {
-        report: [Cell(report.target, case.name) for case in cases if case.report == report.number]
-        for report in REPORTS
-    }
+    cells = report_cells(load_zoo(settings.models).values())
     with Sweep([cell for group in cells.values() for cell in group], variations(seeds), settings) as sweep:
         return {
-            report.number: judge({cell: sweep.outcomes(cell) for cell in group})
-            for report, group in cells.items()
+            number: judge({cell: sweep.outcomes(cell) for cell in group}) for number, group in cells.items()
         }
+
+
+def report_cells(cases: Collection[Case]) -> dict[int, list[Cell]]:
+    """Return the cells that show each report, by its number."""
+    return {
+        report.number: [Cell(report.target, case.name) for case in cases if case.report == report.number]
+        for report in REPORTS
+    }
 
 
 def judge(outcomes: Mapping[Cell, Sequence[Outcome]]) -> Finding:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from syrupy.assertion import SnapshotAssertion
 
-from harness import patches, seconds, variations
+from harness import core, patches, seconds, variations
 from harness.artifact import PARTITIONING, Artifact, Cell, Lowered, Outcome
 from harness.decode import DecodeError
 from harness.exporting import shortcuts
@@ -20,7 +20,7 @@ from harness.judging.comparison import Comparison, compare, damaged, undecodable
 from harness.judging.divergence import Divergence
 from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
-from harness.options import Options
+from harness.options import FULL, Options
 from harness.results import Results
 from harness.selection import (
     Installed,
@@ -50,6 +50,10 @@ class Run:
         Directory of this release's goldens.
     known
         Every cell that the zoo and the release make, selected or not.
+    tier
+        ``core`` or ``full``.
+    left_out
+        Cells that were asked for, and that are not of the tier.
     verdicts
         Of the cells that were checked.
     differences
@@ -80,7 +84,13 @@ class Run:
             named_shortcuts = shortcuts.select(options.shortcuts)
         except ValueError as error:
             raise UsageError(str(error)) from error
+        self.goldens = options.goldens.resolve()
+        roots.check(self.goldens, options.models, options.adopting, options.updating)
+        self.root = self.goldens / self.release.version
         self.selected = select(of_families(self.known, options.families, options.models), options.cells)
+        self.tier = core.tier(options, self.root)
+        self.left_out = self.selected - self._of_tier()
+        self.selected -= self.left_out
         self.variations = variations.variations(seeds)
         require_repeats(
             options.updating,
@@ -99,15 +109,22 @@ class Run:
         )
         require_flatc(interpreter)
         require_extensions(installed, interpreter, self.selected, self.patches)
-        self.goldens = options.goldens.resolve()
-        roots.check(self.goldens, options.models, options.adopting, options.updating)
-        self.root = self.goldens / self.release.version
         self.results = Results(options.sweeps, self.release)
         self.verdicts: dict[Cell, Verdict] = {}
         self.differences: dict[Cell, float] = {}
         self.confirmed: list[Cell] = []
         self.sweep: Sweep | None = None
         self._lock = roots.lock(self.goldens, self.release.version)
+
+    def _of_tier(self) -> frozenset[Cell]:
+        if self.tier == FULL:
+            return self.selected
+        chosen = core.within(self.root, self.selected, self.known, self.release.known)
+        if not chosen:
+            raise UsageError(
+                f"none of the cells chosen is in the core, {self.root / core.FILE}: say --tier full"
+            )
+        return chosen
 
     # Life of a run
 

@@ -266,7 +266,7 @@ UNRUN = (
     ),
 )
 #: Commands that are run and take more than three seconds: they import ExecuTorch, or read two releases.
-SLOW = (("python", "-m", "harness.patches"), (*HARNESS, "drift"))
+SLOW = (("python", "-m", "harness.patches"), (*HARNESS, "drift"), (*HARNESS, "core"))
 #: Commands that end with 1 where they find a difference.
 DIFFERING = (*HARNESS, "diff")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness import config, patches
 from harness.arguments import share
+from harness.commands.core import settle
 from harness.coverage import TABLES, Coverage, reasons, table
 from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
 from harness.sweep import Settings, Sweep, cores, default_interpreter
@@ -23,7 +24,9 @@ def add_to(subparsers: Any) -> None:
         description="Export every cell once, and compare what was reached with the committed table.",
     )
     share(parser.add_argument, "--cell", help="only these: prints, compares nothing")
-    parser.add_argument("--update", action="store_true", help="write the table")
+    parser.add_argument(
+        "--update", action="store_true", help="write the table, and the core that rests on it"
+    )
     share(parser.add_argument, "--jobs", default=cores())
     parser.set_defaults(run=run)
 
@@ -54,6 +57,8 @@ def run(options: argparse.Namespace) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         print(f"{path}: written")
+        # The table says which cells reach each node visitor.
+        settle(config.load().goldens, release.version, update=True)
         return 0
     committed = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
     difference = list(difflib.unified_diff(committed, text.splitlines(keepends=True), str(path), "now", n=0))

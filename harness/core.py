@@ -1,0 +1,221 @@
+"""The core of a zoo: few cells that reach, on a release, all that the whole zoo reaches.
+
+What a cell reaches is read from its golden: its target, the passes and partitioners that changed its graph, with their
+pipelines, and the operators of its delegates with their attributes. No golden tells which node visitors ran: for each
+of them, and for passes that only cells without a golden reach, the table of `harness.coverage` names one cell.
+
+``<goldens>/<release>/core.txt`` holds the core, a line a cell. ``python -m harness core --update`` writes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from harness.artifact import STAGE, Cell
+from harness.coverage import SHOWN_VALUES, examples
+from harness.errors import HarnessError
+from harness.judging import golden
+from harness.options import CORE, FULL, Options
+from harness.registry import Case
+from harness.reports import report_cells
+
+FILE = "core.txt"
+#: The command that writes it.
+UPDATE = "python -m harness core --update"
+#: Of what a cell was taken for, this much is written out.
+SHOWN = 3
+
+#: Attributes whose values are numbers of nodes: they say nothing of what was lowered.
+NUMBERS_OF_NODES = frozenset(("debug_handle",))
+#: An operator, an attribute, or the head of whatever else a delegate's text has beside operators.
+_LINE = re.compile(
+    r"^(?:  operator (?P<operator>.*)|    (?P<name>\S+) = (?P<value>.*)|(?:  )?\w.*)$", re.MULTILINE
+)
+#: A constant in the place of a value: of it, only the type counts.
+_CONSTANT = re.compile(r"(\w+\[[\d,]*\]) ")
+
+#: What is reached, in words, to the cells that reach it.
+Reached = Mapping[str, Collection[Cell]]
+
+
+class CoreError(HarnessError):
+    """A core that cannot be used or made; the message says why, and the way out."""
+
+
+def reached(folder: Path, cells: Collection[Cell], table: str = "") -> dict[str, set[Cell]]:
+    """Return what `cells` reach, as far as the goldens in a release's folder and its table of coverage tell.
+
+    Parameters
+    ----------
+    table
+        Its text; empty where a zoo has none.
+    """
+    found: dict[str, set[Cell]] = defaultdict(set)
+    values: dict[str, dict[str, set[Cell]]] = defaultdict(lambda: defaultdict(set))
+    for cell in sorted(set(golden.recorded(folder)) & set(cells)):
+        found[f"target {cell.target}"].add(cell)
+        for file in sorted(golden.directory(folder, cell).iterdir()):
+            text = file.read_text(encoding="utf-8")
+            if file.name == golden.TRACE:
+                for run in golden.read_trace(text):
+                    if run.pipeline != STAGE:
+                        found[f"pass {run.pipeline}: {run.name}"].add(cell)
+            elif file.name.startswith("delegate_"):
+                for operator, name, value in _operators(text):
+                    where = f"{file.name.split('.')[1]}: {operator}"
+                    found[f"operator {where}"].add(cell)
+                    if name:
+                        values[f"attribute {where} {name}"][value].add(cell)
+    for attribute, by_value in values.items():
+        # As the table does: many values are counted, and which they are is nobody's concern.
+        for value, of_value in by_value.items():
+            listed = value and len(by_value) <= SHOWN_VALUES
+            found[f"{attribute} = {value}" if listed else attribute] |= of_value
+    for what, example in examples(table).items():
+        if what in found:
+            continue
+        if example not in cells:
+            raise CoreError(
+                f"the table of coverage says that {example} reaches {what}, and there is no such cell"
+            )
+        found[what].add(example)
+    return found
+
+
+def _operators(text: str) -> Iterator[tuple[str, str, str]]:
+    r"""Yield each operator of a delegate's text, then again with each attribute and its value.
+
+    >>> list(_operators("graph main\n  value a: INT8[1]\n    x = 1\n  operator ADD\n    input a\n    axis = 2\n"))
+    [('ADD', '', ''), ('ADD', 'axis', '2')]
+    """
+    operator = None
+    for line in _LINE.finditer(text):
+        if line["name"] is None:
+            operator = line["operator"]
+        if operator is None:
+            continue
+        name, value = line["name"] or "", line["value"] or ""
+        constant = _CONSTANT.match(value)
+        yield operator, name, "" if name in NUMBERS_OF_NODES else constant[1] if constant else value
+
+
+def cover(wanted: Reached, first: Sequence[Cell]) -> dict[Cell, list[str]]:
+    """Return `first` and few further cells that reach all of `wanted`, each with what it was taken for.
+
+    Greedy: the cells that alone reach something, then always the one that reaches most of what is left. Ties go by
+    name, and so the answer is the same wherever it is computed.
+    """
+    left = {what: set(cells) for what, cells in wanted.items()}
+    alone = sorted({cell for cells in left.values() if len(cells) == 1 for cell in cells} - set(first))
+    chosen: dict[Cell, list[str]] = {}
+    for cell in (*first, *alone):
+        _take(chosen, left, cell)
+    while left:
+        counts: dict[Cell, int] = defaultdict(int)
+        for cells in left.values():
+            for cell in cells:
+                counts[cell] += 1
+        _take(chosen, left, min(counts, key=lambda cell: (-counts[cell], cell)))
+    return chosen
+
+
+def _take(chosen: dict[Cell, list[str]], left: dict[str, set[Cell]], cell: Cell) -> None:
+    chosen[cell] = sorted(what for what, cells in left.items() if cell in cells)
+    for what in chosen[cell]:
+        del left[what]
+
+
+def text(version: str, folder: Path, cells: Sequence[Cell], cases: Collection[Case], table: str) -> str:
+    """Return the text of a release's core.
+
+    Parameters
+    ----------
+    folder
+        Of the release's goldens.
+    cells, cases
+        All of the zoo on this release.
+    table
+        Text of the release's table of coverage.
+    """
+    reports = {
+        cell: f"report #{number}" for number, of_report in report_cells(cases).items() for cell in of_report
+    }
+    wanted = reached(folder, cells, table)
+    core = cover(wanted, [cell for cell in reports if cell in cells])
+    lines = [
+        f"# The core of the zoo on ExecuTorch {version}: {len(core)} of {len(cells)} cells. They reach the",
+        f"# {len(wanted)} passes, node visitors, operators, attributes and targets that the zoo reaches, and show the",
+        f"# reports. Written by: {UPDATE}",
+    ]
+    for cell, taken_for in core.items():
+        why = [reports[cell]] if cell in reports else []
+        why += taken_for[:SHOWN]
+        if len(taken_for) > SHOWN:
+            why.append(f"and {len(taken_for) - SHOWN} more")
+        lines.append(f"{cell}  {'; '.join(why)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def read(file: Path) -> tuple[Cell, ...]:
+    """Return the cells of a committed core; raise `CoreError`."""
+    cells = []
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CoreError(f"{file}: cannot be read ({error}); write it by: {UPDATE}") from error
+    for line in lines:
+        if line.startswith("#"):
+            continue
+        target, slash, case = line.partition("  ")[0].partition("/")
+        if not slash:
+            raise CoreError(f"{file}: no line of a core: {line!r}; write it anew by: {UPDATE}")
+        cells.append(Cell(target, case))
+    return tuple(cells)
+
+
+def tier(options: Options, folder: Path) -> str:
+    """Return the tier of a run: as asked, or the core if one is committed and nothing says which cells or writes.
+
+    Raises
+    ------
+    CoreError
+        Where goldens are to be pruned by a run that does not see every cell.
+    """
+    narrowed = options.cells or options.families or options.updating
+    chosen = options.tier or (FULL if narrowed or not (folder / FILE).exists() else CORE)
+    if options.pruning and chosen == CORE:
+        raise CoreError("--prune takes a run of every cell: say --tier full, or leave --tier out")
+    return chosen
+
+
+def within(
+    folder: Path, cells: Collection[Cell], known: Collection[Cell], declared: Collection[str]
+) -> frozenset[Cell]:
+    """Return those of `cells` that the core tier checks: the core's, and new ones, of which nothing is known yet.
+
+    Parameters
+    ----------
+    folder
+        Of the release's goldens.
+    known
+        All of the zoo on this release.
+    declared
+        Cells without a golden that are declared as known defects.
+
+    Raises
+    ------
+    CoreError
+        Where no core is committed, or where it names a cell that there is not.
+    """
+    committed = read(folder / FILE)
+    if gone := [cell for cell in committed if cell not in known]:
+        raise CoreError(
+            f"{folder / FILE} names {gone[0]}, and there is no such cell; write it anew by: {UPDATE}"
+        )
+    recorded = set(golden.recorded(folder))
+    return frozenset(
+        cell for cell in cells if cell in committed or (cell not in recorded and str(cell) not in declared)
+    )
