@@ -1,7 +1,7 @@
 """``python -m tests.mutants``, which is what ``nox -s mutants`` runs: what the harness says of every mutant.
 
 All of them are compared with docs/mutants.md; ``--update`` writes it. With names, only those mutants are tried and
-nothing is compared.
+nothing is compared. ``--tier core`` runs them over the core of the zoo instead, which has a section of its own there.
 """
 
 from __future__ import annotations
@@ -11,32 +11,23 @@ import difflib
 import fnmatch
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness import releases
 from harness.artifact import Cell
 from harness.judging.verdict import Verdict
-from harness.options import Options
+from harness.options import CORE, FULL, TIERS, Options
 from harness.run import Run
 from harness.selection import EXPORT_TIMEOUT, UsageError
 from harness.sweep import Sweep, SweepError
 from tests import REPOSITORY
-from tests.mutants import MUTANTS
-from tests.mutants.mutant import Mutant
+from tests.mutants import MUTANTS, over_core
+from tests.mutants.mutant import Mutant, Mutated
 from tests.mutants.table import HEAD, Judged, document, is_enough, summary
 
 DOCUMENT = REPOSITORY / "docs" / "mutants.md"
-
-
-@dataclass(frozen=True)
-class Mutated(Cell):
-    """A cell with a mutant in the processes that export it."""
-
-    mutant: str
-
-    def __str__(self) -> str:
-        return f"{super().__str__()} with {self.mutant}"
+#: What ``--tier core`` has found so far.
+KEPT = Path("build/mutants/core.jsonl")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,12 +35,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants; wildcards")
     parser.add_argument("--update", action="store_true", help="write docs/mutants.md")
+    parser.add_argument(
+        "--tier", choices=TIERS, default=FULL, help="core: over its cells, not each on a cell of its own"
+    )
+    parser.add_argument(
+        "--written",
+        action="store_true",
+        help="with --tier core: only what earlier sessions found; exports nothing",
+    )
     parser.add_argument("--hash-seeds", default="0,4", help="default: %(default)s")
     parser.add_argument("--jobs", type=int, help="exports at a time; default: one per core")
     parser.add_argument("-v", "--verbose", action="store_true", help="print reasons as well")
     options = parser.parse_args(arguments)
     mutants = select(options.names)
     run = prepare(REPOSITORY / "goldens", options.hash_seeds, options.jobs)
+    if options.tier == CORE:
+        return over_the_core(run, mutants, options)
     judged = []
     print("\n".join(HEAD))
     for found in verdicts(run, mutants):
@@ -63,17 +64,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("", *summary(judged), sep="\n")
     if options.names:
         return 0 if is_enough(judged) else 1
-    text = "".join(f"{line}\n" for line in document(run.release.version, judged))
-    if options.update:
-        DOCUMENT.write_text(text, encoding="utf-8")
-        return 0 if is_enough(judged) else 1
-    committed = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.exists() else ""
+    same = settle(document(run.release.version, judged), options.update, section=0)
+    return 0 if is_enough(judged) and same else 1
+
+
+def over_the_core(run: Run, mutants: Sequence[Mutant], options: argparse.Namespace) -> int:
+    """Print a row per mutant, then the totals; return 0 if enough are detected and all is as committed, else 1."""
+    kept = over_core.Kept(KEPT, run)
+    found = []
+    print("\n".join(over_core.HEAD))
+    known = kept.read(mutants).values() if options.so_far else ()
+    for each in known if options.so_far else over_core.search(run, mutants, kept):
+        found.append(each)
+        print(each.row(), flush=True)
+    print("", over_core.summary(found, mutants), sep="\n")
+    if options.names:
+        return 0 if over_core.is_enough(found) else 1
+    cells = len(over_core.with_golden(run))
+    lines = over_core.section(run.release.version, cells, found, mutants)
+    same = settle(lines, options.update, section=1)
+    return 0 if over_core.is_enough(found) and same else 1
+
+
+def settle(lines: Iterator[str], update: bool, section: int) -> bool:
+    """Compare one of the two sections of docs/mutants.md with `lines`, or write it; return whether it is the same."""
+    sections = list(committed_sections())
+    text = "".join(f"{line}\n" for line in lines)
     difference = difflib.unified_diff(
-        committed.splitlines(), text.splitlines(), str(DOCUMENT), "now", lineterm="", n=0
+        sections[section].splitlines(), text.splitlines(), str(DOCUMENT), "now", lineterm="", n=0
     )
+    if update:
+        sections[section] = text
+        DOCUMENT.write_text("\n".join(filter(None, sections)), encoding="utf-8")
+        return True
     for line in difference:
         print(line)
-    return 0 if is_enough(judged) and text == committed else 1
+    return sections[section] == text
+
+
+def committed_sections() -> tuple[str, str]:
+    """Return what docs/mutants.md says of each mutant on its cell, and over the core."""
+    text = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.exists() else ""
+    first, title, second = text.partition(f"\n{over_core.TITLE}\n")
+    return first, f"{title.lstrip()}{second}"
 
 
 def select(names: Sequence[str]) -> list[Mutant]:
@@ -111,6 +144,7 @@ def prepare(goldens: Path, hash_seeds: str, jobs: int | None) -> Run:
             interpreter=None,
             isolation="fork",
             updating=False,
+            tier=FULL,
         )
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.artifact import Cell
 from harness.guard import resolve
 from harness.patches import Patch
 
@@ -140,6 +141,16 @@ class EditError(Exception):
 
     def __str__(self) -> str:
         return f"{self.function} {self.why}"
+
+
+@dataclass(frozen=True)
+class Mutated(Cell):
+    """A cell with a mutant in the processes that export it."""
+
+    mutant: str
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} with {self.mutant}"
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from harness.patches import PATCHES
 from harness.selection import UsageError, load_cells
 from tests import REPOSITORY
 from tests.mutants import KINDS, MUTANTS, Edit, EditError, Mutant
-from tests.mutants.__main__ import DOCUMENT, Mutated, prepare, select, verdicts
-from tests.mutants.mutant import edited, install
+from tests.mutants.__main__ import committed_sections, prepare, select, verdicts
+from tests.mutants.mutant import Mutated, edited, install
 from tests.mutants.table import Judged, document, is_enough, summary
 
 #: What a mutant may be judged to be; ``stable`` is for those that survive.
@@ -215,7 +215,7 @@ def test_a_twentieth_of_the_verdicts_and_a_tenth_of_the_passes_may_be_wrong(
 
 
 def test_the_committed_table_is_of_these_mutants_and_is_enough() -> None:
-    text = DOCUMENT.read_text(encoding="utf-8")
+    text, _ = committed_sections()
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
     said = {row[1]: (row[5], row[7]) for row in rows}
     assert set(said) == {mutant.name for mutant in MUTANTS}
