@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import invocation
@@ -14,6 +17,11 @@ from harness.selection import UPDATE
 if TYPE_CHECKING:
     from harness.judging.verdict import Verdict
     from harness.run import Run
+
+#: Variable that names the file for the summary of a job (GitHub Actions, "Workflow commands").
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+#: Cells that it lists: it may not exceed a mebibyte.
+SHOWN_WRONG = 100
 
 
 def failure(run: Run, judged: Verdict) -> str:
@@ -43,9 +51,7 @@ def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:
 
 def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
     """Yield the lines at the end of a run."""
-    names = [judged.name for judged in run.verdicts.values()]
-    counts = [f"{names.count(name)} {name}" for name in dict.fromkeys(names)]
-    yield ", ".join(counts) or "no cell was checked"
+    yield counts(judged.name for judged in run.verdicts.values())
     yield f"{len(run.variations)} variations: {', '.join(variation.name for variation in run.variations)}"
     if run.tier == CORE:
         yield f"tier: core; {len(run.left_out)} cells were left out: --tier full checks them as well"
@@ -56,16 +62,27 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
         if judged.known:
             reason = run.release.known[str(judged.cell)].reason
             yield f"known: {judged.cell} is {judged.name}: {reason}"
-    yield from _numerics(run)
+    yield from numerics(run.differences)
     if run.confirmed:
         yield f"confirmed: the manifests of {len(run.confirmed)} goldens now name these variations as well"
     yield from (f"pruned: {golden.directory(run.root, cell)}" for cell in pruned)
     yield from _leftovers(run)
 
 
-def _numerics(run: Run) -> Iterator[str]:
-    for target in dict.fromkeys(cell.target for cell in run.differences):
-        of_target = {cell: part for cell, part in run.differences.items() if cell.target == target}
+def counts(verdicts: Iterable[str]) -> str:
+    """Return how many cells have each verdict.
+
+    >>> counts(["stable", "new", "stable"])
+    '2 stable, 1 new'
+    """
+    number = Counter(verdicts)
+    return ", ".join(f"{count} {verdict}" for verdict, count in number.items()) or "no cell was checked"
+
+
+def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
+    """Yield a line per target from `harness.judging.verdict.worst_difference` of its cells."""
+    for target in dict.fromkeys(cell.target for cell in differences):
+        of_target = {cell: part for cell, part in differences.items() if cell.target == target}
         worst = max(of_target, key=lambda cell: of_target[cell])
         yield (
             f"numerics: {target}: {len(of_target)} cells run; at worst {of_target[worst]:.2g} of the largest value off "
@@ -73,10 +90,34 @@ def _numerics(run: Run) -> Iterator[str]:
         )
 
 
+def labels(judged: Iterable[Verdict]) -> tuple[list[str], list[str]]:
+    """Return the label of each verdict, known defects apart, and a line for each that needs a look."""
+    judged = list(judged)
+    names = [f"{each.name} (known)" if each.known else each.name for each in judged]
+    return names, [f"{each.name}: {each.cell}: {each.reason}" for each in judged if not each.accepted]
+
+
+def stale(path: Path) -> str:
+    return f"stale: {path}: a golden with no matching cell"
+
+
+def step_summary(title: str, verdicts: Iterable[str], wrong: Sequence[str]) -> None:
+    """Add the counts and the cells that need a look to the summary of a job of GitHub Actions, if this is one."""
+    if not (file := os.environ.get(STEP_SUMMARY)):
+        return
+    lines = [f"### {title}", "", "| verdict | cells |", "|---|---|"]
+    lines += [f"| {verdict} | {count} |" for verdict, count in Counter(verdicts).items()]
+    lines += ["", *(f"- {line}" for line in wrong[:SHOWN_WRONG])]
+    if len(wrong) > SHOWN_WRONG:
+        lines.append(f"- and {len(wrong) - SHOWN_WRONG} more")
+    with Path(file).open("a", encoding="utf-8") as summary:
+        summary.write("\n".join(lines) + "\n\n")
+
+
 def _leftovers(run: Run) -> Iterator[str]:
     left = run.leftovers()
     for cell in left.stale:
-        yield f"stale: {golden.directory(run.root, cell)}: a golden with no matching cell"
+        yield stale(golden.directory(run.root, cell))
     for path, reason in left.foreign:
         yield f"not a golden: {path}: {reason}; it is left alone"
     if left.stale:

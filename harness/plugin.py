@@ -6,19 +6,26 @@ fixtures `golden_cell` and `golden_run`: ``harness/cells.py`` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 import pytest
 
 from harness import messages, options
 from harness.artifact import Cell
 from harness.errors import HarnessError
+from harness.progress import Progress
 from harness.run import Run
+
+#: The verbosity of -q -q, which is no progress and no summary of the job.
+OFF = -2
 
 RUN = pytest.StashKey[Run]()
 REFUSED = pytest.StashKey[pytest.UsageError]()
 #: The place of each test in the zoo's order, which is not the one that they run in.
 PLACES = pytest.StashKey[Mapping[str, int]]()
+#: The cell of each test that is about one.
+TESTS = pytest.StashKey[Mapping[str, Cell]]()
+PROGRESS = pytest.StashKey[Progress]()
 PRUNED = pytest.StashKey[Sequence[Cell]]()
 
 
@@ -60,6 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     config.stash[PLACES] = {item.nodeid: number for number, item in enumerate(items)}
     cells = {item: cell for item in items if (cell := _cell(item)) is not None}
+    config.stash[TESTS] = {item.nodeid: cell for item, cell in cells.items()}
     place = {cell: number for number, cell in enumerate(run.longest_first(cells.values()))}
     ordered = iter(sorted(cells, key=lambda item: place[cells[item]]))
     items[:] = [next(ordered) if item in cells else item for item in items]
@@ -84,10 +92,48 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if RUN not in session.config.stash or session.config.option.collectonly:
         return
     if cells := [cell for item in session.items if (cell := _cell(item)) is not None]:
+        run = session.config.stash[RUN]
         try:
-            session.config.stash[RUN].start(cells)
+            run.start(cells)
         except HarnessError as error:
             raise pytest.UsageError(str(error)) from error
+        _show_progress(session.config, run, cells)
+
+
+def _show_progress(config: pytest.Config, run: Run, cells: Sequence[Cell]) -> None:
+    """Show how far the run is in the place of pytest's letters; beside its lines with -v, and not with -q -q."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    verbosity = config.get_verbosity()
+    if reporter is None or verbosity <= OFF:
+        return
+    if verbosity <= 0:
+        reporter.showfspath = False
+    config.stash[PROGRESS] = run.progress(cells, reporter, live=verbosity <= 0 and reporter.isatty())
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Wait for the exports of a test's cell here, where pytest captures nothing."""
+    progress, cell = item.config.stash.get(PROGRESS, None), _cell(item)
+    run = item.config.stash.get(RUN, None)
+    if progress is None or cell is None or run is None or run.sweep is None:
+        return (yield)
+    progress.wait(run.sweep, cell)
+    try:
+        return (yield)
+    finally:
+        progress.judged(run.sweep, cell, run.verdicts.get(cell))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(
+    report: pytest.CollectReport | pytest.TestReport, config: pytest.Config
+) -> tuple[str, str, str] | None:
+    """Let a test of a cell be counted, and shown by the progress alone."""
+    shown = PROGRESS in config.stash and config.get_verbosity() <= 0
+    if shown and report.when == "call" and report.nodeid in config.stash[TESTS] and not report.skipped:
+        return report.outcome, "", ""
+    return None
 
 
 @pytest.hookimpl(trylast=True)
@@ -96,6 +142,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if run is None:
         return
     run.finish()
+    if (progress := session.config.stash.get(PROGRESS, None)) is not None:
+        progress.erase()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
         places = session.config.stash.get(PLACES, {})
@@ -116,8 +164,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     run = config.stash.get(RUN, None)
     if run is None or run.sweep is None:
         return
-    terminalreporter.write_sep("-", f"goldens of ExecuTorch {run.release.version}")
+    title = f"goldens of ExecuTorch {run.release.version}"
+    terminalreporter.write_sep("-", title)
     _print(config, messages.summary(run, config.stash.get(PRUNED, ())))
+    if config.get_verbosity() > OFF:
+        messages.step_summary(title, *messages.labels(run.verdicts.values()))
 
 
 def _print(config: pytest.Config, lines: Iterable[str]) -> None:

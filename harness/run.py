@@ -21,6 +21,7 @@ from harness.judging.divergence import Divergence
 from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
 from harness.options import FULL, Options
+from harness.progress import Progress, Screen
 from harness.results import Results
 from harness.selection import (
     Installed,
@@ -110,6 +111,8 @@ class Run:
         require_flatc(interpreter)
         require_extensions(installed, interpreter, self.selected, self.patches)
         self.results = Results(options.sweeps, self.release)
+        table = seconds.committed(self.root)
+        self.seconds = self.results.seconds.over(table)
         self.verdicts: dict[Cell, Verdict] = {}
         self.differences: dict[Cell, float] = {}
         self.confirmed: list[Cell] = []
@@ -130,7 +133,11 @@ class Run:
 
     def longest_first(self, cells: Iterable[Cell]) -> list[Cell]:
         """Return `cells` in the order in which they are exported and judged."""
-        return self.results.seconds.over(seconds.committed(self.root)).longest_first(cells)
+        return self.seconds.longest_first(cells)
+
+    def progress(self, cells: Sequence[Cell], screen: Screen, live: bool) -> Progress:
+        """Return what shows on `screen` how far the run over `cells` is."""
+        return Progress(cells, self.seconds, len(self.variations), self.settings.jobs, screen, live)
 
     def start(self, cells: Sequence[Cell]) -> None:
         """Make the folders ready, alone in those that are written, and start exporting `cells`."""

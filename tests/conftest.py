@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from harness import messages
 from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.commands import run
 from harness.sweep import Settings, Sweep, default_interpreter
@@ -34,7 +35,7 @@ RUN_LIMIT = 400.0
 #: Variables of the person's, or of the outer pytest's, that would change what a run does.
 DROPPED = (
     *("CI", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "EXECUTORCH_GOLDENS_SCHEMAS", replay.VARIABLE),
-    run.CALLED_AS,
+    *(run.CALLED_AS, messages.STEP_SUMMARY),
 )
 
 

@@ -15,6 +15,8 @@ CALLED_AS = "EXECUTORCH_GOLDENS_CALLED_AS"
 #: What makes pytest run the cells, and nothing of the project that it is started in.
 PYTEST = (
     *("-p", "harness.plugin", "-p", "no:cacheprovider", "-o", "addopts=", "--pyargs", "harness.cells"),
+    # How far a run is, the plugin shows.
+    *("-o", "console_output_style=classic"),
     # No module of the harness asserts for pytest to rewrite.
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )
