@@ -72,8 +72,12 @@ def committed(root: Path) -> Seconds:
     path = root / TABLE
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return Seconds({})
+    except (OSError, UnicodeDecodeError) as error:
+        raise SecondsError(
+            f"{path} cannot be read ({error}); bring it back with 'git checkout -- {path}'"
+        ) from error
     known = {}
     for number, line in enumerate(lines, 1):
         if line.startswith("#"):

@@ -149,6 +149,7 @@ def test_neither_is_there_with_q_twice(crashing: Runner, tmp_path: Path) -> None
 
 
 def test_a_live_line_leaves_nothing_in_a_terminal(crashing: Runner) -> None:
+    crashing.answers({"*": CRASH, "known": {"tosa-fp/beta": "crashed: it always does"}})
     main, side = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
     environment |= crashing.environment | {"PY_COLORS": "0", "TERM": "xterm", "COLUMNS": "100"}
@@ -167,7 +168,7 @@ def test_a_live_line_leaves_nothing_in_a_terminal(crashing: Runner) -> None:
     lines = [screen_line(line) for line in raw.replace("\r\n", "\n").split("\n")]
     assert "\r1 of 2 cells, 1 not as they should be" in raw
     before = lines[: next(number for number, line in enumerate(lines) if "FAILURES" in line)]
-    assert [line for line in before if line] == REASONS
+    assert [line for line in before if line] == REASONS[:1]
 
 
 def read(descriptor: int) -> bytes:

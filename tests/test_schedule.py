@@ -103,6 +103,10 @@ def test_a_table_that_is_none_is_one_error(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / TABLE).write_text("# head\ntosa-fp/a 1.0\ntosa-fp/b soon\n")
     with pytest.raises(SecondsError, match=f"{TABLE}:3: 'tosa-fp/b soon'"):
         committed(tmp_path)
+    assert committed(tmp_path / TABLE).known == {}
+    (tmp_path / TABLE).write_bytes(b"\xff")
+    with pytest.raises(SecondsError, match=f"{TABLE} cannot be read"):
+        committed(tmp_path)
     assert main(["seconds", str(tmp_path)]) == 2
     assert "has no results.jsonl" in capsys.readouterr().err
 
