@@ -11,6 +11,7 @@ SELECTING = {
     "--cell": 1,
     "--family": 1,
     "--tier": 1,
+    "--shard": 1,
     "-k": 1,
     "-m": 1,
     "--deselect": 1,

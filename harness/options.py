@@ -13,6 +13,7 @@ from harness import config
 from harness.arguments import share
 from harness.releases import MATRIX
 from harness.selection import EXPORT_TIMEOUT
+from harness.shards import Shard
 
 CORE, FULL = TIERS = ("core", "full")
 
@@ -45,6 +46,8 @@ class Options:
         Whether goldens with no matching cell are deleted after a green run of every cell.
     adopting
         Whether goldens that do not say whose they are become those of `models`.
+    shard
+        The part of the cells that the run is over; None is all of them.
     targets, releases, tolerances
         See `harness.config.Config`.
     called
@@ -73,6 +76,7 @@ class Options:
     pruning: bool = False
     adopting: bool = False
     tier: str | None = None
+    shard: Shard | None = None
     called: tuple[str, ...] = ("python", "-m", "harness", "run")
 
 
@@ -86,6 +90,12 @@ def add_to(add: Callable[..., Any]) -> None:
         choices=TIERS,
         help="cells that reach all that the zoo reaches, or all cells (default: core; full where no core is committed, "
         "cells are chosen, or goldens may be written)",
+    )
+    add(
+        "--shard",
+        type=_shard,
+        metavar="N/COUNT",
+        help="only this part of the cells, e.g. 2/5; merge joins them",
     )
     share(add, "--models")
     share(add, "--goldens")
@@ -158,5 +168,13 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         pruning=option.prune,
         adopting=option.adopt,
         tier=option.tier,
+        shard=option.shard,
         called=tuple(shlex.split(option.called_as)) or ("python", "-m", "pytest", *words),
     )
+
+
+def _shard(text: str) -> Shard:
+    try:
+        return Shard.named(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

@@ -7,6 +7,7 @@ fixtures `golden_cell` and `golden_run`: ``harness/cells.py`` does.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -91,8 +92,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         raise session.config.stash[REFUSED]
     if RUN not in session.config.stash or session.config.option.collectonly:
         return
-    if cells := [cell for item in session.items if (cell := _cell(item)) is not None]:
-        run = session.config.stash[RUN]
+    run = session.config.stash[RUN]
+    cells = [cell for item in session.items if (cell := _cell(item)) is not None]
+    # A shard may be empty, and is merged with the others all the same.
+    if cells or run.options.shard is not None:
         try:
             run.start(cells)
         except HarnessError as error:
@@ -151,6 +154,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     # Only a run that saw every cell, and found each as it should be, knows that a golden has no matching cell.
     whole = run.is_whole() and session.exitstatus == pytest.ExitCode.OK
     stale = run.leftovers().stale if whole else ()
+    if run.sweep is not None and (xml := getattr(session.config.option, "xmlpath", None)):
+        run.results.take_junit(Path(xml))
     if stale and run.options.pruning:
         _print(session.config, messages.pruning(run, stale))
         run.prune(stale)

@@ -27,6 +27,9 @@ from harness.selection import UsageError
 #: A line of JSON for each cell.
 FILE = "results.jsonl"
 
+#: What pytest wrote, where it was asked to.
+JUNIT = "junit.xml"
+
 #: Names of the folders of variations; see `harness.variations.Variation.name`.
 VARIATION_FOLDERS = "seed*-heap*"
 
@@ -62,6 +65,7 @@ class Results:
         except OSError as error:
             raise UsageError(f"--sweeps {self.root} cannot be written: {error}") from error
         self.file.write_text("")
+        (self.root / JUNIT).unlink(missing_ok=True)
 
     def close(self, cells: Sequence[Cell]) -> None:
         """Leave the lines in the order of `cells`, whichever export ended first, and the folder to other runs."""
@@ -93,11 +97,18 @@ class Results:
             "difference": difference,
             "reason": judged.reason,
             "known": judged.known,
+            "recorded": judged.recorded,
+            "accepted": judged.accepted,
             "pass": judged.divergence.name if judged.divergence else None,
         }
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         self.seconds.note(judged.cell, outcomes)
+
+    def take_junit(self, file: Path) -> None:
+        """Leave a copy of the JUnit file of this run here: results of shards are merged with it."""
+        if file.is_file():
+            shutil.copyfile(file, self.root / JUNIT)
 
     def clear(self, cell: Cell) -> None:
         """Delete what earlier runs kept of `cell`."""
@@ -145,3 +156,8 @@ def write(file: Path, rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) 
     aside = file.with_suffix(".partial")
     aside.write_text("".join(json.dumps(row) + "\n" for row in ordered), encoding="utf-8")
     aside.replace(file)
+
+
+def is_kept(row: Mapping[str, Any]) -> bool:
+    """Whether files of the cell of a line are kept beside ``results.jsonl``, if its exports left any."""
+    return row["verdict"] != "stable" and not row["recorded"]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from syrupy.assertion import SnapshotAssertion
 
-from harness import core, patches, seconds, variations
+from harness import config, core, patches, provenance, seconds, variations
 from harness.artifact import PARTITIONING, Artifact, Cell, Lowered, Outcome
 from harness.decode import DecodeError
 from harness.exporting import shortcuts
@@ -22,6 +22,7 @@ from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
 from harness.options import FULL, Options
 from harness.progress import Progress, Screen
+from harness.provenance import Provenance
 from harness.results import Results
 from harness.selection import (
     Installed,
@@ -55,6 +56,8 @@ class Run:
         ``core`` or ``full``.
     left_out
         Cells that were asked for, and that are not of the tier.
+    asked
+        Those that are of it; `selected` are those of them that are of the shard.
     verdicts
         Of the cells that were checked.
     differences
@@ -88,10 +91,10 @@ class Run:
         self.goldens = options.goldens.resolve()
         roots.check(self.goldens, options.models, options.adopting, options.updating)
         self.root = self.goldens / self.release.version
-        self.selected = select(of_families(self.known, options.families, options.models), options.cells)
+        chosen = select(of_families(self.known, options.families, options.models), options.cells)
         self.tier = core.tier(options, self.root)
-        self.left_out = self.selected - self._of_tier()
-        self.selected -= self.left_out
+        self.asked = self._of_tier(chosen)
+        self.left_out = chosen - self.asked
         self.variations = variations.variations(seeds)
         require_repeats(
             options.updating,
@@ -109,25 +112,28 @@ class Run:
             tolerances=options.tolerances,
         )
         require_flatc(interpreter)
-        require_extensions(installed, interpreter, self.selected, self.patches)
+        require_extensions(installed, interpreter, self.asked, self.patches)
         self.results = Results(options.sweeps, self.release)
         table = seconds.committed(self.root)
         self.seconds = self.results.seconds.over(table)
+        # What this machine remembers would make other shards here than elsewhere.
+        in_order = [cell for cell in self.known if cell in self.asked]
+        self.selected = self.asked if options.shard is None else options.shard.of(in_order, table)
         self.verdicts: dict[Cell, Verdict] = {}
         self.differences: dict[Cell, float] = {}
         self.confirmed: list[Cell] = []
         self.sweep: Sweep | None = None
         self._lock = roots.lock(self.goldens, self.release.version)
 
-    def _of_tier(self) -> frozenset[Cell]:
+    def _of_tier(self, chosen: frozenset[Cell]) -> frozenset[Cell]:
         if self.tier == FULL:
-            return self.selected
-        chosen = core.within(self.root, self.selected, self.known, self.release.known)
-        if not chosen:
+            return chosen
+        within = core.within(self.root, chosen, self.known, self.release.known)
+        if not within:
             raise UsageError(
                 f"none of the cells chosen is in the core, {self.root / core.FILE}: say --tier full"
             )
-        return chosen
+        return within
 
     # Life of a run
 
@@ -142,11 +148,30 @@ class Run:
     def start(self, cells: Sequence[Cell]) -> None:
         """Make the folders ready, alone in those that are written, and start exporting `cells`."""
         self.results.open()
+        self._provenance(cells).write(self.results.root)
         if self.updating:
             roots.open_for_writing(self.root, self._lock)
             roots.claim(self.goldens, self.options.models)
         self.sweep = Sweep(cells, self.variations, self.settings)
         self.sweep.start()
+
+    def _provenance(self, cells: Sequence[Cell]) -> Provenance:
+        repository = config.load().root
+        checked = set(cells)
+        return Provenance(
+            release=self.release.version,
+            stack=self.release.stack(),
+            models=self.options.models,
+            commit=provenance.commit(repository),
+            changes=provenance.changes(repository, self.goldens),
+            settings=provenance.facts(self.settings),
+            variations=tuple(variation.name for variation in self.variations),
+            shard=str(self.options.shard) if self.options.shard else None,
+            selected=tuple(str(cell) for cell in self.known if cell in self.asked),
+            whole=self.asked == set(self.known),
+            cells=tuple(str(cell) for cell in self.known if cell in checked),
+            machines=(provenance.machine(),),
+        )
 
     def finish(self) -> None:
         """End what is still being exported, and bring the verdicts into the zoo's order."""

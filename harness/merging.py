@@ -1,0 +1,237 @@
+"""Joins the results of the shards of a run, so that they are what one run would have left.
+
+What belongs together is decided by ``run.json`` (`harness.provenance`): the same commit, the same settings, each cell
+once and none missing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from harness import provenance, results
+from harness.artifact import Cell
+from harness.errors import HarnessError
+from harness.provenance import Provenance
+from harness.results import JUNIT
+
+#: Fields of a provenance that shards of one run have in common.
+COMMON = ("commit", "changes", "stack", "models", "settings", "variations", "selected", "whole")
+
+#: Attributes of a JUnit test suite that add up.
+SUMMED = {"tests": int, "failures": int, "errors": int, "skipped": int, "time": float}
+
+#: Names that an error lists.
+SHOWN = 5
+
+
+class MergeError(HarnessError, ValueError):
+    """Results that do not belong together, or not all of them; the message says what is wrong and where."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The results of one shard: their folder, where they come from, and a line for each cell."""
+
+    folder: Path
+    provenance: Provenance
+    rows: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, folder: Path) -> Part:
+        """Read a folder of results; raise UsageError."""
+        return cls(folder, Provenance.read(folder), results.read(folder / results.FILE))
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The results of a release, whole.
+
+    Attributes
+    ----------
+    folder
+        Where they were written.
+    parts
+        How many they were made of.
+    """
+
+    folder: Path
+    provenance: Provenance
+    rows: Sequence[Mapping[str, Any]]
+    parts: int
+
+    def wrong(self) -> list[Mapping[str, Any]]:
+        """Return the lines of the cells that are not as they should be."""
+        return [row for row in self.rows if not row["accepted"]]
+
+    def core_seconds(self) -> float:
+        return float(sum(sum(row["core_seconds"]) for row in self.rows))
+
+    def exports(self) -> int:
+        return sum(len(row["variations"]) for row in self.rows)
+
+
+def find(folders: Sequence[Path]) -> dict[str, list[Part]]:
+    """Return the results under `folders` by release; raise MergeError for a folder without any."""
+    found: dict[str, list[Part]] = {}
+    for folder in folders:
+        files = sorted(folder.glob(f"**/{provenance.FILE}"))
+        if not files:
+            raise MergeError(
+                f"{folder} has no {provenance.FILE}: name folders with results of `python -m harness run`"
+            )
+        for file in files:
+            part = Part.read(file.parent)
+            found.setdefault(part.provenance.release, []).append(part)
+    return dict(sorted(found.items()))
+
+
+def merge(parts: Sequence[Part], target: Path) -> Merged:
+    """Write what one run over the cells of `parts`, of one release, would have left, to the folder `target`.
+
+    Raises
+    ------
+    MergeError
+        For parts of different runs, for cells that are missing or there twice, and where `target` holds something else.
+    """
+    require_alike(parts)
+    require_each_once(parts)
+    require_ended(parts)
+    first = parts[0].provenance
+    of_all = replace(
+        first,
+        shard=None,
+        cells=first.selected,
+        machines=provenance.machines([part.provenance for part in parts]),
+    )
+    if target.exists() and not (target / provenance.FILE).is_file():
+        raise MergeError(f"{target} is there already and holds no results: name another folder with --into")
+    if any(part.folder.resolve() == target.resolve() for part in parts):
+        raise MergeError(f"{target} is one of the folders that are merged: name another one with --into")
+    aside = target.with_name(target.name + ".new~")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    rows = [row for part in parts for row in part.rows]
+    cells = first.selection()
+    results.write(aside / results.FILE, rows, cells)
+    of_all.write(aside)
+    for part in parts:
+        for row in part.rows:
+            made = Path(row["target"], row["case"])
+            if results.is_kept(row) and (part.folder / made).is_dir():
+                shutil.copytree(part.folder / made, aside / made)
+    if files := [part.folder / JUNIT for part in parts if (part.folder / JUNIT).is_file()]:
+        join_junit(files, aside / JUNIT, cells)
+    shutil.rmtree(target, ignore_errors=True)
+    aside.rename(target)
+    return Merged(target, of_all, results.read(target / results.FILE), len(parts))
+
+
+def require_alike(parts: Sequence[Part]) -> None:
+    """Raise MergeError unless all parts are of one run."""
+    first, *others = parts
+    for part in others:
+        for field in COMMON:
+            one, other = getattr(first.provenance, field), getattr(part.provenance, field)
+            if one != other:
+                raise MergeError(
+                    f"{first.folder} and {part.folder} are not of one run: {_difference(field, one, other)}; run the "
+                    "shards with the same commit, settings and cells"
+                )
+
+
+def _difference(field: str, one: Any, other: Any) -> str:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        name = next(name for name in {**one, **other} if one.get(name) != other.get(name))
+        return _difference(name, one.get(name), other.get(name))
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) + len(other) > SHOWN:
+        return f"{field} differ, {len(one)} and {len(other)} names"
+    if field == "changes":
+        return "their checkouts have different uncommitted changes"
+    return f"{field} {_shown(one)} and {_shown(other)}"
+
+
+def _shown(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+def require_each_once(parts: Sequence[Part]) -> None:
+    """Raise MergeError unless each cell that was asked for is of exactly one part."""
+    owner: dict[str, Path] = {}
+    for part in parts:
+        for cell in part.provenance.cells:
+            if cell in owner:
+                raise MergeError(f"{cell} is in both {owner[cell]} and {part.folder}: name each shard once")
+            owner[cell] = part.folder
+    if missing := [cell for cell in parts[0].provenance.selected if cell not in owner]:
+        raise MergeError(
+            f"ExecuTorch {parts[0].provenance.release}: {_some(missing)} in no folder{_missing_shards(parts)}"
+        )
+
+
+def _missing_shards(parts: Sequence[Part]) -> str:
+    there = [part.provenance.shard for part in parts]
+    if None in there:
+        return ""
+    counts = {str(shard).partition("/")[2] for shard in there}
+    if len(counts) > 1:
+        return f": shards {', '.join(map(str, there))} are not of one split"
+    (count,) = counts
+    shards = [f"{number}/{count}" for number in range(1, int(count) + 1)]
+    missing = [shard for shard in shards if shard not in there]
+    return f": add shard {', '.join(missing)}" if missing else ""
+
+
+def require_ended(parts: Sequence[Part]) -> None:
+    """Raise MergeError unless each part has exactly one line for each of its cells."""
+    for part in parts:
+        lines = [f"{row['target']}/{row['case']}" for row in part.rows]
+        if missing := [cell for cell in part.provenance.cells if cell not in set(lines)]:
+            raise MergeError(f"{part.folder} did not come to its end: {_some(missing)} without a result")
+        if sorted(lines) != sorted(part.provenance.cells):
+            raise MergeError(f"{part.folder}: {results.FILE} has other cells than {provenance.FILE}")
+
+
+def _some(cells: Sequence[str]) -> str:
+    shown = ", ".join(cells[:SHOWN]) + (", ..." if len(cells) > SHOWN else "")
+    return f"{len(cells)} cell{'s are' if len(cells) > 1 else ' is'} missing ({shown})"
+
+
+def join_junit(files: Sequence[Path], target: Path, cells: Sequence[Cell]) -> None:
+    """Write one JUnit file with the tests of all, in the order of `cells`; raise MergeError."""
+    try:
+        suites = [suite for file in files for suite in ElementTree.parse(file).getroot().iter("testsuite")]
+    except ElementTree.ParseError as error:
+        raise MergeError(f"a {JUNIT} cannot be read: {error}") from error
+    joined = ElementTree.Element("testsuite", dict(suites[0].attrib))
+    for name, number in SUMMED.items():
+        total = sum(number(suite.get(name, "0")) for suite in suites)
+        joined.set(name, f"{total:.3f}" if number is float else str(total))
+    place = {f"[{cell}]": position for position, cell in enumerate(cells)}
+    tests = [test for suite in suites for test in suite.iter("testcase")]
+    joined.extend(sorted(tests, key=lambda test: place.get(_parameter(test), len(place))))
+    root = ElementTree.Element("testsuites")
+    root.append(joined)
+    ElementTree.ElementTree(root).write(target, encoding="utf-8", xml_declaration=True)
+
+
+def _parameter(test: ElementTree.Element) -> str:
+    name = test.get("name", "")
+    return name[name.find("[") :]
+
+
+def of_releases(parts: Mapping[str, Sequence[Part]], into: Path) -> Iterator[Merged]:
+    """Merge the parts of each release into its folder of `into`, if all are of one commit; raise MergeError."""
+    firsts = [of_release[0] for of_release in parts.values()]
+    for part in firsts[1:]:
+        if part.provenance.commit != firsts[0].provenance.commit:
+            raise MergeError(
+                f"{firsts[0].folder} and {part.folder} are not of one run: "
+                f"{_difference('commit', firsts[0].provenance.commit, part.provenance.commit)}"
+            )
+    for version, of_release in parts.items():
+        yield merge(of_release, into / version)
