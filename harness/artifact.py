@@ -310,6 +310,8 @@ class Outcome:
         Peak resident memory of the child in 2**20 bytes, pages shared with its template included.
     core_seconds
         Processor time of the child, in user and system mode.
+    reused
+        Whether it comes from the store of artifacts (`harness.store`), with what the export cost that made it.
     """
 
     cell: Cell
@@ -318,3 +320,4 @@ class Outcome:
     seconds: float
     peak_mb: float
     core_seconds: float = 0.0
+    reused: bool = False

@@ -8,7 +8,9 @@ from syrupy.assertion import SnapshotAssertion
 from harness import messages
 from harness.artifact import Cell
 from harness.extensions import ExtensionError
+from harness.reuse import ReuseError
 from harness.run import Run
+from harness.store import StoreError
 from harness.sweep import SweepError
 
 
@@ -19,8 +21,10 @@ def test_golden(golden_cell: Cell, golden_run: Run, snapshot: SnapshotAssertion)
         judged = golden_run.check(golden_cell, snapshot)
         if not judged.accepted:
             message = messages.failure(golden_run, judged)
-    except (SweepError, ExtensionError) as error:
+    except (SweepError, StoreError, ExtensionError) as error:
         # Nothing of this run can be exported as asked: one error, not one per cell.
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+    except ReuseError as error:
+        message = str(error)
     if message:
         pytest.fail(message, pytrace=False)

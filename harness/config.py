@@ -68,6 +68,8 @@ class Config:
         Seconds that one export may take.
     sweeps
         Where results go: a directory per release.
+    store
+        Directory of the store of artifacts.
     tolerances
         Target to how far outputs may be from eager there, as a fraction of the largest absolute value, in place of the
         target's own bound.
@@ -86,6 +88,7 @@ class Config:
     export_timeout: float | None = None
     tolerances: Mapping[str, float] = field(default_factory=dict)
     known_defects: Path | None = None
+    store: Path | None = None
 
     def zoos(self, named: Sequence[str] | None) -> tuple[str, ...]:
         """Return the zoos that the command line names, or else the file; raise `ConfigError` where neither does."""
@@ -135,7 +138,7 @@ def _read(file: Path, table: Mapping[str, Any]) -> Config:
             values[key.replace("-", "_")] = read(value)
         except ValueError as error:
             raise ConfigError(file, key, f"expected {expected}, found {value!r}") from error
-    for key in ("goldens", "sweeps", "known_defects"):
+    for key in ("goldens", "sweeps", "known_defects", "store"):
         if key in values:
             values[key] = file.parent / values[key]
     return Config(root=file.parent, **values)
@@ -186,6 +189,7 @@ READERS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "jobs": ("a number of at least 1", _count),
     "export-timeout": ("a number of seconds above 0", _number),
     "sweeps": ("a directory", _string),
+    "store": ("a directory", _string),
     "tolerances": ("a table of target = number above 0", _numbers),
     "known-defects": ("a file", _string),
 }

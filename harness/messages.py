@@ -58,6 +58,8 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
     else:
         yield "tier: full"
     yield f"patches: {', '.join(run.patches) or 'none'}; results: {run.results.file}"
+    if run.reuse is not None:
+        yield from run.reuse.lines()
     for judged in run.verdicts.values():
         if judged.known:
             reason = run.release.known[str(judged.cell)].reason

@@ -12,8 +12,10 @@ from typing import Any
 from harness import config
 from harness.arguments import share
 from harness.releases import MATRIX
+from harness.reuse import Sample
 from harness.selection import EXPORT_TIMEOUT
 from harness.shards import Shard
+from harness.store import SIZE, amount, default_root
 
 CORE, FULL = TIERS = ("core", "full")
 
@@ -50,6 +52,12 @@ class Options:
         The part of the cells that the run is over; None is all of them.
     targets, releases, tolerances
         See `harness.config.Config`.
+    reuse
+        Whether exports are taken from the store of artifacts, and put there.
+    store, store_size
+        Its directory, and how many bytes it may take.
+    sample
+        Which of the reused exports are made again and compared.
     called
         The words of the command that a person typed.
     """
@@ -77,6 +85,10 @@ class Options:
     adopting: bool = False
     tier: str | None = None
     shard: Shard | None = None
+    reuse: bool = False
+    store: Path = Path()
+    store_size: int = SIZE
+    sample: Sample = field(default_factory=Sample)
     called: tuple[str, ...] = ("python", "-m", "harness", "run")
 
 
@@ -135,6 +147,25 @@ def add_to(add: Callable[..., Any]) -> None:
         metavar="FILE",
         help="a releases.toml in place of the harness's own",
     )
+    add("--reuse", action="store_true", help="take exports from the store of artifacts, and put them there")
+    add(
+        "--store",
+        type=Path,
+        metavar="DIR",
+        help="the store (default: executorch-goldens in the cache directory)",
+    )
+    add(
+        "--store-size",
+        type=_bytes,
+        metavar="BYTES",
+        help="how large the store may become, e.g. 500M (default: 10GiB)",
+    )
+    add(
+        "--reuse-check",
+        type=_sample,
+        metavar="PART%[:SEED]",
+        help="with --reuse: make a sample of the reused exports again, and compare",
+    )
     # The command that a wrapper was called with, for messages.
     add("--called-as", default="", help=argparse.SUPPRESS)
 
@@ -169,6 +200,10 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         adopting=option.adopt,
         tier=option.tier,
         shard=option.shard,
+        reuse=option.reuse,
+        store=option.store or repository.store or default_root(),
+        store_size=option.store_size or SIZE,
+        sample=option.reuse_check or Sample(),
         called=tuple(shlex.split(option.called_as)) or ("python", "-m", "pytest", *words),
     )
 
@@ -176,5 +211,19 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
 def _shard(text: str) -> Shard:
     try:
         return Shard.named(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _bytes(text: str) -> int:
+    try:
+        return amount(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _sample(text: str) -> Sample:
+    try:
+        return Sample.of(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error

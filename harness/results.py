@@ -92,6 +92,7 @@ class Results:
             "variations": [outcome.variation for outcome in outcomes],
             "seconds": [round(outcome.seconds, 3) for outcome in outcomes],
             "core_seconds": [round(outcome.core_seconds, 3) for outcome in outcomes],
+            "reused": [outcome.reused for outcome in outcomes],
             "peak_mb": round(max(outcome.peak_mb for outcome in outcomes), 1),
             "pte_sha256": digests.pop() if len(digests) == 1 else None,
             "difference": difference,
@@ -103,7 +104,8 @@ class Results:
         }
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
-        self.seconds.note(judged.cell, outcomes)
+        if not any(outcome.reused for outcome in outcomes):
+            self.seconds.note(judged.cell, outcomes)
 
     def take_junit(self, file: Path) -> None:
         """Leave a copy of the JUnit file of this run here: results of shards are merged with it."""

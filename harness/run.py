@@ -24,6 +24,7 @@ from harness.options import FULL, Options
 from harness.progress import Progress, Screen
 from harness.provenance import Provenance
 from harness.results import Results
+from harness.reuse import Reuse
 from harness.selection import (
     Installed,
     UsageError,
@@ -38,6 +39,7 @@ from harness.selection import (
     require_supported,
     select,
 )
+from harness.store import Store
 from harness.sweep import Settings, Sweep, cores, default_interpreter
 
 
@@ -62,6 +64,8 @@ class Run:
         Of the cells that were checked.
     differences
         Of those of them whose program is right, `harness.judging.verdict.worst_difference`.
+    reuse
+        What the run takes from the store of artifacts; None where it uses none.
     confirmed
         Cells whose golden's manifest now names more variations that agree.
     """
@@ -71,6 +75,7 @@ class Run:
         self.updating = options.updating
         require_a_person(options.updating)
         require_updating(options)
+        require_reuse(options)
         interpreter = options.interpreter or default_interpreter()
         installed = Installed.probe(interpreter)
         self.release = find_release(installed, options.release, options.matrix)
@@ -101,6 +106,9 @@ class Run:
             len(self.variations),
             "Say --variations quick, or leave --variations and --hash-seeds out.",
         )
+        self.reuse = (
+            Reuse(Store(options.store, options.store_size), options.sample) if options.reuse else None
+        )
         self.settings = Settings(
             interpreter=interpreter,
             models=options.models,
@@ -110,6 +118,7 @@ class Run:
             isolation=options.isolation,
             shortcuts=named_shortcuts,
             tolerances=options.tolerances,
+            reuse=self.reuse,
         )
         require_flatc(interpreter)
         require_extensions(installed, interpreter, self.asked, self.patches)
@@ -149,6 +158,8 @@ class Run:
         """Make the folders ready, alone in those that are written, and start exporting `cells`."""
         self.results.open()
         self._provenance(cells).write(self.results.root)
+        if self.reuse is not None:
+            self.reuse.open()
         if self.updating:
             roots.open_for_writing(self.root, self._lock)
             roots.claim(self.goldens, self.options.models)
@@ -183,6 +194,8 @@ class Run:
         """Let other runs write: nothing more is."""
         self._lock.release()
         self.results.close(self.known)
+        if self.reuse is not None and self.sweep is not None:
+            self.reuse.close()
 
     def check(self, cell: Cell, snapshot: SnapshotAssertion) -> Verdict:
         """Judge `cell`, record it where that was asked for, leave its result.
@@ -191,6 +204,8 @@ class Run:
         ------
         SweepError
             When the harness itself could not export; no further cell will do better.
+        ReuseError
+            When what the store had of the cell is not what an export makes now.
         """
         assert self.sweep is not None
         outcomes = self.sweep.outcomes(cell)
@@ -209,6 +224,8 @@ class Run:
             judged = dataclasses.replace(judged, detail=(*self._where(judged, outcomes), *judged.detail))
         self.verdicts[cell] = judged
         self.results.note(judged, outcomes, self.differences.get(cell))
+        if self.reuse is not None:
+            self.reuse.require_right(cell)
         return judged
 
     def judge(self, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
@@ -300,3 +317,9 @@ def require_updating(options: Options) -> None:
     for option, asked in (("--prune", options.pruning), ("--adopt", options.adopting)):
         if asked and not options.updating:
             raise UsageError(f"{option} changes the root of the goldens: say --snapshot-update as well")
+
+
+def require_reuse(options: Options) -> None:
+    """Raise UsageError for a run that would check what it does not reuse."""
+    if options.sample.part and not options.reuse:
+        raise UsageError("--reuse-check makes some of the reused exports again: say --reuse as well")

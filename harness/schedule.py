@@ -50,6 +50,12 @@ class Schedule:
             if job.again:
                 self._queues[job.variation].rotate(1)
 
+    def empty(self) -> list[Job]:
+        """Return every job that waits, in the order of their numbers; none waits any longer."""
+        jobs = [job for queue in self._queues.values() for job in queue]
+        self._queues.clear()
+        return sorted(jobs, key=lambda job: job.place)
+
     def take(self, ready: Collection[Variation]) -> Job | None:
         """Return the next job that one of the templates `ready` can make, which waits no longer."""
         job = self._first(variation for variation in list(self._queues) if variation in ready)

@@ -26,7 +26,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from harness import config
 from harness.artifact import Artifact, Casualty, Cell, Outcome
@@ -36,6 +36,9 @@ from harness.exporting.worker import HARNESS_ERROR, MAIN, ROOT, with_harness
 from harness.schedule import Job, Schedule
 from harness.template import TemplateProcess
 from harness.variations import Variation
+
+if TYPE_CHECKING:
+    from harness.reuse import Reuse, Wanted
 
 #: Seconds a template may take to import torch and ExecuTorch and to warm up. Measured 8 to 25 s on two cores with
 #: byte-code in place; without it several times that.
@@ -138,6 +141,8 @@ class Settings:
         Target to the bound of cases that have none of their own, in place of the target's.
     pickled
         Directory of pickled modules with their inputs, by name of the case, which are exported in place of `models`.
+    reuse
+        What takes exports from the store of artifacts and puts them there; None uses no store.
     """
 
     interpreter: Path
@@ -152,6 +157,7 @@ class Settings:
     shortcuts: tuple[str, ...] = tuple(SHORTCUTS)
     tolerances: Mapping[str, float] = field(default_factory=dict)
     pickled: Path | None = None
+    reuse: Reuse | None = None
 
 
 @dataclass(frozen=True)
@@ -276,6 +282,7 @@ class Sweep:
 
     def _run(self) -> None:
         try:
+            self._take_stored()
             with selectors.DefaultSelector() as selector:
                 while not self.stopping and (self.lasting or self.schedule or self._taken()):
                     self._dispatch(selector)
@@ -289,13 +296,36 @@ class Sweep:
             for template in self.templates.values():
                 template.end(PATIENCE)
 
+    def _take_stored(self) -> None:
+        """Deliver what the store has; what is left is exported, and no template is started for what is not."""
+        reuse = self.settings.reuse
+        jobs = self.schedule.empty() if reuse is not None else []
+        if reuse is None or not jobs:
+            return
+        left = []
+        for job, stored in zip(jobs, reuse.take(self.settings, map(self._wanted, jobs)), strict=True):
+            if self.stopping:
+                return
+            if stored is None:
+                left.append(job)
+                continue
+            with self.changed:
+                self.results[job.cell].append(Ended(job.variation, stored))
+                self.changed.notify_all()
+        self.targets = sorted({job.cell.target for job in left})
+        self.schedule.add(left)
+
+    def _wanted(self, job: Job) -> Wanted:
+        return (job.cell, job.variation, tuple(self.further_patches.get(job.cell, ())))
+
     def _taken(self) -> int:
         """Return how many slots are taken; a template that starts takes one, too."""
         return sum(len(template.running) + (not template.ready) for template in self.templates.values())
 
     def _fail(self, error: BaseException) -> None:
         with self.changed:
-            self.error = error if isinstance(error, SweepError) else SweepError(f"sweep: {error!r}")
+            message = str(error) if isinstance(error, HarnessError) else f"sweep: {error!r}"
+            self.error = error if isinstance(error, SweepError) else SweepError(message)
             self.changed.notify_all()
 
     def _dispatch(self, selector: selectors.BaseSelector) -> None:
@@ -434,7 +464,7 @@ class Sweep:
             result = pickle.loads((self._scratch(job) / "artifact").read_bytes())
             assert isinstance(result, Artifact)
         shutil.rmtree(self._scratch(job), ignore_errors=True)
-        return Outcome(
+        outcome = Outcome(
             cell=job.cell,
             variation=job.variation.name,
             result=result,
@@ -442,6 +472,9 @@ class Sweep:
             peak_mb=answer["peak_mb"],
             core_seconds=answer.get("core_seconds", 0.0),
         )
+        if self.settings.reuse is not None:
+            self.settings.reuse.put(self.settings, self._wanted(job), outcome)
+        return outcome
 
     def _scratch(self, job: Job) -> Path:
         """Return the folder of an export: its working directory, its log, its artifact."""

@@ -111,6 +111,10 @@ def test_what_a_run_cannot_do_is_named_with_what_it_can(asked: dict[str, Any], f
         (["--export-timeout", "0"], ["'0'", "seconds above 0"]),
         (["--export-timeout", "nan"], ["'nan'", "seconds above 0"]),
         (["--isolation", "thread"], ["'thread'", "fork"]),
+        (["--store-size", "0"], ["'0'", "10GiB"]),
+        (["--reuse", "--reuse-check", "0%"], ["'0%'", "5%:SEED"]),
+        (["--reuse-check", "5%"], ["--reuse-check", "say --reuse as well"]),
+        (["--reuse", "--store", "/dev/null"], ["the store /dev/null", "cannot be written", "--store DIR"]),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
 )

@@ -1,0 +1,271 @@
+"""The store of artifacts: what an export made, by the key of everything that it depended on.
+
+A store is a directory outside of any repository::
+
+    <root>/artifacts/<first two digits>/<key>   what an export made, checked by its SHA-256
+    <root>/last/<release of the name>           of which key an export of that name was made last
+    <root>/files/<environment>                  digests of installed files, by size, modification time and inode
+
+An entry is written aside and renamed, so that runs may share a store: there is a whole entry or none. Nothing that is
+read is ever executed: entries are MessagePack, decoded into the dataclasses of `harness.artifact` by their types.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import uuid
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+import msgspec
+
+from harness.artifact import Artifact, Failure, Lowered, Watched
+from harness.environment import Ingredients
+from harness.errors import HarnessError
+from harness.keys import digest
+
+#: Bytes that a store may take.
+SIZE = 10 * 2**30
+#: How full an eviction leaves it, so that not every run evicts.
+FULL = 0.9
+
+#: First bytes of an entry. The SHA-256 of its key and its content comes next, then the content.
+MAGIC = b"executorch-goldens artifact 1\n"
+DIGEST_BYTES = 32
+
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(?:iB|B)?", re.IGNORECASE)
+
+
+class StoreError(HarnessError):
+    """A store that cannot be used.
+
+    Attributes
+    ----------
+    root
+        Its directory.
+    what
+        What is wrong with it.
+    way_out
+        What to do, unless the store is left out.
+    """
+
+    def __init__(self, root: Path, what: str, way_out: str = "make it writable") -> None:
+        super().__init__(root, what, way_out)
+        self.root = root
+        self.what = what
+        self.way_out = way_out
+
+    def __str__(self) -> str:
+        return f"the store {self.root} {self.what}: {self.way_out}, say --store DIR for another, or leave --reuse out"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An artifact with what its export cost; see `harness.artifact.Outcome`."""
+
+    artifact: Artifact
+    seconds: float
+    peak_mb: float
+    core_seconds: float
+
+
+class _Entry(msgspec.Struct, frozen=True, array_like=True):
+    """An entry as it is encoded: of `lowered` and `failure` one is None."""
+
+    ingredients: Ingredients
+    lowered: Lowered | None
+    failure: Failure | None
+    patches: tuple[str, ...]
+    shortcuts: tuple[str, ...]
+    watched: Watched | None
+    inside_seconds: float
+    seconds: float
+    peak_mb: float
+    core_seconds: float
+
+
+class Store:
+    """What exports made, in a directory.
+
+    Attributes
+    ----------
+    damaged
+        Keys of the entries that were damaged, and are no more.
+    """
+
+    def __init__(self, root: Path, size: int = SIZE) -> None:
+        self.root = root.absolute()
+        self.size = size
+        self.damaged: list[str] = []
+
+    def open(self) -> None:
+        """Make the directory ready; raise `StoreError`."""
+        try:
+            for folder in ("artifacts", "last", "files"):
+                (self.root / folder).mkdir(parents=True, exist_ok=True)
+            probe = self.root / f"probe-{uuid.uuid4().hex}"
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as error:
+            raise StoreError(self.root, f"cannot be written ({error.strerror})") from error
+
+    def path(self, key: str) -> Path:
+        return self.root / "artifacts" / key[:2] / key
+
+    def holds(self, key: str) -> bool:
+        """Whether there is an entry, damaged or not."""
+        return self.path(key).exists()
+
+    def is_sound(self, key: str) -> bool:
+        """Whether there is an entry that is not damaged; a damaged one is deleted. The entry counts as used now."""
+        if self._content(key) is None:
+            return False
+        with contextlib.suppress(OSError):
+            os.utime(self.path(key))
+        return True
+
+    def get(self, key: str) -> Kept | None:
+        """Return what is kept under `key`; None, and no entry any more, where there is none or a damaged one."""
+        entry = self._entry(key)
+        if entry is None:
+            return None
+        made = entry.lowered if entry.lowered is not None else entry.failure
+        assert made is not None
+        artifact = Artifact(made, entry.patches, entry.inside_seconds, entry.watched, entry.shortcuts)
+        return Kept(artifact, entry.seconds, entry.peak_mb, entry.core_seconds)
+
+    def explain(self, key: str) -> Ingredients | None:
+        """Return the listing that `key` is the digest of, where there is an entry."""
+        entry = self._entry(key)
+        return entry.ingredients if entry is not None else None
+
+    def _entry(self, key: str) -> _Entry | None:
+        content = self._content(key)
+        if content is None:
+            return None
+        try:
+            return msgspec.msgpack.decode(zlib.decompress(content), type=_Entry)
+        except (zlib.error, msgspec.MsgspecError) as error:
+            raise StoreError(
+                self.root, f"has an entry {key} that a different harness wrote ({error})"
+            ) from error
+
+    def _content(self, key: str) -> bytes | None:
+        path = self.path(key)
+        try:
+            whole = path.read_bytes()
+        except OSError:
+            return None
+        head, content = whole[: len(MAGIC) + DIGEST_BYTES], whole[len(MAGIC) + DIGEST_BYTES :]
+        if head == _head(key, content):
+            return content
+        self.damaged.append(key)
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return None
+
+    def put(self, ingredients: Ingredients, kept: Kept) -> str:
+        """Keep an artifact under the digest of `ingredients` and return it; raise `StoreError`."""
+        made = kept.artifact.result
+        entry = _Entry(
+            ingredients,
+            made if isinstance(made, Lowered) else None,
+            made if isinstance(made, Failure) else None,
+            kept.artifact.patches,
+            kept.artifact.shortcuts,
+            kept.artifact.watched,
+            kept.artifact.seconds,
+            kept.seconds,
+            kept.peak_mb,
+            kept.core_seconds,
+        )
+        key = digest(ingredients)
+        content = zlib.compress(msgspec.msgpack.encode(entry))
+        self._write(self.path(key), _head(key, content) + content)
+        return key
+
+    def note_last(self, name: str, key: str) -> None:
+        """Remember that the export called `name` has `key`; raise `StoreError`."""
+        self._write(self._last(name), key.encode())
+
+    def last(self, name: str) -> Ingredients | None:
+        """Return the listing of the last export that had this name, where its entry is still there."""
+        try:
+            key = self._last(name).read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError):
+            return None
+        return self.explain(key) if re.fullmatch(r"[0-9a-f]{64}", key) else None
+
+    def _last(self, name: str) -> Path:
+        hashed = hashlib.sha256(name.encode()).hexdigest()
+        return self.root / "last" / hashed[:2] / hashed
+
+    def _write(self, path: Path, content: bytes) -> None:
+        aside = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            aside.write_bytes(content)
+            aside.replace(path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                aside.unlink(missing_ok=True)
+            raise StoreError(self.root, f"cannot be written ({error.strerror})") from error
+
+    def entries(self) -> Iterator[tuple[Path, os.stat_result]]:
+        """Yield every file of an artifact, and those that an interrupted run has left."""
+        for path in (self.root / "artifacts").glob("*/*"):
+            with contextlib.suppress(OSError):
+                yield path, path.stat()
+
+    def evict(self) -> int:
+        """Delete what was used least recently until the store is no larger than it may be; return how many."""
+        lock = filelock.FileLock(self.root / "evicting.lock")
+        try:
+            lock.acquire(timeout=0)
+        except (filelock.Timeout, OSError):
+            # Someone else does, or nothing can be deleted.
+            return 0
+        with lock:
+            found = sorted(self.entries(), key=lambda each: each[1].st_mtime_ns)
+            taken = sum(stat.st_size for _, stat in found)
+            evicted = 0
+            if taken <= self.size:
+                return 0
+            for path, stat in found:
+                if taken <= self.size * FULL:
+                    break
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                    evicted += 1
+                taken -= stat.st_size
+            return evicted
+
+
+def _head(key: str, content: bytes) -> bytes:
+    """Return what an entry begins with: under another key, or with another content, it begins otherwise."""
+    return MAGIC + hashlib.sha256(key.encode() + content).digest()
+
+
+def amount(text: str) -> int:
+    """Read a number of bytes; raise ValueError.
+
+    >>> amount("10GiB"), amount("1.5 M")
+    (10737418240, 1572864)
+    """
+    match = AMOUNT.fullmatch(text.strip())
+    if match is None or float(match[1]) <= 0.0:
+        raise ValueError(f"{text!r} is not a number of bytes above 0, such as 500M or 10GiB")
+    return int(float(match[1]) * UNITS[match[2].upper()])
+
+
+def default_root() -> Path:
+    """Return where the store stands by default: in the cache directory of the person (XDG Base Directory)."""
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache") / "executorch-goldens"

@@ -1,0 +1,275 @@
+"""The store of artifacts: what is read is what was put, or nothing; and what a sweep takes from it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import keys, reuse
+from harness.artifact import (
+    Artifact,
+    Casualty,
+    Cell,
+    Delegate,
+    Failure,
+    Lowered,
+    Outcome,
+    PassRun,
+    Sample,
+    Tensor,
+    Watched,
+)
+from harness.reuse import Reuse, ReuseError
+from harness.store import Kept, Store, StoreError, amount
+from harness.sweep import Settings, Sweep, default_interpreter
+from harness.variations import variations
+
+LISTING = (("case", "a"), ("installed torch", "b"))
+TENSOR = Tensor("float32", (2,), bytes(8))
+LOWERED = Lowered(
+    graph="graph\n",
+    delegates=(Delegate("lowered_module_0", "TOSABackend", b"\0\xff", (("key", b"bytes"),)),),
+    pte=bytes(100_000),
+    samples=(Sample("example", (TENSOR,), (TENSOR,)),),
+    bound=1e-5,
+    schemas=("/here",),
+    scales=(0.5,),
+    codes=(TENSOR,),
+)
+FAILURE = Failure("lower", "RuntimeError", "no", "Pass", None, "Traceback", made=LOWERED)
+WATCHED = Watched((PassRun("exir", "Pass", "f", True, "names"),), ("Visitor",), "kept")
+ARTIFACT = Artifact(LOWERED, ("patch",), 0.5, WATCHED, ("shortcut",))
+KEPT = Kept(ARTIFACT, 1.5, 300.0, 1.25)
+#: Cells of tests.zoo, none of which is exported here.
+CELL, OTHER = Cell("xnnpack-fp32", "steady"), Cell("xnnpack-fp32", "wrong")
+VARIATIONS = variations((0, 4))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    found = Store(tmp_path / "store")
+    found.open()
+    return found
+
+
+def settings(used: Reuse | None) -> Settings:
+    return Settings(default_interpreter(), ("tests.zoo",), (), 2, 60.0, reuse=used)
+
+
+@pytest.fixture
+def used(store: Store, monkeypatch: pytest.MonkeyPatch) -> Reuse:
+    """A use of the store, in an environment that need not be read for it."""
+    return uses(store, monkeypatch)
+
+
+def uses(store: Store, monkeypatch: pytest.MonkeyPatch, check: str = "") -> Reuse:
+    here = Reuse(store, reuse.Sample.of(check)) if check else Reuse(store)
+    nothing = keys.Environment((("python", "3"),), (), {}, (), ("/schemas",))
+    monkeypatch.setattr(here, "_environment", lambda settings: nothing)
+    return here
+
+
+def made(cell: Cell = CELL, artifact: Any = ARTIFACT, variation: int = 0) -> Outcome:
+    return Outcome(cell, VARIATIONS[variation].name, artifact, 1.5, 300.0, 1.25)
+
+
+@pytest.mark.parametrize("result", [LOWERED, FAILURE, replace(FAILURE, made=None)])
+def test_what_is_read_is_what_was_put(result: Lowered | Failure, store: Store) -> None:
+    kept = replace(KEPT, artifact=replace(ARTIFACT, result=result))
+    key = store.put(LISTING, kept)
+    assert store.get(key) == kept
+    read = store.get(key)
+    assert read is not None
+    # Compared without what does not count for equality, too.
+    assert repr(read) == repr(kept)
+    assert store.explain(key) == LISTING
+
+
+def test_an_unknown_key_gives_nothing(store: Store) -> None:
+    assert store.get("0" * 64) is None
+    assert not store.damaged
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda content: content[:-3],
+    "empty": lambda content: b"",
+    "one bit": lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:],
+    "another format": lambda content: content.replace(b"artifact 1", b"artifact 2", 1),
+    "longer": lambda content: content + b"\0",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_entry_is_noticed_and_deleted(damage: str, store: Store) -> None:
+    key = store.put(LISTING, KEPT)
+    store.path(key).write_bytes(DAMAGES[damage](store.path(key).read_bytes()))
+    assert store.get(key) is None
+    assert not store.holds(key)
+    assert store.damaged == [key]
+    assert not store.is_sound(key)
+
+
+def test_an_entry_under_the_key_of_another_is_damaged(store: Store) -> None:
+    key = store.put(LISTING, KEPT)
+    other = store.path("f" * 64)
+    other.parent.mkdir(parents=True)
+    other.write_bytes(store.path(key).read_bytes())
+    assert store.get("f" * 64) is None
+    assert store.damaged == ["f" * 64]
+
+
+def test_what_was_used_least_recently_goes_first(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    store.open()
+    listings = [(("case", str(number)),) for number in range(10)]
+    found = [store.put(listing, KEPT) for listing in listings]
+    for number, key in enumerate(found):
+        os.utime(store.path(key), ns=(number, number))
+    assert store.is_sound(found[0])
+    size = store.path(found[0]).stat().st_size
+    store.size = 5 * size + size // 2
+    assert store.evict() == 6
+    assert [key for key in found if store.holds(key)] == [found[0], *found[7:]]
+    assert store.evict() == 0
+
+
+def test_runs_may_share_a_store(store: Store) -> None:
+    wrong: list[object] = []
+
+    def work(number: int) -> None:
+        for turn in range(20):
+            listing = (("case", str(turn % 3)),)
+            kept = replace(KEPT, seconds=float(number))
+            read = store.get(store.put(listing, kept))
+            if read is None or replace(read, seconds=0.0) != replace(kept, seconds=0.0):
+                wrong.append(read)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert not store.damaged
+    assert not list(store.root.rglob("*.partial"))
+
+
+def test_a_store_that_cannot_be_written_is_one_error_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"--store DIR for another, or leave --reuse out") as raised:
+        Store(tmp_path / "file").open()
+    assert str(tmp_path / "file") in str(raised.value)
+
+
+def test_numbers_of_bytes_are_read() -> None:
+    assert (amount("500M"), amount("2 GiB"), amount("7")) == (500 * 2**20, 2 * 2**30, 7)
+    for text in ("", "0", "-1G", "1X", "G"):
+        with pytest.raises(ValueError, match="not a number of bytes"):
+            amount(text)
+
+
+def test_a_sweep_whose_exports_are_all_stored_starts_no_template(used: Reuse) -> None:
+    asked = settings(used)
+    for number, variation in enumerate(VARIATIONS):
+        used.put(asked, (CELL, variation, ()), made(variation=number))
+    with Sweep([CELL], VARIATIONS, asked) as sweep:
+        outcomes = sweep.outcomes(CELL)
+        assert sweep.templates == {}
+    assert [outcome.result for outcome in outcomes] == [ARTIFACT] * 2
+    assert all(outcome.reused for outcome in outcomes)
+    assert [(outcome.seconds, outcome.core_seconds) for outcome in outcomes] == [(1.5, 1.25)] * 2
+    first = outcomes[0].result
+    assert isinstance(first, Artifact)
+    assert isinstance(first.result, Lowered)
+    # It is decoded with what is installed here, wherever it was made.
+    assert first.result.schemas == ("/schemas",)
+    assert next(used.lines()) == f"reused 2 of 2 exports; store: {used.store.root}"
+
+
+def test_what_came_to_no_end_or_may_go_otherwise_next_time_is_not_stored(used: Reuse) -> None:
+    for result in (
+        Casualty("timed-out", "no end within 5 s"),
+        Casualty("crashed", "killed by SIGSEGV"),
+        replace(ARTIFACT, result=replace(FAILURE, type="OSError", message="No space left on device")),
+        replace(ARTIFACT, result=replace(FAILURE, message="DefaultCPUAllocator: can't allocate memory")),
+    ):
+        used.put(settings(used), (CELL, VARIATIONS[0], ()), made(artifact=result))
+    assert not list(used.store.entries())
+
+
+def test_what_a_file_said_when_its_key_was_made_must_still_stand_there(
+    used: Reuse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = settings(used)
+    monkeypatch.setattr(used._keys_of(asked), "hold", lambda: False)
+    used.put(asked, (CELL, VARIATIONS[0], ()), made())
+    assert not list(used.store.entries())
+
+
+def test_a_sample_is_exported_again_and_a_difference_names_the_cell(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = uses(store, monkeypatch, "100%")
+    asked = settings(used)
+    wanted = [(cell, VARIATIONS[0], ()) for cell in (CELL, OTHER)]
+    for each in wanted:
+        used.put(asked, each, made(each[0]))
+    assert list(used.take(asked, wanted)) == [None, None]
+    used.put(asked, wanted[0], made(CELL))
+    used.put(asked, wanted[1], made(OTHER, replace(ARTIFACT, result=replace(LOWERED, graph="another\n"))))
+    used.require_right(CELL)
+    with pytest.raises(ReuseError, match=r"reused and wrong: xnnpack-fp32/wrong \[seed0-heap0\]"):
+        used.require_right(OTHER)
+    assert "exported 2 of the stored again: 1 differ" in next(used.lines())
+    # What is right now stands there.
+    again = uses(store, monkeypatch)
+    (stored,) = again.take(settings(again), [wanted[1]])
+    assert stored is not None
+    outcome = stored()
+    assert isinstance(outcome.result, Artifact)
+    assert isinstance(outcome.result.result, Lowered)
+    assert outcome.result.result.graph == "another\n"
+
+
+def test_a_sample_follows_its_seed_and_has_one_at_least() -> None:
+    found = [f"{number:02}" for number in range(100)]
+    chosen = reuse.Sample.of("5%:7").choose(found)
+    assert len(chosen) == 5
+    assert chosen == reuse.Sample.of("5%:7").choose(found[::-1])
+    assert chosen != reuse.Sample.of("5%:8").choose(found)
+    assert len(reuse.Sample.of("1%").choose(found[:3])) == 1
+    assert not reuse.Sample.of("1%").choose([])
+
+
+def test_a_line_says_by_what_the_key_has_changed(used: Reuse, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = settings(used)
+    used.put(asked, (CELL, VARIATIONS[0], ()), made())
+    changed = replace(asked, isolation="fresh")
+    assert list(used.take(changed, [(CELL, VARIATIONS[0], ())])) == [None]
+    assert "exported again, because of isolation: 1" in list(used.lines())
+
+
+def test_a_damaged_entry_is_exported_anew_and_a_line_says_so(used: Reuse) -> None:
+    asked = settings(used)
+    used.put(asked, (CELL, VARIATIONS[0], ()), made())
+    ((entry, _),) = used.store.entries()
+    entry.write_bytes(b"damaged")
+    assert list(used.take(asked, [(CELL, VARIATIONS[0], ())])) == [None]
+    used.put(asked, (CELL, VARIATIONS[0], ()), made())
+    assert None not in used.take(asked, [(CELL, VARIATIONS[0], ())])
+    assert "damaged entries of the store, deleted and made anew: 1" in list(used.lines())
+
+
+def test_a_store_that_cannot_be_written_any_more_ends_no_run(used: Reuse, tmp_path: Path) -> None:
+    asked = settings(used)
+    used._keys_of(asked)
+    used.store.root = tmp_path / "file"
+    used.store.root.write_text("")
+    used.put(asked, (CELL, VARIATIONS[0], ()), made())
+    assert any(line.startswith("nothing more was kept: the store") for line in used.lines())
