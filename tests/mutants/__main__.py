@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--tier", choices=TIERS, default=FULL, help="core: over its cells, not each on a cell of its own"
     )
     parser.add_argument(
-        "--written",
+        "--so-far",
         action="store_true",
         help="with --tier core: only what earlier sessions found; exports nothing",
     )
@@ -79,11 +79,11 @@ def over_the_core(run: Run, mutants: Sequence[Mutant], options: argparse.Namespa
         print(each.row(), flush=True)
     print("", over_core.summary(found, mutants), sep="\n")
     if options.names:
-        return 0 if over_core.is_enough(found) else 1
+        return 0 if over_core.is_enough(found, mutants) else 1
     cells = len(over_core.with_golden(run))
     lines = over_core.section(run.release.version, cells, found, mutants)
     same = settle(lines, options.update, section=1)
-    return 0 if over_core.is_enough(found) and same else 1
+    return 0 if over_core.is_enough(found, mutants) and same else 1
 
 
 def settle(lines: Iterator[str], update: bool, section: int) -> bool:
