@@ -41,7 +41,7 @@ PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
 @nox.session(python=MATRIX.python)
 @nox.parametrize("release", PER_RELEASE)
 def goldens(session: nox.Session, release: str) -> None:
-    """Export the zoo on one release and compare with its goldens; arguments after -- reach pytest."""
+    """Export the core of the zoo, or all with ``-- --tier full``, on one release and compare with its goldens."""
     install(session, release)
     # Messages print the command that was typed.
     called = shlex.join(["nox", "-s", f"goldens({release})", "--", *session.posargs])
