@@ -18,6 +18,8 @@ from harness.shards import Shard
 from harness.store import SIZE, amount, default_root
 
 CORE, FULL = TIERS = ("core", "full")
+#: What ``--variations`` is by default: a core is checked often, the whole zoo before a release.
+VARIATIONS = {CORE: "quick", FULL: "full"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Options:
     tier
         ``core`` or ``full``; None is what `harness.core.tier` makes of it.
     variations, hash_seeds
-        What ``--variations`` says, unless ``--hash-seeds`` names them one by one.
+        What ``--variations`` says, unless ``--hash-seeds`` names them one by one; None is the tier's default.
     interpreter
         Python of the exporting environment; None is this one.
     goldens, sweeps
@@ -66,7 +68,7 @@ class Options:
     matrix: Path
     cells: tuple[str, ...]
     families: tuple[str, ...]
-    variations: str
+    variations: str | None
     hash_seeds: str | None
     jobs: int | None
     export_timeout: float
@@ -121,7 +123,11 @@ def add_to(add: Callable[..., Any]) -> None:
         action="store_true",
         help="with --snapshot-update: goldens that do not say whose they are become those of --models",
     )
-    share(add, "--variations", help="how many variations of what must not matter (default: full)")
+    share(
+        add,
+        "--variations",
+        help="how many variations of what must not matter (default: full; quick for the core)",
+    )
     add("--hash-seeds", metavar="N,...", help="these variations instead: one for each hash seed, e.g. 0,3,7")
     add(
         "--patches",
@@ -181,7 +187,7 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         matrix=option.matrix,
         cells=tuple(option.cell or ()),
         families=tuple(option.family or ()),
-        variations=option.variations or repository.variations or "full",
+        variations=option.variations or repository.variations,
         hash_seeds=option.hash_seeds,
         jobs=option.jobs or repository.jobs,
         export_timeout=option.export_timeout or repository.export_timeout or EXPORT_TIMEOUT,

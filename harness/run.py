@@ -20,7 +20,7 @@ from harness.judging.comparison import Comparison, compare, damaged, undecodable
 from harness.judging.divergence import Divergence
 from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
-from harness.options import FULL, Options
+from harness.options import FULL, VARIATIONS, Options
 from harness.progress import Progress, Screen
 from harness.provenance import Provenance
 from harness.results import Results
@@ -80,11 +80,6 @@ class Run:
         installed = Installed.probe(interpreter)
         self.release = find_release(installed, options.release, options.matrix)
         try:
-            seeds = (
-                variations.named(options.variations)
-                if options.hash_seeds is None
-                else variations.parse_hash_seeds(options.hash_seeds)
-            )
             require_supported(self.release, options.releases)
             require_known(options.tolerances, "[tool.goldens] tolerances")
             self.known = load_cells(options.models, self.release, options.targets)
@@ -100,7 +95,7 @@ class Run:
         self.tier = core.tier(options, self.root)
         self.asked = self._of_tier(chosen)
         self.left_out = chosen - self.asked
-        self.variations = variations.variations(seeds)
+        self.variations = variations.variations(self._hash_seeds())
         require_repeats(
             options.updating,
             len(self.variations),
@@ -133,6 +128,14 @@ class Run:
         self.confirmed: list[Cell] = []
         self.sweep: Sweep | None = None
         self._lock = roots.lock(self.goldens, self.release.version)
+
+    def _hash_seeds(self) -> tuple[int, ...]:
+        try:
+            if self.options.hash_seeds is not None:
+                return variations.parse_hash_seeds(self.options.hash_seeds)
+            return variations.named(self.options.variations or VARIATIONS[self.tier])
+        except variations.HashSeedError as error:
+            raise UsageError(str(error)) from error
 
     def _of_tier(self, chosen: frozenset[Cell]) -> frozenset[Cell]:
         if self.tier == FULL:
