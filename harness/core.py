@@ -184,7 +184,7 @@ def tier(options: Options, folder: Path) -> str:
     CoreError
         Where goldens are to be pruned by a run that does not see every cell.
     """
-    narrowed = options.cells or options.families or options.updating
+    narrowed = options.cells or options.families or options.updating or options.changed_since
     chosen = options.tier or (FULL if narrowed or not (folder / FILE).exists() else CORE)
     if options.pruning and chosen == CORE:
         raise CoreError("--prune takes a run of every cell: say --tier full, or leave --tier out")

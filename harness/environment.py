@@ -10,6 +10,8 @@ import json
 import os
 import platform
 import subprocess
+import sys
+import sysconfig
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -165,6 +167,16 @@ class Environment:
     mapping: Mapping[str, Path]
     outside: tuple[Path, ...]
     schemas: tuple[str, ...]
+
+    @classmethod
+    def here(cls) -> Environment:
+        """Return where this interpreter finds modules, and no ingredient."""
+        editable: dict[str, Path] = {}
+        for finder in sys.meta_path:
+            module = sys.modules.get(getattr(finder, "__module__", ""))
+            editable |= {name: Path(place) for name, place in getattr(module, "MAPPING", {}).items()}
+        outside = (Path(sysconfig.get_path(name)) for name in ("purelib", "platlib", "stdlib"))
+        return cls((), tuple(Path(path) for path in sys.path if path), editable, tuple(outside), ())
 
     @classmethod
     def of(cls, interpreter: Path, variables: Mapping[str, str], digests: Digests) -> Environment:

@@ -85,6 +85,8 @@ class Keys:
         self._of_cases: dict[str, Ingredients] = {}
         self._of_targets: dict[str, Ingredients] = {}
         self._of_patches: dict[str, Ingredients] = {}
+        self._read_by: dict[str, tuple[Source | None, frozenset[Path]]] = {}
+        self._target_files: dict[str, frozenset[Path]] = {}
         self._of_zoos: dict[str, tuple[Source | None, list[Source]]] = {}
         self._texts: dict[Path, str] = {}
         self._data: dict[Path, tuple[Path, ...]] = {}
@@ -105,6 +107,16 @@ class Keys:
             "tolerance": repr(tolerance),
         }
         return tuple(sorted(found.items()))
+
+    def read_by(self, case: str) -> tuple[Source | None, frozenset[Path]]:
+        """Return the module of which a case reads its own part, if it does, and the files that it reads whole."""
+        self._of_case(case)
+        return self._read_by[case]
+
+    def read_by_target(self, name: str) -> frozenset[Path]:
+        """Return the files of a target that is not the harness's own."""
+        self._of_target(name)
+        return self._target_files[name]
 
     def hold(self) -> bool:
         """Whether every file that keys were made of is as it was then."""
@@ -138,6 +150,8 @@ class Keys:
                 found[f"case {own.name}"] = hashlib.sha256(_bytes(text)).hexdigest()
                 files.update(self._files(own, text))
             found.update({f"data {self._named(file)}": self._digest(file) for file in files})
+            whole = (source.file for source in sources if not _is_harness(source))
+            self._read_by[name] = (own, frozenset((*files, *whole)))
             self._of_cases[name] = tuple(found.items())
         return self._of_cases[name]
 
@@ -154,22 +168,29 @@ class Keys:
             ]
             modules += _entry_modules(extensions.TARGETS, name)
             text = json.dumps(asdict(target), sort_keys=True, default=repr)
-            self._of_targets[name] = (("target", text), *self._of_modules(modules))
+            files = list(self._module_files(modules))
+            self._target_files[name] = frozenset(file for _, file in files)
+            self._of_targets[name] = (
+                ("target", text),
+                *((label, self._digest(file)) for label, file in files),
+            )
         return self._of_targets[name]
 
     def _of_patch(self, name: str) -> Ingredients:
         if name not in self._of_patches:
             patch = patches.known()[name]
             modules = [patch.install.__module__, *_entry_modules(extensions.PATCHES, name)]
-            self._of_patches[name] = tuple(self._of_modules(modules))
+            self._of_patches[name] = tuple(
+                (label, self._digest(file)) for label, file in self._module_files(modules)
+            )
         return self._of_patches[name]
 
-    def _of_modules(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    def _module_files(self, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
+        """Yield modules, what they import and their data, each with the name of its ingredient."""
         starts = [source for name in names if (source := self.modules.find(name)) is not None]
         for source in self._with_harness(self.modules.closure(starts).values()):
-            yield _label(source), self._digest(source.file)
-            for file in self._files(source):
-                yield f"data {self._named(file)}", self._digest(file)
+            yield _label(source), source.file
+            yield from ((f"data {self._named(file)}", file) for file in self._files(source))
 
     def _with_harness(self, sources: Iterable[Source]) -> Iterator[Source]:
         """Yield `sources`, and what those of the harness among them import of it."""

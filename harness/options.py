@@ -54,6 +54,8 @@ class Options:
         The part of the cells that the run is over; None is all of them.
     targets, releases, tolerances
         See `harness.config.Config`.
+    changed_since
+        Revision: only cells that what has changed since can reach; None is all.
     reuse
         Whether exports are taken from the store of artifacts, and put there.
     store, store_size
@@ -87,6 +89,7 @@ class Options:
     adopting: bool = False
     tier: str | None = None
     shard: Shard | None = None
+    changed_since: str | None = None
     reuse: bool = False
     store: Path = Path()
     store_size: int = SIZE
@@ -153,6 +156,11 @@ def add_to(add: Callable[..., Any]) -> None:
         metavar="FILE",
         help="a releases.toml in place of the harness's own",
     )
+    add(
+        "--changed-since",
+        metavar="REV",
+        help="only cells that what has changed since a git revision can reach",
+    )
     add("--reuse", action="store_true", help="take exports from the store of artifacts, and put them there")
     add(
         "--store",
@@ -206,6 +214,7 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         adopting=option.adopt,
         tier=option.tier,
         shard=option.shard,
+        changed_since=option.changed_since,
         reuse=option.reuse,
         store=option.store or repository.store or default_root(),
         store_size=option.store_size or SIZE,

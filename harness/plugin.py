@@ -93,6 +93,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if RUN not in session.config.stash or session.config.option.collectonly:
         return
     run = session.config.stash[RUN]
+    if run.changes is not None:
+        _print(session.config, run.changes.lines(run.release.version))
     cells = [cell for item in session.items if (cell := _cell(item)) is not None]
     # A shard may be empty, and is merged with the others all the same.
     if cells or run.options.shard is not None:

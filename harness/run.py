@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from syrupy.assertion import SnapshotAssertion
 
-from harness import config, core, patches, provenance, seconds, variations
+from harness import changed, config, core, patches, provenance, seconds, variations
 from harness.artifact import PARTITIONING, Artifact, Cell, Lowered, Outcome
 from harness.decode import DecodeError
 from harness.exporting import shortcuts
@@ -66,6 +66,8 @@ class Run:
         Of those of them whose program is right, `harness.judging.verdict.worst_difference`.
     reuse
         What the run takes from the store of artifacts; None where it uses none.
+    changes
+        What ``--changed-since`` chose; None where every cell may be.
     confirmed
         Cells whose golden's manifest now names more variations that agree.
     """
@@ -115,6 +117,15 @@ class Run:
             tolerances=options.tolerances,
             reuse=self.reuse,
         )
+        self.changes = (
+            changed.since(
+                options.changed_since, self.settings, self.known, self.release, self.goldens, options.matrix
+            )
+            if options.changed_since is not None
+            else None
+        )
+        if self.changes is not None:
+            self.asked &= self.changes.cells
         require_flatc(interpreter)
         require_extensions(installed, interpreter, self.asked, self.patches)
         self.results = Results(options.sweeps, self.release)

@@ -1,0 +1,313 @@
+"""Which cells a change in the repository can reach: what ``--changed-since REV`` runs, and why.
+
+A file counts for the cells that read it. One that no rule knows counts for every cell.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness import config, patches, releases
+from harness.artifact import Cell
+from harness.environment import Environment
+from harness.errors import HarnessError
+from harness.keys import Keys, builder_of
+from harness.sources import text_for
+
+if TYPE_CHECKING:
+    from harness.sweep import Settings
+
+#: What a run imports of the harness: exporting, judging, choosing.
+ROOTS = ("harness.cells", "harness.plugin", "harness.cli", "harness.commands.run", "harness.exporting.worker")
+#: Folders of a repository, and endings of files, that no cell depends on.
+WITHOUT_CELLS = ("docs", "tests", "examples", ".github", ".ci")
+TEXT = (".md", ".rst")
+#: Files of a release's goldens that are no cell's: which cells come first, and which are in the core.
+ABOUT_RUNS = ("seconds.txt", "core.txt")
+#: Cells that a line names.
+SHOWN = 6
+
+
+class ChangedError(HarnessError, ValueError):
+    """A revision whose changes cannot be listed; the message names it and the way out."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What a changed file can reach.
+
+    Attributes
+    ----------
+    file
+        Relative to the top of the checkout.
+    why
+        How it can.
+    cells
+        None for every cell.
+    """
+
+    file: str
+    why: str
+    cells: frozenset[Cell] | None
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A git checkout, and one of its revisions."""
+
+    top: Path
+    revision: str
+
+    @classmethod
+    def of(cls, folder: Path, revision: str) -> Checkout:
+        """Return the checkout around `folder`; raise `ChangedError`."""
+        asked = f"--changed-since {revision}"
+        try:
+            top = _git(folder, "rev-parse", "--show-toplevel").removesuffix("\n")
+        except FileNotFoundError as error:
+            raise ChangedError(
+                f"{asked}: there is no git on the PATH: install it, or choose cells by --cell"
+            ) from error
+        except subprocess.CalledProcessError as error:
+            raise ChangedError(
+                f"{asked}: {folder} is not in a git checkout: run it in a clone, or choose cells by --cell"
+            ) from error
+        try:
+            commit = _git(
+                Path(top), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
+            )
+        except subprocess.CalledProcessError as error:
+            raise ChangedError(
+                f"{asked}: {top} has no such revision: name a commit, a branch or a tag; a shallow clone gets "
+                "more by git fetch --unshallow"
+            ) from error
+        return cls(Path(top), commit.strip())
+
+    def changed(self) -> list[str]:
+        """Return the files that differ from the revision, deleted and untracked ones too."""
+        differing = _git(self.top, "diff", "--name-only", "--no-renames", "-z", self.revision, "--")
+        untracked = _git(self.top, "ls-files", "--others", "--exclude-standard", "-z")
+        return sorted({name for name in (differing + untracked).split("\0") if name})
+
+    def text(self, name: str) -> str | None:
+        """Return what a file said in the revision; None where there was none."""
+        try:
+            return _git(self.top, "show", f"{self.revision}:{name}")
+        except subprocess.CalledProcessError:
+            return None
+
+
+def _git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), *words]
+    done = subprocess.run(command, capture_output=True, check=True)
+    return done.stdout.decode("utf-8", errors="surrogateescape")
+
+
+class Reach:
+    """What files can reach, of the cells of one run.
+
+    Parameters
+    ----------
+    settings
+        How the run exports.
+    known
+        Every cell of the zoo and the release.
+    release
+        The one that is installed.
+    goldens
+        Root of the goldens.
+    matrix
+        The ``releases.toml`` of the run.
+    """
+
+    def __init__(
+        self,
+        checkout: Checkout,
+        settings: Settings,
+        known: Sequence[Cell],
+        release: releases.Release,
+        goldens: Path,
+        matrix: Path,
+    ) -> None:
+        self.checkout = checkout
+        self.settings = settings
+        self.known = known
+        self.release = release
+        self.goldens = goldens
+        repository = config.load()
+        self.matrices = {
+            matrix.resolve(),
+            *([repository.known_defects.resolve()] if repository.known_defects else ()),
+        }
+        self.root = repository.root
+        self.keys = Keys(settings, Environment.here())
+        self.harness = settings.machine.root / "harness"
+
+    def of(self, name: str) -> Iterator[Reached]:
+        """Yield what the changed file `name` can reach; nothing where no cell depends on it."""
+        path = self.checkout.top / name
+        read = [*self._by_cases(name, path), *self._by_targets(name, path)]
+        if read:
+            yield from read
+        elif path.is_relative_to(self.goldens):
+            yield from self._golden(name, path.relative_to(self.goldens).parts)
+        elif path.resolve() in self.matrices:
+            yield from self._matrix(name)
+        elif path.resolve().is_relative_to(self.harness.resolve()):
+            yield from self._of_harness(name, path)
+        elif not self._is_without_cells(path):
+            yield Reached(name, "may reach every cell", None)
+
+    def _by_cases(self, name: str, path: Path) -> Iterator[Reached]:
+        of_file: dict[str, set[Cell]] = {}
+        before = self.checkout.text(name)
+        for cell in self.known:
+            own, files = self.keys.read_by(cell.case)
+            case = self.keys.cases[cell.case]
+            if path in files:
+                of_file.setdefault("read by the case", set()).add(cell)
+            elif own is not None and own.file == path:
+                builder = builder_of(case)
+                if before is None or _text(before, builder) != _text(own.text(), builder):
+                    of_file.setdefault(f"case {cell.case}", set()).add(cell)
+                else:
+                    of_file.setdefault("", set())
+        for why, cells in of_file.items():
+            # An empty set: the file is a zoo's, and these cases do not depend on what changed in it.
+            yield Reached(name, why or "no case depends on what changed", frozenset(cells))
+
+    def _by_targets(self, name: str, path: Path) -> Iterator[Reached]:
+        for target in dict.fromkeys(cell.target for cell in self.known):
+            if path in self.keys.read_by_target(target):
+                cells = frozenset(cell for cell in self.known if cell.target == target)
+                yield Reached(name, f"target {target}", cells)
+
+    def _golden(self, name: str, parts: tuple[str, ...]) -> Iterator[Reached]:
+        if len(parts) < 2:
+            yield Reached(name, "says whose goldens they are", None)
+        elif parts[0] == self.release.version and len(parts) > 3:
+            cell = Cell(*parts[1:3])
+            yield Reached(name, "its golden", frozenset({cell} & set(self.known)))
+        elif parts[0] == self.release.version and parts[1] not in ABOUT_RUNS:
+            yield Reached(name, "may reach every cell", None)
+
+    def _matrix(self, name: str) -> Iterator[Reached]:
+        before = self.checkout.text(name)
+        try:
+            old: dict[str, Any] = tomllib.loads(before or "")
+            new: dict[str, Any] = tomllib.loads((self.checkout.top / name).read_text(encoding="utf-8"))
+        except (OSError, tomllib.TOMLDecodeError):
+            yield Reached(name, "cannot be compared", None)
+            return
+        version = self.release.version
+        if {**old, "releases": None, "default": None} != {**new, "releases": None, "default": None}:
+            yield Reached(name, "changed for every release", None)
+        was, now = (dict(table.get("releases", {}).get(version, {})) for table in (old, new))
+        known_was, known_now = was.pop("known", {}), now.pop("known", {})
+        if was != now:
+            yield Reached(name, f"the table of {version}", None)
+        differing = {cell for cell, _ in set(known_was.items()) ^ set(known_now.items())}
+        if differing:
+            cells = frozenset(cell for cell in self.known if str(cell) in differing)
+            yield Reached(name, f"known defects of {version}", cells)
+
+    def _of_harness(self, name: str, path: Path) -> Iterator[Reached]:
+        modules = self.keys.harness
+        starts = [source for root in ROOTS if (source := modules.find(root)) is not None]
+        of_run = {source.file for source in modules.closure(starts).values()}
+        owners = self._patches_of(path)
+        if owners and not owners & set(self.settings.patches):
+            return
+        if owners:
+            yield Reached(name, f"patch {', '.join(sorted(owners))}", None)
+        # A file of another kind may be read by whatever is run, and a deleted one may have been.
+        elif path in of_run or path.suffix != ".py" or not path.exists() or "exporting" in path.parts:
+            yield Reached(name, "run for every cell", None)
+
+    def _patches_of(self, path: Path) -> set[str]:
+        """Return the patches that a module in ``harness/patches`` is for, if it is for nothing else."""
+        if path in self._modules_from("harness.patches.patch"):
+            return set()
+        return {
+            name
+            for name, patch in patches.PATCHES.items()
+            if path in self._modules_from(patch.install.__module__)
+        }
+
+    def _modules_from(self, name: str) -> set[Path]:
+        source = self.keys.harness.find(name)
+        starts = [source] if source is not None else []
+        around = ("harness", "harness.patches")
+        return {each.file for each in self.keys.harness.closure(starts, without=around).values()}
+
+    def _is_without_cells(self, path: Path) -> bool:
+        for root in (self.root, self.checkout.top):
+            if path.is_relative_to(root) and path.relative_to(root).parts[0] in WITHOUT_CELLS:
+                return True
+        return path.suffix in TEXT
+
+
+def _text(text: str, builder: str) -> str:
+    try:
+        return text_for(text, builder)
+    except SyntaxError:
+        return text
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What ``--changed-since`` chose.
+
+    Attributes
+    ----------
+    cells
+        Those that the changes can reach.
+    reached
+        What each changed file can.
+    count
+        Of changed files.
+    """
+
+    revision: str
+    cells: frozenset[Cell]
+    reached: tuple[Reached, ...]
+    count: int
+
+    def lines(self, version: str) -> Iterator[str]:
+        """Yield what a person is told: how many cells, and for each file why."""
+        if not self.cells:
+            yield (
+                f"changed since {self.revision}: {self.count} files, none of which a cell of ExecuTorch {version} "
+                "depends on: nothing is to be checked"
+            )
+            return
+        yield f"changed since {self.revision}: {self.count} files, which {len(self.cells)} cells depend on"
+        for each in self.reached:
+            if each.cells is None:
+                yield f"  {each.file}: {each.why}: every cell"
+            elif each.cells:
+                named = sorted(map(str, each.cells))
+                more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
+                yield f"  {each.file}: {each.why}: {', '.join(named[:SHOWN])}{more}"
+
+
+def since(
+    revision: str,
+    settings: Settings,
+    known: Sequence[Cell],
+    release: releases.Release,
+    goldens: Path,
+    matrix: Path = releases.MATRIX,
+) -> Changes:
+    """Return the cells that what has changed since `revision` can reach, and why; raise `ChangedError`."""
+    checkout = Checkout.of(config.load().root, revision)
+    names = checkout.changed()
+    reach = Reach(checkout, settings, known, release, goldens, matrix) if names else None
+    reached = tuple(each for name in names for each in (reach.of(name) if reach is not None else ()))
+    cells = frozenset(cell for each in reached for cell in (known if each.cells is None else each.cells))
+    return Changes(revision, cells, reached, len(names))
