@@ -64,10 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
             [row["verdict"] for row in merged.rows],
             lines,
         )
-        if merged.wrong() or stale(merged, goldens):
+        without_cell = stale(merged, goldens)
+        if merged.wrong() or without_cell:
             code = DIFFERENT
         if arguments.ledger:
-            ledger = ledger.with_run(merged)
+            ledger = ledger.with_run(merged, without_cell)
     if arguments.ledger:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(ledger.text(), encoding="utf-8", newline="\n")
