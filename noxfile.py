@@ -33,6 +33,8 @@ CPU_INDEX_TIMEOUT = 3.0
 
 #: The harness's own tests need these beside the default release.
 TEST_TOOLS = ("hypothesis==6.155.2", "pytest-xdist==3.8.0")
+#: What a Dask cluster needs, which no release's environment has.
+CLUSTER = nox.project.load_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]["cluster"]
 LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9")
 
 PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
@@ -45,9 +47,15 @@ def goldens(session: nox.Session, release: str) -> None:
     install(session, release)
     # Messages print the command that was typed.
     called = shlex.join(["nox", "-s", f"goldens({release})", "--", *session.posargs])
+    environment = {"EXECUTORCH_GOLDENS_CALLED_AS": called}
+    if any(word.partition("=")[0] == "--cluster" for word in session.posargs):
+        # Dask has an environment of its own: the release's stays what it is.
+        session.run(
+            sys.executable, "-m", "nox", "-f", __file__, "--install-only", "-s", "worker", external=True
+        )
+        environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = str(ROOT / ".nox" / "worker" / "bin" / "python")
     session.run(
-        *("python", "-m", "harness", "run", "--release", release, "-q", *session.posargs),
-        env={"EXECUTORCH_GOLDENS_CALLED_AS": called},
+        *("python", "-m", "harness", "run", "--release", release, "-q", *session.posargs), env=environment
     )
 
 
@@ -65,9 +73,16 @@ def stock(session: nox.Session) -> None:
 
 
 @nox.session(python=MATRIX.python)
+def worker(session: nox.Session) -> None:
+    """Offer releases to a Dask cluster: ``-- tcp://host:8786 --make 1.4.1``; docs/running.md."""
+    session.install("--editable", f"{ROOT}[cluster]")
+    session.run("python", "-m", "harness", "worker", *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
 def tests(session: nox.Session) -> None:
     """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
-    install(session, MATRIX.default, *TEST_TOOLS)
+    install(session, MATRIX.default, *TEST_TOOLS, *CLUSTER)
     # A file's tests share what was exported once for them: they stay in one process.
     spread = ("-n", "auto", "--dist", "loadfile")
     session.run("python", "-m", "pytest", "-q", "--durations", "10", *spread, *session.posargs)

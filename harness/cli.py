@@ -35,6 +35,7 @@ COMMANDS = {
     "shortcuts": "harness.commands.shortcuts",
     "stock": "harness.commands.stock",
     "upstream": "harness.commands.upstream",
+    "worker": "harness.commands.worker",
 }
 
 #: Exit codes, as of ``diff``.

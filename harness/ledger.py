@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.version import Version
 
 from harness import variations
-from harness.artifact import Cell
 from harness.errors import HarnessError
 from harness.merging import Merged
 
@@ -60,16 +58,13 @@ class Ledger:
         """Return the page, oldest release first."""
         return HEAD + "".join(f"{self.rows[version]}\n" for version in sorted(self.rows, key=Version))
 
-    def with_run(self, merged: Merged, stale: Sequence[Cell] = ()) -> Ledger:
-        """Return the ledger with a run in the place of an earlier one of its release; raise LedgerError.
-
-        `stale` are goldens without a cell, which the run did not look at.
-        """
-        require_proof(merged, stale)
+    def with_run(self, merged: Merged) -> Ledger:
+        """Return the ledger with a run in the place of an earlier one of its release; raise LedgerError."""
+        require_proof(merged)
         return Ledger({**self.rows, merged.provenance.release: row(merged)})
 
 
-def require_proof(merged: Merged, stale: Sequence[Cell]) -> None:
+def require_proof(merged: Merged) -> None:
     """Raise LedgerError unless a run proves what the ledger says of it."""
     came = merged.provenance
     full = [variation.name for variation in variations.variations()]
@@ -87,8 +82,6 @@ def require_proof(merged: Merged, stale: Sequence[Cell]) -> None:
     elif wrong:
         example = f"{wrong[0]['target']}/{wrong[0]['case']} is {wrong[0]['verdict']}"
         what = f"has {len(wrong)} cells that are not as they should be: {example}"
-    elif stale:
-        what = f"leaves {len(stale)} goldens that match no cell: {stale[0]}"
     if what:
         raise LedgerError(f"not for the ledger: the run on ExecuTorch {came.release} {what}")
 

@@ -22,11 +22,8 @@ from harness.results import JUNIT
 #: Fields of a provenance that shards of one run have in common.
 COMMON = ("commit", "changes", "stack", "models", "settings", "variations", "selected", "whole")
 
-#: Attributes of a JUnit test suite that count tests, and what such a test has below it.
-COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-
-#: What pytest calls the test of a shard without cells.
-NO_CELL = "[NOTSET]"
+#: Attributes of a JUnit test suite that add up.
+SUMMED = {"tests": int, "failures": int, "errors": int, "skipped": int, "time": float}
 
 #: Names that an error lists.
 SHOWN = 5
@@ -172,7 +169,7 @@ def require_each_once(parts: Sequence[Part]) -> None:
             owner[cell] = part.folder
     if missing := [cell for cell in parts[0].provenance.selected if cell not in owner]:
         raise MergeError(
-            f"ExecuTorch {parts[0].provenance.release}: {_some(missing)}{_missing_shards(parts)}"
+            f"ExecuTorch {parts[0].provenance.release}: {_some(missing)} in no folder{_missing_shards(parts)}"
         )
 
 
@@ -194,7 +191,7 @@ def require_ended(parts: Sequence[Part]) -> None:
     for part in parts:
         lines = [f"{row['target']}/{row['case']}" for row in part.rows]
         if missing := [cell for cell in part.provenance.cells if cell not in set(lines)]:
-            raise MergeError(f"{part.folder} did not come to its end: {_some(missing)}; run it again")
+            raise MergeError(f"{part.folder} did not come to its end: {_some(missing)} without a result")
         if sorted(lines) != sorted(part.provenance.cells):
             raise MergeError(f"{part.folder}: {results.FILE} has other cells than {provenance.FILE}")
 
@@ -211,13 +208,12 @@ def join_junit(files: Sequence[Path], target: Path, cells: Sequence[Cell]) -> No
     except ElementTree.ParseError as error:
         raise MergeError(f"a {JUNIT} cannot be read: {error}") from error
     joined = ElementTree.Element("testsuite", dict(suites[0].attrib))
+    for name, number in SUMMED.items():
+        total = sum(number(suite.get(name, "0")) for suite in suites)
+        joined.set(name, f"{total:.3f}" if number is float else str(total))
     place = {f"[{cell}]": position for position, cell in enumerate(cells)}
-    tests = [test for suite in suites for test in suite.iter("testcase") if _parameter(test) != NO_CELL]
+    tests = [test for suite in suites for test in suite.iter("testcase")]
     joined.extend(sorted(tests, key=lambda test: place.get(_parameter(test), len(place))))
-    joined.set("tests", str(len(tests)))
-    joined.set("time", f"{sum(float(suite.get('time', '0')) for suite in suites):.3f}")
-    for name, mark in COUNTED.items():
-        joined.set(name, str(sum(test.find(mark) is not None for test in tests)))
     root = ElementTree.Element("testsuites")
     root.append(joined)
     ElementTree.ElementTree(root).write(target, encoding="utf-8", xml_declaration=True)

@@ -56,6 +56,8 @@ class Options:
         See `harness.config.Config`.
     changed_since
         Revision: only cells that what has changed since can reach; None is all.
+    cluster
+        Address of the Dask scheduler whose workers export; None exports here.
     reuse
         Whether exports are taken from the store of artifacts, and put there.
     store, store_size
@@ -91,6 +93,7 @@ class Options:
     shard: Shard | None = None
     changed_since: str | None = None
     reuse: bool = False
+    cluster: str | None = None
     store: Path = Path()
     store_size: int = SIZE
     sample: Sample = field(default_factory=Sample)
@@ -161,6 +164,11 @@ def add_to(add: Callable[..., Any]) -> None:
         metavar="REV",
         help="only cells that what has changed since a git revision can reach",
     )
+    add(
+        "--cluster",
+        metavar="tcp://HOST:PORT",
+        help="export on the workers of a Dask scheduler; artifacts come back through the store, as with --reuse",
+    )
     add("--reuse", action="store_true", help="take exports from the store of artifacts, and put them there")
     add(
         "--store",
@@ -215,7 +223,8 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         tier=option.tier,
         shard=option.shard,
         changed_since=option.changed_since,
-        reuse=option.reuse,
+        reuse=option.reuse or option.cluster is not None,
+        cluster=option.cluster,
         store=option.store or repository.store or default_root(),
         store_size=option.store_size or SIZE,
         sample=option.reuse_check or Sample(),

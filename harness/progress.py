@@ -104,7 +104,7 @@ class Progress:
         done = self.count - len(self.left)
         wrong = f", {self.wrong} not as they should be" if self.wrong else ""
         left = f"{len(self.left)} to go, about {duration(sum(self.left.values()))}"
-        return f"{done} of {self.count} cells{wrong}, {left}; running: {', '.join(running) or 'nothing'}"
+        return f"{done} of {self.count} cells{wrong}, {left}; running: {', '.join(running) or 'none yet'}"
 
 
 def duration(seconds: float) -> str:

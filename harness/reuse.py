@@ -156,6 +156,23 @@ class Reuse:
                 self.reused += 1
                 yield stored
 
+    def listing(self, settings: Settings, wanted: Wanted) -> Ingredients:
+        """Return everything that the artifact of an export depends on, here and now."""
+        return self._keys_of(settings).of(*wanted)
+
+    def key(self, settings: Settings, wanted: Wanted) -> str:
+        """Return the key of an export."""
+        return digest(self.listing(settings, wanted))
+
+    def stored(self, settings: Settings, wanted: Wanted) -> Stored | None:
+        """Return what reads an export from the store, None where there is no sound entry."""
+        cell, variation, _ = wanted
+        key = self.key(settings, wanted)
+        if not self.store.is_sound(key):
+            return None
+        schemas = self._keys_of(settings).environment.schemas
+        return functools.partial(self._read, key, cell, variation, schemas)
+
     def _read(self, key: str, cell: Cell, variation: Variation, schemas: tuple[str, ...]) -> Outcome:
         kept = self.store.get(key)
         if kept is None:

@@ -13,6 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from harness import changed, config, core, patches, provenance, seconds, variations
 from harness.artifact import PARTITIONING, Artifact, Cell, Lowered, Outcome
+from harness.cluster.sweep import ClusterSweep
 from harness.decode import DecodeError
 from harness.exporting import shortcuts
 from harness.judging import golden, roots, verdict
@@ -177,7 +178,12 @@ class Run:
         if self.updating:
             roots.open_for_writing(self.root, self._lock)
             roots.claim(self.goldens, self.options.models)
-        self.sweep = Sweep(cells, self.variations, self.settings)
+        if self.options.cluster is None:
+            self.sweep = Sweep(cells, self.variations, self.settings)
+        else:
+            self.sweep = ClusterSweep(
+                self.options.cluster, self.release.version, cells, self.variations, self.settings
+            )
         self.sweep.start()
 
     def _provenance(self, cells: Sequence[Cell]) -> Provenance:

@@ -191,6 +191,15 @@ class Store:
         self._write(self.path(key), _head(key, content) + content)
         return key
 
+    def content(self, key: str) -> bytes | None:
+        """Return the bytes of an entry for `add`, None where there is no sound one."""
+        content = self._content(key)
+        return None if content is None else _head(key, content) + content
+
+    def add(self, key: str, content: bytes) -> None:
+        """Keep an entry of another store; raise `StoreError`. One that is damaged is never read."""
+        self._write(self.path(key), content)
+
     def note_last(self, name: str, key: str) -> None:
         """Remember that the export called `name` has `key`; raise `StoreError`."""
         self._write(self._last(name), key.encode())

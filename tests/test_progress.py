@@ -105,7 +105,7 @@ def test_what_is_left_is_what_is_remembered_of_the_cells_to_go() -> None:
     progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, Screen(), False)
     sweep = cast(Sweep, Exporting(0))
     progress.judged(sweep, A, Verdict(A, "stable", ""))
-    assert progress.line([]) == "1 of 3 cells, 2 to go, about 1 min; running: nothing"
+    assert progress.line([]) == "1 of 3 cells, 2 to go, about 1 min; running: none yet"
     progress.judged(sweep, B, None)
     assert progress.line(["x"]) == "2 of 3 cells, 1 not as they should be, 1 to go, about 4 s; running: x"
 
@@ -131,7 +131,7 @@ def test_a_run_in_ci_has_lines_in_the_place_of_pytests_letters(crashing: Runner,
     before = output[: next(number for number, line in enumerate(output) if "FAILURES" in line)]
     assert [line for line in before if line] == [
         REASONS[0],
-        "1 of 2 cells, 1 not as they should be, 1 to go, about 4 s; running: nothing",
+        "1 of 2 cells, 1 not as they should be, 1 to go, about 4 s; running: none yet",
         REASONS[1],
     ]
     assert "2 failed" in output[-1]

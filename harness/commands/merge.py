@@ -64,11 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
             [row["verdict"] for row in merged.rows],
             lines,
         )
-        without_cell = stale(merged, goldens)
-        if merged.wrong() or without_cell:
+        if merged.wrong() or stale(merged, goldens):
             code = DIFFERENT
         if arguments.ledger:
-            ledger = ledger.with_run(merged, without_cell)
+            ledger = ledger.with_run(merged)
     if arguments.ledger:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(ledger.text(), encoding="utf-8", newline="\n")

@@ -1,0 +1,30 @@
+"""Exports on a Dask cluster that people already have.
+
+Four processes take part, and only two of them know Dask:
+
+- the run, in the environment of its release (`harness.cluster.sweep`): it hands out batches of cells and judges what
+  comes back;
+- beside it a client, in an environment with Dask (`harness.cluster.client`): it passes batches on to the scheduler;
+- on each machine a Dask worker, in an environment with Dask (`harness.cluster.task`): it passes a batch on to
+- an exporter, in that machine's environment of the release (`harness.cluster.exporter`): it runs a
+  `harness.sweep.Sweep` as a run on that machine would, so that templates fork there, and never in a process of Dask's.
+
+So the environment of a release needs no Dask, and no version has to agree with any of Dask's. Artifacts come back as
+entries of the store (`harness.store`), under the same keys: an export on a machine with another environment, source or
+setting has another key, and is refused.
+"""
+
+from __future__ import annotations
+
+#: What a Dask worker says of a release that it can export with: a resource of this name.
+RESOURCE = "executorch-{}"
+
+#: Variable of a Dask worker's environment: JSON with ``interpreters`` (release to Python), ``jobs``, ``store``, and
+#: the names of the ``variables`` that exports see: those that the person's environment has, without what Dask adds.
+OFFER = "EXECUTORCH_GOLDENS_OFFER"
+
+#: Variable that names the Python with Dask that a run starts its client in; by default the run's own.
+PYTHON = "EXECUTORCH_GOLDENS_CLUSTER_PYTHON"
+
+#: What to install where there is no Dask.
+EXTRA = 'pip install "executorch-goldens[cluster]"'

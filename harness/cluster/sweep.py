@@ -1,0 +1,277 @@
+"""A sweep whose exports are made on a Dask cluster."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import selectors
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.artifact import Casualty, Cell, Outcome
+from harness.cluster import EXTRA, PYTHON
+from harness.exporting.worker import with_harness
+from harness.reuse import Reuse
+from harness.schedule import Job
+from harness.sweep import Ended, Settings, Sweep, SweepError
+from harness.variations import Variation
+
+#: What the client runs.
+MAIN = "from harness.cluster.client import main; main()"
+
+WITH_DASK = f"run it with nox, or name a Python in {PYTHON} after {EXTRA}"
+
+#: Cells of a batch: enough that handing it over costs nothing, few enough that a worker that dies loses little.
+LARGEST = 16
+#: Batches that a worker gets of a run, at least, so that none is idle long at its end.
+TURNS = 6
+
+
+class ClusterError(SweepError):
+    """A cluster that cannot export, or does not any more; the message says what to do.
+
+    Attributes
+    ----------
+    address
+        Of the scheduler.
+    what
+        What is wrong.
+    kept
+        How many exports of the run are in the store.
+    """
+
+    def __init__(self, address: str, what: str, kept: int = 0) -> None:
+        super().__init__(address, what, kept)
+        self.address = address
+        self.what = what
+        self.kept = kept
+
+    def __str__(self) -> str:
+        kept = f"; {self.kept} exports are in the store and are not made again" if self.kept else ""
+        return f"--cluster {self.address}: {self.what}{kept}"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Exports that one worker makes.
+
+    Attributes
+    ----------
+    attempt
+        How many workers have refused it.
+    """
+
+    number: int
+    jobs: tuple[Job, ...]
+    attempt: int = 0
+
+
+def message_of(settings: Settings, release: str, targets: Sequence[str]) -> dict[str, Any]:
+    """Return the settings as they cross to the exporters; these have interpreters and stores of their own."""
+    machine = settings.machine
+    return {
+        "release": release,
+        "models": settings.models,
+        "patches": settings.patches,
+        "limit": settings.limit,
+        "isolation": settings.isolation,
+        "keep": settings.keep,
+        "execute": settings.execute,
+        "shortcuts": settings.shortcuts,
+        "tolerances": dict(settings.tolerances),
+        "targets": targets,
+        "machine": {
+            "capability": machine.capability,
+            "threads": machine.threads,
+            "onednn": machine.onednn,
+            "environment": dict(machine.environment),
+        },
+    }
+
+
+class ClusterSweep(Sweep):
+    """All exports of some cells under some variations, made by the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    address
+        Of the scheduler, ``tcp://host:8786``.
+    release
+        That the workers must offer.
+    cells, variations, settings
+        See `Sweep`; the settings have a store.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        release: str,
+        cells: Sequence[Cell],
+        variations: Sequence[Variation],
+        settings: Settings,
+    ) -> None:
+        super().__init__(cells, variations, settings)
+        assert settings.reuse is not None
+        self.reuse: Reuse = settings.reuse
+        self.address = address
+        self.release = release
+        self.kept = 0
+        #: Workers that were refused, to the names of the ingredients that they do not share with the run.
+        self.refused: dict[str, tuple[str, ...]] = {}
+
+    # What follows runs in the sweep's thread.
+
+    def _run(self) -> None:
+        try:
+            self._take_stored()
+            if jobs := self.schedule.empty():
+                self._spread(jobs)
+        except BaseException as error:
+            self._fail(error)
+
+    def _spread(self, jobs: Sequence[Job]) -> None:
+        """Hand `jobs` to the client and deliver what comes back, until all are there or the sweep is stopped."""
+        python = Path(os.environ.get(PYTHON) or sys.executable)
+        log = self.directory / "client.log"
+        command = [*with_harness(python, MAIN), self.address, str(self.reuse.store.root)]
+        with log.open("wb") as errors:
+            try:
+                client = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise ClusterError(
+                    self.address, f"{PYTHON}={python} cannot be run ({error.strerror})"
+                ) from error
+        try:
+            self._serve(client, log, jobs)
+        finally:
+            client.kill()
+            client.wait()
+
+    def _serve(self, client: subprocess.Popen[bytes], log: Path, jobs: Sequence[Job]) -> None:
+        assert client.stdout is not None
+        self._send(client, message_of(self.settings, self.release, self.targets))
+        waiting: dict[int, Batch] | None = None
+        buffer = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(client.stdout, selectors.EVENT_READ)
+            while not self.stopping and waiting != {}:
+                if not selector.select(0.1):
+                    continue
+                chunk = os.read(client.stdout.fileno(), 1 << 20)
+                if not chunk:
+                    last = " ".join(log.read_text(errors="replace").split("\n")[-2:]).strip()
+                    raise ClusterError(self.address, f"its client ended ({last}): {WITH_DASK}", self.kept)
+                *lines, buffer = (buffer + chunk).split(b"\n")
+                for answer in map(json.loads, lines):
+                    if "error" in answer:
+                        raise ClusterError(self.address, _way_out(answer["error"]), self.kept)
+                    if waiting is None:
+                        waiting = self._begin(client, answer["workers"], jobs)
+                    else:
+                        self._answered(client, answer, waiting)
+
+    def _begin(self, client: subprocess.Popen[bytes], workers: int, jobs: Sequence[Job]) -> dict[int, Batch]:
+        """Hand out all exports; return the batches by number."""
+        if not workers:
+            raise ClusterError(
+                self.address,
+                f"no worker there can export with ExecuTorch {self.release}; start one in a checkout of this "
+                f"repository: nox -s worker -- {shlex.quote(self.address)} --make {self.release}",
+            )
+        found = batches(jobs, workers)
+        for batch in found:
+            self._send(client, self._message(batch))
+        return {batch.number: batch for batch in found}
+
+    def _answered(
+        self, client: subprocess.Popen[bytes], answer: Mapping[str, Any], waiting: dict[int, Batch]
+    ) -> None:
+        batch = waiting.pop(answer["batch"])
+        if "refused" in answer:
+            self.refused[answer["worker"]] = tuple(answer["refused"])
+            if not answer["left"]:
+                raise ClusterError(self.address, self._all_refused(), self.kept)
+            again = Batch(batch.number, batch.jobs, batch.attempt + 1)
+            waiting[batch.number] = again
+            self._send(client, self._message(again))
+            return
+        rows = {(*row["cell"], row["variation"]): row for row in answer["rows"]}
+        for job in batch.jobs:
+            ended = self._ended(job, rows[job.cell.target, job.cell.case, job.variation.name])
+            with self.changed:
+                self.results[job.cell].append(Ended(job.variation, ended))
+                self.changed.notify_all()
+
+    def _ended(self, job: Job, row: Mapping[str, Any]) -> Callable[[], Outcome]:
+        """Return what reads the outcome of a job; raise ClusterError where its entry is not what its key says."""
+        if row["casualty"] is not None:
+            figures = (row["seconds"], row["peak_mb"], row["core_seconds"])
+            casualty = Outcome(job.cell, job.variation.name, Casualty(*row["casualty"]), *figures)
+            return lambda: casualty
+        stored = self.reuse.stored(self.settings, self._wanted(job))
+        if stored is None:
+            raise ClusterError(self.address, f"what came back of {job} is damaged: run again", self.kept)
+        self.kept += 1
+        return stored
+
+    def _message(self, batch: Batch) -> dict[str, Any]:
+        wanted = [self._wanted(job) for job in batch.jobs]
+        return {
+            "batch": batch.number,
+            "attempt": batch.attempt,
+            "listing": self.reuse.listing(self.settings, wanted[0]),
+            "exports": [
+                {
+                    "cell": [cell.target, cell.case],
+                    "variation": [variation.hash_seed, variation.heap_seed],
+                    "key": self.reuse.key(self.settings, (cell, variation, patches)),
+                }
+                for cell, variation, patches in wanted
+            ],
+        }
+
+    def _send(self, client: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
+        assert client.stdin is not None
+        try:
+            client.stdin.write(json.dumps(message).encode() + b"\n")
+            client.stdin.flush()
+        except BrokenPipeError:
+            # Why it ended stands in what it answered, or in its log.
+            pass
+
+    def _all_refused(self) -> str:
+        said = "; ".join(f"{worker} differs in {', '.join(names)}" for worker, names in self.refused.items())
+        return f"no worker's exports would be this machine's: {said}"
+
+
+def batches(jobs: Sequence[Job], workers: int) -> list[Batch]:
+    """Put the jobs of each cell into one batch, and some cells into each, in order."""
+    by_cell: dict[Cell, list[Job]] = {}
+    for job in jobs:
+        by_cell.setdefault(job.cell, []).append(job)
+    size = min(LARGEST, max(1, math.ceil(len(by_cell) / (TURNS * workers))))
+    cells = list(by_cell.values())
+    return [
+        Batch(number, tuple(job for cell in cells[first : first + size] for job in cell))
+        for number, first in enumerate(range(0, len(cells), size))
+    ]
+
+
+def _way_out(error: str) -> str:
+    if error.startswith("no-dask "):
+        return f"its client has no Dask ({error.removeprefix('no-dask ')}): {WITH_DASK}"
+    if error.startswith("no Dask scheduler"):
+        return f"{error}: start one with `dask scheduler`, correct the address, or leave --cluster out"
+    return error
