@@ -311,7 +311,7 @@ class Outcome:
     core_seconds
         Processor time of the child, in user and system mode.
     reused
-        Whether it comes from the store of artifacts (`harness.store`), with what the export cost that made it.
+        Whether it comes from the store of artifacts (`harness.storage.store`), with what the export cost that made it.
     """
 
     cell: Cell

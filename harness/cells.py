@@ -8,10 +8,10 @@ from syrupy.assertion import SnapshotAssertion
 from harness import messages
 from harness.artifact import Cell
 from harness.extensions import ExtensionError
-from harness.reuse import ReuseError
 from harness.run import Run
-from harness.store import StoreError
-from harness.sweep import SweepError
+from harness.storage.reuse import ReuseError
+from harness.storage.store import StoreError
+from harness.sweeping.sweep import SweepError
 
 
 def test_golden(golden_cell: Cell, golden_run: Run, snapshot: SnapshotAssertion) -> None:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from harness import config, patches, releases
 from harness.artifact import Cell
-from harness.environment import Environment
 from harness.errors import HarnessError
-from harness.keys import Keys, builder_of
-from harness.sources import text_for
+from harness.storage.environment import Environment
+from harness.storage.keys import Keys, builder_of
+from harness.storage.sources import text_for
 
 if TYPE_CHECKING:
-    from harness.sweep import Settings
+    from harness.sweeping.sweep import Settings
 
 #: What a run imports of the harness: exporting, judging, choosing.
 ROOTS = ("harness.cells", "harness.plugin", "harness.cli", "harness.commands.run", "harness.exporting.worker")

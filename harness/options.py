@@ -12,10 +12,10 @@ from typing import Any
 from harness import config
 from harness.arguments import share
 from harness.releases import MATRIX
-from harness.reuse import Sample
 from harness.selection import EXPORT_TIMEOUT
-from harness.shards import Shard
-from harness.store import SIZE, amount, default_root
+from harness.sharding.shards import Shard
+from harness.storage.reuse import Sample
+from harness.storage.store import SIZE, amount, default_root
 
 CORE, FULL = TIERS = ("core", "full")
 #: What ``--variations`` is by default: a core is checked often, the whole zoo before a release.

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from harness.artifact import Cell
-from harness.seconds import Seconds
+from harness.sweeping.seconds import Seconds
 
 if TYPE_CHECKING:
     from harness.judging.verdict import Verdict
-    from harness.sweep import Sweep
+    from harness.sweeping.sweep import Sweep
 
 #: Seconds between two lines where there is no terminal, and between two states of a live line.
 INTERVAL = 10.0

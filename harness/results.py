@@ -21,8 +21,8 @@ from harness.judging import golden
 from harness.judging.comparison import origin
 from harness.judging.verdict import Verdict
 from harness.releases import Release
-from harness.seconds import Remembered
 from harness.selection import UsageError
+from harness.sweeping.seconds import Remembered
 
 #: A line of JSON for each cell.
 FILE = "results.jsonl"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from syrupy.assertion import SnapshotAssertion
 
-from harness import changed, config, core, patches, provenance, seconds, variations
+from harness import changed, config, core, patches, variations
 from harness.artifact import PARTITIONING, Artifact, Cell, Lowered, Outcome
 from harness.cluster.sweep import ClusterSweep
 from harness.decode import DecodeError
@@ -23,9 +23,7 @@ from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
 from harness.options import FULL, VARIATIONS, Options
 from harness.progress import Progress, Screen
-from harness.provenance import Provenance
 from harness.results import Results
-from harness.reuse import Reuse
 from harness.selection import (
     Installed,
     UsageError,
@@ -40,8 +38,12 @@ from harness.selection import (
     require_supported,
     select,
 )
-from harness.store import Store
-from harness.sweep import Settings, Sweep, cores, default_interpreter
+from harness.sharding import provenance
+from harness.sharding.provenance import Provenance
+from harness.storage.reuse import Reuse
+from harness.storage.store import Store
+from harness.sweeping import seconds
+from harness.sweeping.sweep import Settings, Sweep, cores, default_interpreter
 
 
 class Run:

@@ -45,7 +45,7 @@ from harness.selection import (
     require_repeats,
     require_supported,
 )
-from harness.sweep import Machine, Settings, Sweep, SweepError, cores, default_interpreter
+from harness.sweeping.sweep import Machine, Settings, Sweep, SweepError, cores, default_interpreter
 
 #: Directory under the root of the goldens that those of tests stand in: apart from cells, which a run prunes.
 FOLDER = "tests"

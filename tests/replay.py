@@ -18,8 +18,8 @@ import harness.run
 import harness.suite
 from harness.artifact import Cell, Outcome
 from harness.releases import KnownDefect, Release
-from harness.schedule import Job
-from harness.sweep import Settings
+from harness.sweeping.schedule import Job
+from harness.sweeping.sweep import Settings
 from harness.targets import TARGETS
 from harness.variations import Variation
 
@@ -27,7 +27,7 @@ VARIABLE = "EXECUTORCH_GOLDENS_REPLAY"
 
 
 class Replay:
-    """What runs and suites use of a `harness.sweep.Sweep`; the first of a run has all of its variations."""
+    """What runs and suites use of a `harness.sweeping.sweep.Sweep`; the first of a run has all of its variations."""
 
     all_variations: tuple[Variation, ...] = ()
 

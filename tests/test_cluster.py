@@ -18,7 +18,7 @@ import pytest
 from harness.artifact import Cell
 from harness.cluster import PYTHON
 from harness.cluster.sweep import LARGEST, batches
-from harness.schedule import Job
+from harness.sweeping.schedule import Job
 from harness.variations import variations
 from tests.conftest import DROPPED, REPOSITORY, Finished, Runner
 

@@ -13,11 +13,12 @@ from textwrap import dedent
 
 import pytest
 
-from harness import environment, keys, patches, registry
+from harness import patches, registry
 from harness.artifact import Cell
-from harness.environment import Digests, Environment, Ingredients
-from harness.keys import Keys, different
-from harness.sweep import Machine, Settings, worker_environment
+from harness.storage import environment, keys
+from harness.storage.environment import Digests, Environment, Ingredients
+from harness.storage.keys import Keys, different
+from harness.sweeping.sweep import Machine, Settings, worker_environment
 from harness.variations import Variation
 
 FILES = {

@@ -17,13 +17,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness import provenance, results
+from harness import results
 from harness.artifact import Artifact, Casualty, Failure
 from harness.cli import main
-from harness.ledger import Ledger, LedgerError
-from harness.merging import Merged
 from harness.messages import STEP_SUMMARY
-from harness.provenance import Provenance
+from harness.sharding import provenance
+from harness.sharding.ledger import Ledger, LedgerError
+from harness.sharding.merging import Merged
+from harness.sharding.provenance import Provenance
 from harness.variations import variations
 from tests.conftest import REPOSITORY, Runner
 

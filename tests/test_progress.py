@@ -15,9 +15,9 @@ from harness.artifact import Casualty, Cell
 from harness.judging.verdict import Verdict
 from harness.messages import STEP_SUMMARY
 from harness.progress import Progress
-from harness.schedule import Job
-from harness.seconds import Seconds
-from harness.sweep import Sweep
+from harness.sweeping.schedule import Job
+from harness.sweeping.seconds import Seconds
+from harness.sweeping.sweep import Sweep
 from harness.variations import variations
 from tests.conftest import DROPPED, REPOSITORY, RUN_LIMIT, Runner
 

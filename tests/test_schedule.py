@@ -8,8 +8,16 @@ import pytest
 
 from harness.artifact import Casualty, Cell, Outcome
 from harness.cli import main
-from harness.schedule import Job, Schedule
-from harness.seconds import TABLE, Remembered, Seconds, SecondsError, committed, measured, write_table
+from harness.sweeping.schedule import Job, Schedule
+from harness.sweeping.seconds import (
+    TABLE,
+    Remembered,
+    Seconds,
+    SecondsError,
+    committed,
+    measured,
+    write_table,
+)
 from harness.variations import variations
 
 A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.artifact import Cell
-from harness.seconds import Seconds
-from harness.shards import Shard, split
+from harness.sharding.shards import Shard, split
+from harness.sweeping.seconds import Seconds
 from tests.conftest import Runner
 
 CELLS = [Cell("tosa-fp", f"case-{number}") for number in range(200)]

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from harness.sources import Modules, files_named, imported, text_for
+from harness.storage.sources import Modules, files_named, imported, text_for
 
 ZOO = """
     from harness import case

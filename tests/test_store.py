@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from harness import keys, reuse
 from harness.artifact import (
     Artifact,
     Casualty,
@@ -25,9 +24,10 @@ from harness.artifact import (
     Tensor,
     Watched,
 )
-from harness.reuse import Reuse, ReuseError
-from harness.store import Kept, Store, StoreError, amount
-from harness.sweep import Settings, Sweep, default_interpreter
+from harness.storage import keys, reuse
+from harness.storage.reuse import Reuse, ReuseError
+from harness.storage.store import Kept, Store, StoreError, amount
+from harness.sweeping.sweep import Settings, Sweep, default_interpreter
 from harness.variations import variations
 
 LISTING = (("case", "a"), ("installed torch", "b"))

@@ -16,8 +16,8 @@ import pytest
 
 from harness.artifact import Artifact, Casualty, Cell, Lowered, Outcome
 from harness.exporting.worker import with_harness
-from harness.schedule import Job
-from harness.sweep import (
+from harness.sweeping.schedule import Job
+from harness.sweeping.sweep import (
     Machine,
     Settings,
     Sweep,
@@ -26,7 +26,7 @@ from harness.sweep import (
     default_interpreter,
     worker_environment,
 )
-from harness.template import TemplateProcess
+from harness.sweeping.template import TemplateProcess
 from harness.variations import variations
 from tests.conftest import REPOSITORY, ZOO_LIMIT, Sweeper, ZooRun
 
@@ -241,7 +241,7 @@ def stop_before_requests(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
             template.process.send_signal(signal.SIGSTOP)
         request(self, template, job)
 
-    monkeypatch.setattr("harness.sweep.ANSWER_LIMIT", 1.0)
+    monkeypatch.setattr("harness.sweeping.sweep.ANSWER_LIMIT", 1.0)
     monkeypatch.setattr(Sweep, "_request", stop_and_request)
 
 
@@ -265,7 +265,7 @@ def test_templates_that_hang_again_are_one_error(monkeypatch: pytest.MonkeyPatch
 
 @needs_proc
 def test_a_template_that_hangs_while_it_exports_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.sweep.ANSWER_LIMIT", 1.0)
+    monkeypatch.setattr("harness.sweeping.sweep.ANSWER_LIMIT", 1.0)
     with fresh_sweep(limit=1.0) as sweep:
         hung = template_of(sweep)
         hung.send_signal(signal.SIGSTOP)
@@ -311,7 +311,7 @@ def test_fresh_interpreters_export_where_there_is_neither_fork_nor_affinity(
         "import os, sys\n"
         "from pathlib import Path\n"
         "from harness.artifact import Artifact, Cell\n"
-        "from harness.sweep import Settings, Sweep, SweepError, cores\n"
+        "from harness.sweeping.sweep import Settings, Sweep, SweepError, cores\n"
         "from harness.variations import variations\n"
         "assert not hasattr(os, 'fork') and cores() == os.cpu_count()\n"
         "cell = Cell('xnnpack-fp32', 'steady')\n"

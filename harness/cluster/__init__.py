@@ -7,11 +7,12 @@ Four processes take part, and only two of them know Dask:
 - beside it a client, in an environment with Dask (`harness.cluster.client`): it passes batches on to the scheduler;
 - on each machine a Dask worker, in an environment with Dask (`harness.cluster.task`): it passes a batch on to
 - an exporter, in that machine's environment of the release (`harness.cluster.exporter`): it runs a
-  `harness.sweep.Sweep` as a run on that machine would, so that templates fork there, and never in a process of Dask's.
+  `harness.sweeping.sweep.Sweep` as a run on that machine would, so that templates fork there, and never in a process of
+  Dask's.
 
 So the environment of a release needs no Dask, and no version has to agree with any of Dask's. Artifacts come back as
-entries of the store (`harness.store`), under the same keys: an export on a machine with another environment, source or
-setting has another key, and is refused.
+entries of the store (`harness.storage.store`), under the same keys: an export on a machine with another environment,
+source or setting has another key, and is refused.
 """
 
 from __future__ import annotations

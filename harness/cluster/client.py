@@ -19,7 +19,7 @@ from typing import Any
 
 from harness.cluster import RESOURCE
 from harness.cluster.task import export_batch
-from harness.store import Store
+from harness.storage.store import Store
 
 #: Seconds within which a scheduler answers.
 PATIENCE = 10.0

@@ -17,11 +17,11 @@ from typing import Any
 
 from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.errors import HarnessError
-from harness.keys import different
-from harness.reuse import Reuse, Wanted
 from harness.selection import load_zoo
-from harness.store import Store
-from harness.sweep import Machine, Settings, Sweep
+from harness.storage.keys import different
+from harness.storage.reuse import Reuse, Wanted
+from harness.storage.store import Store
+from harness.sweeping.sweep import Machine, Settings, Sweep
 from harness.variations import Variation
 
 
@@ -97,7 +97,7 @@ class Exporter:
         casualty = outcome.result if isinstance(outcome.result, Casualty) else None
         key = self.reuse.key(self.settings, wanted)
         if casualty is None and not self.reuse.store.holds(key):
-            # A failure of the moment (harness.reuse): not kept, and so nothing to hand over.
+            # A failure of the moment (harness.storage.reuse): not kept, and so nothing to hand over.
             assert isinstance(outcome.result, Artifact)
             casualty = Casualty(
                 "crashed", f"what the machine {os.uname().nodename} had too little of ended it"

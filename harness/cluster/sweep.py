@@ -17,9 +17,9 @@ from typing import Any
 from harness.artifact import Casualty, Cell, Outcome
 from harness.cluster import EXTRA, PYTHON
 from harness.exporting.worker import with_harness
-from harness.reuse import Reuse
-from harness.schedule import Job
-from harness.sweep import Ended, Settings, Sweep, SweepError
+from harness.storage.reuse import Reuse
+from harness.sweeping.schedule import Job
+from harness.sweeping.sweep import Ended, Settings, Sweep, SweepError
 from harness.variations import Variation
 
 #: What the client runs.

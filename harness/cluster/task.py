@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.cluster import OFFER
 from harness.exporting.worker import with_harness
-from harness.store import Store
+from harness.storage.store import Store
 
 #: What an exporter runs.
 MAIN = "from harness.cluster.exporter import main; main()"

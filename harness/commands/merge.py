@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness import config, merging, messages
+from harness import config, messages
 from harness.arguments import share
 from harness.artifact import Cell
 from harness.cli import DIFFERENT, SAME
 from harness.judging import golden, roots
-from harness.ledger import Ledger
-from harness.merging import Merged
+from harness.sharding import merging
+from harness.sharding.ledger import Ledger
+from harness.sharding.merging import Merged
 
 LEDGER = Path("docs") / "proof.md"
 

@@ -28,7 +28,7 @@ from harness.arguments import share
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.exporting.worker import with_harness
 from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
-from harness.sweep import Settings, SweepError, cores, worker_environment
+from harness.sweeping.sweep import Settings, SweepError, cores, worker_environment
 from harness.variations import parse_hash_seeds
 
 EXAMPLES = """\

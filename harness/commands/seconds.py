@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from harness import config, results, seconds
+from harness import config, results
 from harness.arguments import share
 from harness.cli import SAME, CommandError
+from harness.sweeping import seconds
 
 
 def add_to(subparsers: Any) -> None:

@@ -20,8 +20,8 @@ from harness import releases
 from harness.cli import CommandError
 from harness.cluster import EXTRA, OFFER, RESOURCE
 from harness.selection import Installed, find_release
-from harness.store import default_root
-from harness.sweep import absolute, cores
+from harness.storage.store import default_root
+from harness.sweeping.sweep import absolute, cores
 
 #: Seconds without a scheduler after which a worker ends.
 DEATH_TIMEOUT = 60

@@ -1,8 +1,8 @@
 """The template interpreter: imports once, warms up, forks a child per export.
 
-Run as ``python -m harness.exporting.worker`` by `harness.sweep`, never by hand. Requests arrive on standard input, one
-JSON object a line; answers leave on a pipe of their own (``--answers FD``), so that whatever a release prints cannot
-disturb them. A request::
+Run as ``python -m harness.exporting.worker`` by `harness.sweeping.sweep`, never by hand. Requests arrive on standard
+input, one JSON object a line; answers leave on a pipe of their own (``--answers FD``), so that whatever a release
+prints cannot disturb them. A request::
 
     {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "target": "tosa-int", "tolerance": null,
      "heap_seed": 1, "patches": ["partition-order"], "keep": 0, "execute": true,
@@ -79,7 +79,8 @@ def load_zoos(zoos: Sequence[str]) -> None:
 def set_kernels(threads: int, onednn: bool) -> None:
     """Say how many threads torch computes with, and whether oneDNN's kernels may: neither may follow the machine.
 
-    The CPU capability and OpenMP's threads are fixed by the environment that `harness.sweep` starts templates with.
+    The CPU capability and OpenMP's threads are fixed by the environment that `harness.sweeping.sweep` starts templates
+    with.
     """
     import torch
 

@@ -19,7 +19,7 @@ from harness.judging.verdict import Verdict
 from harness.options import CORE, FULL, TIERS, Options
 from harness.run import Run
 from harness.selection import EXPORT_TIMEOUT, UsageError
-from harness.sweep import Sweep, SweepError
+from harness.sweeping.sweep import Sweep, SweepError
 from tests import REPOSITORY
 from tests.mutants import MUTANTS, over_core
 from tests.mutants.mutant import Mutant, Mutated

@@ -17,7 +17,7 @@ from harness import core
 from harness.artifact import Cell
 from harness.judging import golden
 from harness.run import Run
-from harness.sweep import Sweep, SweepError
+from harness.sweeping.sweep import Sweep, SweepError
 from tests.mutants.mutant import Mutant, Mutated
 from tests.mutants.table import NONE, Judged
 

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.artifact import Artifact, Cell, Failure, Outcome
-from harness.environment import Digests, Environment, Ingredients
 from harness.errors import HarnessError
 from harness.judging.verdict import group_by_content
-from harness.keys import Keys, different, digest
-from harness.store import Kept, Store, StoreError
+from harness.storage.environment import Digests, Environment, Ingredients
+from harness.storage.keys import Keys, different, digest
+from harness.storage.store import Kept, Store, StoreError
 from harness.variations import Variation
 
 if TYPE_CHECKING:
-    from harness.sweep import Settings
+    from harness.sweeping.sweep import Settings
 
 #: Failures that say something of the machine at that moment: another export may succeed.
 PASSING = re.compile(
@@ -120,7 +120,7 @@ class Reuse:
         self._lock = threading.Lock()
 
     def open(self) -> None:
-        """Make the store ready; raise `harness.store.StoreError`."""
+        """Make the store ready; raise `harness.storage.store.StoreError`."""
         self.store.open()
 
     def close(self) -> None:
@@ -235,7 +235,7 @@ class Reuse:
             return self._keys[id(settings)][1]
 
     def _environment(self, settings: Settings) -> Environment:
-        from harness.sweep import absolute, worker_environment
+        from harness.sweeping.sweep import absolute, worker_environment
 
         interpreter = absolute(settings.interpreter)
         variables = worker_environment(interpreter, 0, settings.machine)

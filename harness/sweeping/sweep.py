@@ -33,12 +33,12 @@ from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.errors import HarnessError
 from harness.exporting.shortcuts import SHORTCUTS
 from harness.exporting.worker import HARNESS_ERROR, MAIN, ROOT, with_harness
-from harness.schedule import Job, Schedule
-from harness.template import TemplateProcess
+from harness.sweeping.schedule import Job, Schedule
+from harness.sweeping.template import TemplateProcess
 from harness.variations import Variation
 
 if TYPE_CHECKING:
-    from harness.reuse import Reuse, Wanted
+    from harness.storage.reuse import Reuse, Wanted
 
 #: Seconds a template may take to import torch and ExecuTorch and to warm up. Measured 8 to 25 s on two cores with
 #: byte-code in place; without it several times that.

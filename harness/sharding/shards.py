@@ -1,9 +1,9 @@
 """Splits the cells of a run among machines.
 
-Cells of which the committed table knows the seconds (`harness.seconds`) are dealt out greedily, the longest first, each
-to the shard with the least to do. A cell that is not in the table goes to the shard whose number gives the largest
-digest with its name (rendezvous hashing). So shards are the same on every machine, and a new case moves no other cell:
-only a change of the table does.
+Cells of which the committed table knows the seconds (`harness.sweeping.seconds`) are dealt out greedily, the longest
+first, each to the shard with the least to do. A cell that is not in the table goes to the shard whose number gives the
+largest digest with its name (rendezvous hashing). So shards are the same on every machine, and a new case moves no
+other cell: only a change of the table does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.artifact import Cell
-from harness.seconds import Seconds
+from harness.sweeping.seconds import Seconds
 
 
 @dataclass(frozen=True)

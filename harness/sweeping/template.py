@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.schedule import Job
+from harness.sweeping.schedule import Job
 from harness.variations import Variation
 
 

@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from harness import variations
 from harness.errors import HarnessError
-from harness.merging import Merged
+from harness.sharding.merging import Merged
 
 HEAD = """\
 # Proof

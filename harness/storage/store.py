@@ -26,9 +26,9 @@ import filelock
 import msgspec
 
 from harness.artifact import Artifact, Failure, Lowered, Watched
-from harness.environment import Ingredients
 from harness.errors import HarnessError
-from harness.keys import digest
+from harness.storage.environment import Ingredients
+from harness.storage.keys import digest
 
 #: Bytes that a store may take.
 SIZE = 10 * 2**30

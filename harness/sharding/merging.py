@@ -1,7 +1,7 @@
 """Joins the results of the shards of a run, so that they are what one run would have left.
 
-What belongs together is decided by ``run.json`` (`harness.provenance`): the same commit, the same settings, each cell
-once and none missing.
+What belongs together is decided by ``run.json`` (`harness.sharding.provenance`): the same commit, the same settings,
+each cell once and none missing.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from harness import provenance, results
+from harness import results
 from harness.artifact import Cell
 from harness.errors import HarnessError
-from harness.provenance import Provenance
 from harness.results import JUNIT
+from harness.sharding import provenance
+from harness.sharding.provenance import Provenance
 
 #: Fields of a provenance that shards of one run have in common.
 COMMON = ("commit", "changes", "stack", "models", "settings", "variations", "selected", "whole")

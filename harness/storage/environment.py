@@ -23,7 +23,7 @@ import msgspec
 
 from harness.decode.schemas import PACKAGES as SCHEMA_PACKAGES
 from harness.errors import HarnessError
-from harness.sources import digest_of, files_in
+from harness.storage.sources import digest_of, files_in
 
 #: What of the environment variables the release, its libraries or the loader may read.
 VARIABLES = (
@@ -40,7 +40,7 @@ PACKAGES = (
     *("serializer", "tosa", "numpy", "sympy", "ml_dtypes", "flatbuffers"),
 )
 
-#: Of the harness's own installation: what of it an export runs counts file by file (`harness.keys`).
+#: Of the harness's own installation: what of it an export runs counts file by file (`harness.storage.keys`).
 OWN = (
     "harness",
     "executorch_goldens-",
@@ -157,7 +157,7 @@ class Environment:
     ingredients
         Interpreter, platform, processor, and a digest of each package and distribution that is installed.
     paths, mapping, outside
-        See `harness.sources.Modules`: where its interpreter finds modules.
+        See `harness.storage.sources.Modules`: where its interpreter finds modules.
     schemas
         See `harness.artifact.Lowered`.
     """

@@ -1,7 +1,7 @@
 """What a module's source depends on, found without importing it: the modules it imports, the files it names.
 
-`harness.keys` makes keys of it, `harness.changed` asks what a change can reach. Everything is read from the text: an
-import in a function counts like one at the top, and what the text does not settle is taken to matter.
+`harness.storage.keys` makes keys of it, `harness.changed` asks what a change can reach. Everything is read from the
+text: an import in a function counts like one at the top, and what the text does not settle is taken to matter.
 """
 
 from __future__ import annotations

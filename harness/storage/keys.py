@@ -1,8 +1,8 @@
 """The key of an export: everything that can change what it makes, as a listing of named ingredients.
 
-Two exports with one key would make one artifact, so that `harness.store` keeps it by that key. An ingredient too many
-costs an export that was not needed; one too few would hide a regression. So whole files count: every file of the
-environment's distributions, every module of the harness that an export runs, every module that a case imports.
+Two exports with one key would make one artifact, so that `harness.storage.store` keeps it by that key. An ingredient
+too many costs an export that was not needed; one too few would hide a regression. So whole files count: every file of
+the environment's distributions, every module of the harness that an export runs, every module that a case imports.
 
 What is left out on purpose is what must not matter (`harness.variations`): the place of the environment and of the
 repository, the exports that a template has made before, which cells run beside it.
@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 from harness import config, extensions, patches, registry, targets
 from harness.artifact import Cell
-from harness.environment import Environment, Ingredients
-from harness.sources import Modules, Source, digest_of, files_in, files_named, text_for
+from harness.storage.environment import Environment, Ingredients
+from harness.storage.sources import Modules, Source, digest_of, files_in, files_named, text_for
 from harness.variations import Variation
 
 if TYPE_CHECKING:
-    from harness.sweep import Settings
+    from harness.sweeping.sweep import Settings
 
 #: Goes up with every change of what a key is made of, or of how an artifact is stored.
 FORMAT = 1

@@ -1,0 +1,1 @@
+"""What was exported before: everything that an artifact depends on, its key, and the store that keeps it."""
