@@ -20,7 +20,7 @@ from harness.storage.keys import Keys, builder_of
 from harness.storage.sources import text_for
 
 if TYPE_CHECKING:
-    from harness.sweeping.sweep import Settings
+    from harness.sweeping.settings import Settings
 
 #: What a run imports of the harness: exporting, judging, choosing.
 ROOTS = ("harness.cells", "harness.plugin", "harness.cli", "harness.commands.run", "harness.exporting.worker")

@@ -10,7 +10,8 @@ from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome
 from harness.judging import verdict
 from harness.registry import Case
 from harness.selection import load_zoo
-from harness.sweeping.sweep import Settings, Sweep
+from harness.sweeping.settings import Settings
+from harness.sweeping.sweep import Sweep
 from harness.variations import variations
 
 #: One seed for each order of report #19045. ``--hash-seeds 0,1,2,3,4,5,6,7,8,9`` repeats what was measured for it.

@@ -43,7 +43,8 @@ from harness.sharding.provenance import Provenance
 from harness.storage.reuse import Reuse
 from harness.storage.store import Store
 from harness.sweeping import seconds
-from harness.sweeping.sweep import Settings, Sweep, cores, default_interpreter
+from harness.sweeping.settings import Settings, cores, default_interpreter
+from harness.sweeping.sweep import Sweep
 
 
 class Run:

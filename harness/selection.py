@@ -16,7 +16,7 @@ from pathlib import Path
 from harness import config, extensions, patches, registry, releases, targets
 from harness.artifact import Cell
 from harness.errors import HarnessError
-from harness.sweeping.sweep import worker_environment
+from harness.sweeping.settings import worker_environment
 
 #: Seconds that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
 EXPORT_TIMEOUT = 180.0

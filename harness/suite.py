@@ -45,7 +45,8 @@ from harness.selection import (
     require_repeats,
     require_supported,
 )
-from harness.sweeping.sweep import Machine, Settings, Sweep, SweepError, cores, default_interpreter
+from harness.sweeping.settings import Machine, Settings, cores, default_interpreter
+from harness.sweeping.sweep import Sweep, SweepError
 
 #: Directory under the root of the goldens that those of tests stand in: apart from cells, which a run prunes.
 FOLDER = "tests"

@@ -20,7 +20,8 @@ import pytest
 from harness import messages
 from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.commands import run
-from harness.sweeping.sweep import Settings, Sweep, default_interpreter
+from harness.sweeping.settings import Settings, default_interpreter
+from harness.sweeping.sweep import Sweep
 from harness.variations import variations
 from tests import replay
 

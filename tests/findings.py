@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.exporting.compat import installed_release
 from harness.repro import alone
-from harness.sweeping.sweep import cores
+from harness.sweeping.settings import cores
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "findings"
 

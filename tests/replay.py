@@ -19,7 +19,7 @@ import harness.suite
 from harness.artifact import Cell, Outcome
 from harness.releases import KnownDefect, Release
 from harness.sweeping.schedule import Job
-from harness.sweeping.sweep import Settings
+from harness.sweeping.settings import Settings
 from harness.targets import TARGETS
 from harness.variations import Variation
 

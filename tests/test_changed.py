@@ -16,7 +16,7 @@ import pytest
 from harness import changed, registry, releases
 from harness.artifact import Cell
 from harness.changed import ChangedError, Changes
-from harness.sweeping.sweep import Machine, Settings, default_interpreter
+from harness.sweeping.settings import Machine, Settings, default_interpreter
 from tests.conftest import Runner
 from tests.test_keys import FILES
 

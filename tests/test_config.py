@@ -15,7 +15,7 @@ from harness import config, releases
 from harness.config import ConfigError
 from harness.exporting.worker import with_harness
 from harness.selection import Installed, UsageError, find_release, require_known, require_supported
-from harness.sweeping.sweep import default_interpreter, worker_environment
+from harness.sweeping.settings import default_interpreter, worker_environment
 from tests import REPOSITORY
 
 WHOLE = """

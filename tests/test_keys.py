@@ -18,7 +18,7 @@ from harness.artifact import Cell
 from harness.storage import environment, keys
 from harness.storage.environment import Digests, Environment, Ingredients
 from harness.storage.keys import Keys, different
-from harness.sweeping.sweep import Machine, Settings, worker_environment
+from harness.sweeping.settings import Machine, Settings, worker_environment
 from harness.variations import Variation
 
 FILES = {

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies
 from harness import patches, releases, toml
 from harness.cli import CommandError
 from harness.commands import probe
-from harness.sweeping.sweep import default_interpreter
+from harness.sweeping.settings import default_interpreter
 
 MATRIX = releases.load()
 

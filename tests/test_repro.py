@@ -29,7 +29,7 @@ from harness.exporting.shrink import shrink
 from harness.repro import reproduction
 from harness.repro.defect import Defect, NotShownError, find, fragment, signature
 from harness.repro.script import quantization, script
-from harness.sweeping.sweep import default_interpreter
+from harness.sweeping.settings import default_interpreter
 from harness.targets import TARGETS
 
 PAYLOADS = Path(__file__).resolve().parent / "payloads"

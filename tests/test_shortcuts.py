@@ -25,7 +25,7 @@ from harness.exporting import shortcuts
 from harness.exporting.shortcuts import SHORTCUTS, lazy_code
 from harness.guard import GuardError, UnknownNameError
 from harness.selection import EXPORT_TIMEOUT
-from harness.sweeping.sweep import Settings, default_interpreter, worker_environment
+from harness.sweeping.settings import Settings, default_interpreter, worker_environment
 from tests.conftest import REPOSITORY, Runner
 
 #: A cell of each family of targets, small ones; the last fails in each release, and grows as no other does.

@@ -27,7 +27,8 @@ from harness.artifact import (
 from harness.storage import keys, reuse
 from harness.storage.reuse import Reuse, ReuseError
 from harness.storage.store import Kept, Store, StoreError, amount
-from harness.sweeping.sweep import Settings, Sweep, default_interpreter
+from harness.sweeping.settings import Settings, default_interpreter
+from harness.sweeping.sweep import Sweep
 from harness.variations import variations
 
 LISTING = (("case", "a"), ("installed torch", "b"))

@@ -17,15 +17,8 @@ import pytest
 from harness.artifact import Artifact, Casualty, Cell, Lowered, Outcome
 from harness.exporting.worker import with_harness
 from harness.sweeping.schedule import Job
-from harness.sweeping.sweep import (
-    Machine,
-    Settings,
-    Sweep,
-    SweepError,
-    absolute,
-    default_interpreter,
-    worker_environment,
-)
+from harness.sweeping.settings import Machine, Settings, absolute, default_interpreter, worker_environment
+from harness.sweeping.sweep import Sweep, SweepError
 from harness.sweeping.template import TemplateProcess
 from harness.variations import variations
 from tests.conftest import REPOSITORY, ZOO_LIMIT, Sweeper, ZooRun

@@ -17,7 +17,7 @@ from harness.artifact import Cell
 from harness.repro.defect import NotShownError
 from harness.repro.script import quantization
 from harness.selection import Installed, UsageError, require_extensions
-from harness.sweeping.sweep import default_interpreter
+from harness.sweeping.settings import default_interpreter
 from harness.targets import TARGETS, Quantization, TargetError, UnknownTargetError
 from tests.conftest import Runner
 

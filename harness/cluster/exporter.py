@@ -21,7 +21,8 @@ from harness.selection import load_zoo
 from harness.storage.keys import different
 from harness.storage.reuse import Reuse, Wanted
 from harness.storage.store import Store
-from harness.sweeping.sweep import Machine, Settings, Sweep
+from harness.sweeping.settings import Machine, Settings
+from harness.sweeping.sweep import Sweep
 from harness.variations import Variation
 
 

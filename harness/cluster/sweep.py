@@ -19,7 +19,8 @@ from harness.cluster import EXTRA, PYTHON
 from harness.exporting.worker import with_harness
 from harness.storage.reuse import Reuse
 from harness.sweeping.schedule import Job
-from harness.sweeping.sweep import Ended, Settings, Sweep, SweepError
+from harness.sweeping.settings import Settings
+from harness.sweeping.sweep import Ended, Sweep, SweepError
 from harness.variations import Variation
 
 #: What the client runs.

@@ -12,7 +12,8 @@ from harness.arguments import share
 from harness.commands.core import settle
 from harness.coverage import TABLES, Coverage, reasons, table
 from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
-from harness.sweeping.sweep import Settings, Sweep, cores, default_interpreter
+from harness.sweeping.settings import Settings, cores, default_interpreter
+from harness.sweeping.sweep import Sweep
 from harness.variations import variations
 
 

@@ -23,7 +23,8 @@ from harness.arguments import share
 from harness.artifact import Artifact, Cell, Outcome
 from harness.judging import golden
 from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, find_release, load_cells, select
-from harness.sweeping.sweep import Machine, Settings, Sweep, cores, default_interpreter
+from harness.sweeping.settings import Machine, Settings, cores, default_interpreter
+from harness.sweeping.sweep import Sweep
 from harness.variations import variations
 
 #: Another place on earth. Every Linux has the C.UTF-8 locale; where Turkish is missing, libc falls back to C.

@@ -28,7 +28,8 @@ from harness.arguments import share
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.exporting.worker import with_harness
 from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
-from harness.sweeping.sweep import Settings, SweepError, cores, worker_environment
+from harness.sweeping.settings import Settings, cores, worker_environment
+from harness.sweeping.sweep import SweepError
 from harness.variations import parse_hash_seeds
 
 EXAMPLES = """\

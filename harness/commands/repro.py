@@ -26,7 +26,7 @@ from harness.selection import (
     require_flatc,
     select,
 )
-from harness.sweeping.sweep import cores, default_interpreter, worker_environment
+from harness.sweeping.settings import cores, default_interpreter, worker_environment
 
 if TYPE_CHECKING:
     pass

@@ -19,7 +19,8 @@ from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from harness.cli import DIFFERENT, SAME
 from harness.exporting import shortcuts
 from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
-from harness.sweeping.sweep import Settings, Sweep, cores, default_interpreter
+from harness.sweeping.settings import Settings, cores, default_interpreter
+from harness.sweeping.sweep import Sweep
 from harness.variations import parse_hash_seeds, variations
 
 

@@ -18,7 +18,7 @@ from harness.arguments import share
 from harness.cli import DIFFERENT, SAME
 from harness.reports import HASH_SEEDS, REPORTS, Finding, findings
 from harness.selection import EXPORT_TIMEOUT, Installed, find_release
-from harness.sweeping.sweep import Settings, cores
+from harness.sweeping.settings import Settings, cores
 from harness.variations import parse_hash_seeds
 
 

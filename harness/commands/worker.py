@@ -21,7 +21,7 @@ from harness.cli import CommandError
 from harness.cluster import EXTRA, OFFER, RESOURCE
 from harness.selection import Installed, find_release
 from harness.storage.store import default_root
-from harness.sweeping.sweep import absolute, cores
+from harness.sweeping.settings import absolute, cores
 
 #: Seconds without a scheduler after which a worker ends.
 DEATH_TIMEOUT = 60

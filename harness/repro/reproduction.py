@@ -15,7 +15,8 @@ from harness.repro import alone, candidate
 from harness.repro.defect import Defect, NotShownError, find
 from harness.repro.script import quantization, script
 from harness.selection import load_zoo
-from harness.sweeping.sweep import Machine, Settings, Sweep
+from harness.sweeping.settings import Machine, Settings
+from harness.sweeping.sweep import Sweep
 
 if TYPE_CHECKING:
     from harness.exporting.program import Program
@@ -26,7 +27,7 @@ SCRIPT_LIMIT = 600.0
 
 @dataclass(frozen=True)
 class Options:
-    """How programs are tried; see `harness.sweeping.sweep.Settings`.
+    """How programs are tried; see `harness.sweeping.settings.Settings`.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from harness.artifact import Cell
 from harness.selection import UsageError
-from harness.sweeping.sweep import Settings, cores
+from harness.sweeping.settings import Settings, cores
 
 FILE = "run.json"
 

@@ -24,7 +24,7 @@ from harness.storage.sources import Modules, Source, digest_of, files_in, files_
 from harness.variations import Variation
 
 if TYPE_CHECKING:
-    from harness.sweeping.sweep import Settings
+    from harness.sweeping.settings import Settings
 
 #: Goes up with every change of what a key is made of, or of how an artifact is stored.
 FORMAT = 1

@@ -23,7 +23,7 @@ from harness.storage.store import Kept, Store, StoreError
 from harness.variations import Variation
 
 if TYPE_CHECKING:
-    from harness.sweeping.sweep import Settings
+    from harness.sweeping.settings import Settings
 
 #: Failures that say something of the machine at that moment: another export may succeed.
 PASSING = re.compile(
@@ -235,7 +235,7 @@ class Reuse:
             return self._keys[id(settings)][1]
 
     def _environment(self, settings: Settings) -> Environment:
-        from harness.sweeping.sweep import absolute, worker_environment
+        from harness.sweeping.settings import absolute, worker_environment
 
         interpreter = absolute(settings.interpreter)
         variables = worker_environment(interpreter, 0, settings.machine)

@@ -19,7 +19,7 @@ from harness.artifact import Cell
 from harness.commands.shortcuts import draw
 from harness.exporting.compat import installed_release
 from harness.selection import EXPORT_TIMEOUT, load_cells
-from harness.sweeping.sweep import default_interpreter
+from harness.sweeping.settings import default_interpreter
 from harness.targets import TARGETS
 from tests import REPOSITORY
 from tests.bench.measurement import Goal
@@ -36,7 +36,8 @@ from pathlib import Path
 tree, interpreter, limit, names, targets = json.loads(sys.argv[1])
 sys.path.insert(0, tree)
 from harness.artifact import Cell
-from harness.sweeping.sweep import Settings, Sweep
+from harness.sweeping.settings import Settings
+from harness.sweeping.sweep import Sweep
 from harness.variations import variations
 (variation,) = variations((0,))
 settings = Settings(Path(interpreter), ("models",), tuple(names), 1, limit)

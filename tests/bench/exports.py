@@ -18,7 +18,8 @@ from harness.exporting.worker import install_shortcuts, set_kernels
 from harness.registry import load
 from harness.reports import REPORTS
 from harness.selection import EXPORT_TIMEOUT
-from harness.sweeping.sweep import Settings, Sweep, cores, default_interpreter, worker_environment
+from harness.sweeping.settings import Settings, cores, default_interpreter, worker_environment
+from harness.sweeping.sweep import Sweep
 from harness.variations import HASH_SEEDS, variations
 from tests import REPOSITORY
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from harness.exporting.compat import installed_release
 from harness.selection import FEWEST_TO_RECORD
-from harness.sweeping.sweep import default_interpreter
+from harness.sweeping.settings import default_interpreter
 from tests import REPOSITORY
 
 RESIDUAL = "largest residual of seconds = a + b x cells, as a part of the seconds"
