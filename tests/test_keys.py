@@ -226,7 +226,7 @@ def test_the_harness_processor_python_and_format_change_the_key(
 
 def test_a_line_of_the_exporting_harness_changes_the_key(house: House) -> None:
     root = house.folder / "copied"
-    shutil.copytree(Path(keys.__file__).parent, root / "harness")
+    shutil.copytree(Path(keys.__file__).parent.parent, root / "harness")
     machine = replace(house.settings.machine, root=root)
     before = house.key(machine=machine)
     assert before == house.key()
