@@ -134,11 +134,17 @@ def test_heap_perturbations_give_sets_of_objects_different_orders() -> None:
 
 def test_sets_of_nodes_and_of_operator_overloads_come_in_other_orders() -> None:
     overloads, nodes = zip(*(printed(TORCH_ORDERS, str(seed)) for seed in (0, 1, 2, 3, 1)), strict=True)
-    assert nodes[1] == nodes[4]
-    assert len({tuple(order) for order in nodes}) == 4
-    assert overloads[1] == overloads[4]
-    assert len({tuple(order) for order in overloads}) == 4
     pairs = list(itertools.combinations(range(16), 2))
+
+    def agreeing(one: list[int], other: list[int]) -> float:
+        before = [[order.index(a) < order.index(b) for a, b in pairs] for order in (one, other)]
+        return sum(a == b for a, b in zip(*before, strict=True)) / len(pairs)
+
+    for orders in (nodes, overloads):
+        # A seed fixes the low bits of addresses. Where two of them collide in a set, the high ones, which the system
+        # draws for each process, decide as well.
+        assert agreeing(orders[1], orders[4]) > 0.8
+        assert all(agreeing(*two) < 0.8 for two in itertools.combinations(orders[:4], 2))
     distinguished = [
         pair for pair in pairs if len({order.index(pair[0]) < order.index(pair[1]) for order in nodes}) == 2
     ]
@@ -250,7 +256,7 @@ def test_a_scan_ends_when_it_is_closed_and_what_is_missing_is_said_at_once(tmp_p
     assert printed(code, str(tmp_path)) == [[], ["no such folder", "no such folder"]]
 
 
-@pytest.mark.parametrize("arguments", [("--once", "{}"), ("--answers", "1")])
+@pytest.mark.parametrize("arguments", [("--once", '{"log": "/dev/stderr"}'), ("--answers", "1")])
 def test_a_worker_shuffles_listings_before_it_imports_torch(
     tmp_path: Path, arguments: tuple[str, str]
 ) -> None:
