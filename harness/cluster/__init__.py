@@ -29,3 +29,6 @@ PYTHON = "EXECUTORCH_GOLDENS_CLUSTER_PYTHON"
 
 #: What to install where there is no Dask.
 EXTRA = 'pip install "executorch-goldens[cluster]"'
+
+#: What to do where a run's client has none.
+WITH_DASK = f"run it with nox, or name a Python in {PYTHON} after {EXTRA}"

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.cluster import RESOURCE
+from harness.cluster import RESOURCE, WITH_DASK
 from harness.cluster.task import export_batch
 from harness.storage.store import Store
 
@@ -78,7 +78,7 @@ class Relay:
         """Say when the scheduler is gone."""
         while self.client.status == "running":
             await asyncio.sleep(1.0)
-        self.end(LOST.format(self.address))
+        say({"error": LOST.format(self.address)})
 
     async def pass_on(self, batch: Mapping[str, Any]) -> None:
         """Have one batch exported by some worker that is not refused, and answer for it."""
@@ -98,28 +98,23 @@ class Relay:
                 workers=await self.workers() if self.refused else None,
             )
             answer = await future
-            worker = answer["worker"]
         except KilledWorker as error:
-            self.end(f"a batch ends every worker that exports it ({error})")
+            say({"error": f"a batch ends every worker that exports it ({error})"})
             return
         except FutureCancelledError:
             # The client does so when it loses its scheduler: `watch` may not have seen it yet.
-            self.end(LOST.format(self.address))
+            say({"error": LOST.format(self.address)})
             return
         except Exception as error:
-            self.end(f"a batch could not be exported: {type(error).__name__}: {error}")
+            say({"error": f"a batch could not be exported: {type(error).__name__}: {error}"})
             return
         if "refused" in answer:
-            self.refused.add(worker)
+            self.refused.add(answer["worker"])
             answer["left"] = len(await self.workers())
         for key, content in answer.pop("entries", {}).items():
             if content is not None:
                 self.store.add(key, content)
         say({"batch": number, **answer})
-
-    def end(self, error: str) -> None:
-        """Say why nothing more can be done."""
-        say({"error": error})
 
 
 def say(message: Mapping[str, Any]) -> None:
@@ -132,9 +127,10 @@ def main() -> None:
     try:
         asyncio.run(serve(address, Store(Path(root))))
     except ImportError as error:
-        say({"error": f"no-dask {error}"})
+        say({"error": f"its client has no Dask ({error}): {WITH_DASK}"})
     except OSError as error:
-        say({"error": f"no Dask scheduler answers at {address} ({error})"})
+        way_out = "start one with `dask scheduler`, correct the address, or leave --cluster out"
+        say({"error": f"no Dask scheduler answers at {address} ({error}): {way_out}"})
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -10,12 +11,12 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.artifact import Casualty, Cell, Outcome
-from harness.cluster import EXTRA, PYTHON
+from harness.cluster import PYTHON, WITH_DASK
 from harness.exporting.worker import with_harness
 from harness.storage.reuse import Reuse
 from harness.sweeping.schedule import Job
@@ -25,8 +26,6 @@ from harness.variations import Variation
 
 #: What the client runs.
 MAIN = "from harness.cluster.client import main; main()"
-
-WITH_DASK = f"run it with nox, or name a Python in {PYTHON} after {EXTRA}"
 
 #: Cells of a batch: enough that handing it over costs nothing, few enough that a worker that dies loses little.
 LARGEST = 16
@@ -177,7 +176,7 @@ class ClusterSweep(Sweep):
                 *lines, buffer = (buffer + chunk).split(b"\n")
                 for answer in map(json.loads, lines):
                     if "error" in answer:
-                        raise ClusterError(self.address, _way_out(answer["error"]), self.kept)
+                        raise ClusterError(self.address, answer["error"], self.kept)
                     if waiting is None:
                         waiting = self._begin(client, answer["workers"], jobs)
                     else:
@@ -204,7 +203,7 @@ class ClusterSweep(Sweep):
             self.refused[answer["worker"]] = tuple(answer["refused"])
             if not answer["left"]:
                 raise ClusterError(self.address, self._all_refused(), self.kept)
-            again = Batch(batch.number, batch.jobs, batch.attempt + 1)
+            again = replace(batch, attempt=batch.attempt + 1)
             waiting[batch.number] = again
             self._send(client, self._message(again))
             return
@@ -245,12 +244,10 @@ class ClusterSweep(Sweep):
 
     def _send(self, client: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
         assert client.stdin is not None
-        try:
+        # Why it ended stands in what it answered, or in its log.
+        with contextlib.suppress(BrokenPipeError):
             client.stdin.write(json.dumps(message).encode() + b"\n")
             client.stdin.flush()
-        except BrokenPipeError:
-            # Why it ended stands in what it answered, or in its log.
-            pass
 
     def _all_refused(self) -> str:
         said = "; ".join(f"{worker} differs in {', '.join(names)}" for worker, names in self.refused.items())
@@ -268,11 +265,3 @@ def batches(jobs: Sequence[Job], workers: int) -> list[Batch]:
         Batch(number, tuple(job for cell in cells[first : first + size] for job in cell))
         for number, first in enumerate(range(0, len(cells), size))
     ]
-
-
-def _way_out(error: str) -> str:
-    if error.startswith("no-dask "):
-        return f"its client has no Dask ({error.removeprefix('no-dask ')}): {WITH_DASK}"
-    if error.startswith("no Dask scheduler"):
-        return f"{error}: start one with `dask scheduler`, correct the address, or leave --cluster out"
-    return error

@@ -31,10 +31,10 @@ class Exporter:
         Of the sweep that it runs.
     """
 
-    def __init__(self, interpreter: Path, settings: Mapping[str, Any], variables: Iterable[str]) -> None:
+    def __init__(self, settings: Mapping[str, Any], variables: Iterable[str]) -> None:
         self.settings = settings
         self.process = subprocess.Popen(
-            with_harness(interpreter, MAIN),
+            with_harness(Path(settings["interpreter"]), MAIN),
             env={name: os.environ[name] for name in variables if name in os.environ},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -82,7 +82,7 @@ def export_batch(settings: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[
     settings
         What `harness.cluster.sweep` says of the whole run: ``release``, and the fields of a sweep's settings.
     batch
-        ``exports``, a list of (target, case, variation's hash seed, heap seed, further patches, key).
+        ``exports``, each with its ``cell``, ``variation`` and ``key``, and the ``listing`` of the first one's key.
 
     Returns
     -------
@@ -97,14 +97,17 @@ def export_batch(settings: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[
     with _lock:
         if _idle is not None:
             _idle.cancel()
-        here = {**settings, "jobs": offer["jobs"], "store": offer["store"]}
+        here = {
+            **settings,
+            "jobs": offer["jobs"],
+            "store": offer["store"],
+            "interpreter": offer["interpreters"][settings["release"]],
+        }
         if _exporter is not None and (_exporter.settings != here or _exporter.process.poll() is not None):
             _exporter.end()
             _exporter = None
         if _exporter is None:
-            interpreter = Path(offer["interpreters"][settings["release"]])
-            _exporter = Exporter(interpreter, {**here, "interpreter": str(interpreter)}, offer["variables"])
-            _exporter.settings = here
+            _exporter = Exporter(here, offer["variables"])
         answer = _exporter.export(batch)
         _idle = threading.Timer(IDLE, _end_idle)
         _idle.daemon = True

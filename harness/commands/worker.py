@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import releases
+from harness.arguments import share
 from harness.cli import CommandError
 from harness.cluster import EXTRA, OFFER, RESOURCE
 from harness.selection import Installed, find_release
@@ -33,12 +34,11 @@ def add_to(subparsers: Any) -> None:
         "worker", help="offer this machine's releases to a Dask cluster", description=__doc__
     )
     parser.add_argument("address", metavar="tcp://HOST:PORT", help="of the Dask scheduler")
-    parser.add_argument(
+    share(
+        parser.add_argument,
         "--interpreter",
         action="append",
-        type=Path,
         default=[],
-        metavar="PYTHON",
         help="of an environment with a release to offer; repeatable",
     )
     parser.add_argument(
@@ -48,7 +48,7 @@ def add_to(subparsers: Any) -> None:
         metavar="VERSION",
         help="make an environment of this release, beside the store, and offer it; repeatable",
     )
-    parser.add_argument("--jobs", type=int, default=cores(), help="exports at a time (default: %(default)s)")
+    share(parser.add_argument, "--jobs", default=cores())
     parser.add_argument(
         "--store", type=Path, default=default_root(), metavar="DIR", help="default: %(default)s"
     )
@@ -61,8 +61,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"this environment has no Dask: {EXTRA}")
     if not arguments.interpreter and not arguments.make:
         raise CommandError("nothing is offered: name an environment by --interpreter, or a release by --make")
-    if arguments.jobs < 1:
-        raise CommandError(f"--jobs {arguments.jobs} exports nothing: give at least 1")
     store = arguments.store.absolute()
     interpreters = {}
     for version in arguments.make:
@@ -82,7 +80,6 @@ def run(arguments: argparse.Namespace) -> int:
     command += ["--nthreads", "1", "--nworkers", "1", "--resources", resources, "--no-dashboard"]
     command += ["--death-timeout", str(DEATH_TIMEOUT)]
     print(f"offering {', '.join(interpreters)} to {arguments.address}", flush=True)
-    sys.stdout.flush()
     os.execve(sys.executable, command, {**os.environ, OFFER: json.dumps(offer)})
 
 

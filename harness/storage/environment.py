@@ -23,7 +23,7 @@ import msgspec
 
 from harness.decode.schemas import PACKAGES as SCHEMA_PACKAGES
 from harness.errors import HarnessError
-from harness.storage.sources import digest_of, files_in
+from harness.storage.sources import digest_of, files_in, state_of
 
 #: What of the environment variables the release, its libraries or the loader may read.
 VARIABLES = (
@@ -106,7 +106,7 @@ class Digests:
 
     def all(self, files: Sequence[Path]) -> list[str]:
         """Return the digest of each of `files`."""
-        states = [_state(file) for file in files]
+        states = [state_of(file) for file in files]
         names = [str(file) for file in files]
         unknown = [
             index
@@ -138,14 +138,6 @@ class Digests:
         aside.write_bytes(msgspec.msgpack.encode(self.known))
         aside.replace(self.memory)
         self.changed = False
-
-
-def _state(file: Path) -> tuple[int, int, int] | None:
-    try:
-        stat = file.stat()
-    except OSError:
-        return None
-    return (stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,16 @@ from typing import TYPE_CHECKING
 from harness import config, extensions, patches, registry, targets
 from harness.artifact import Cell
 from harness.storage.environment import Environment, Ingredients
-from harness.storage.sources import Modules, Source, digest_of, files_in, files_named, text_for
+from harness.storage.sources import (
+    Modules,
+    Source,
+    State,
+    digest_of,
+    files_in,
+    files_named,
+    state_of,
+    text_for,
+)
 from harness.variations import Variation
 
 if TYPE_CHECKING:
@@ -35,9 +44,6 @@ FOLDERS = ("exporting", "patches")
 
 #: Files that are modules, or made from one, and no data.
 NO_DATA = (".py", ".pyi", ".pyc")
-
-#: Size, modification time and inode of a file.
-State = tuple[int, int, int]
 
 
 def digest(ingredients: Ingredients) -> str:
@@ -80,7 +86,7 @@ class Keys:
             leaves=("harness",),
         )
         self.cases = registry.load(settings.models)
-        self.states: dict[Path, State | None] = {}
+        self.states: dict[Path, State] = {}
         self._digests: dict[Path, str] = {}
         self._of_cases: dict[str, Ingredients] = {}
         self._of_targets: dict[str, Ingredients] = {}
@@ -120,7 +126,7 @@ class Keys:
 
     def hold(self) -> bool:
         """Whether every file that keys were made of is as it was then."""
-        return all(_state(file) == state for file, state in self.states.items())
+        return all(state_of(file) == state for file, state in self.states.items())
 
     def _of_settings(self) -> Iterator[tuple[str, str]]:
         machine = self.settings.machine
@@ -237,7 +243,7 @@ class Keys:
     def _digest(self, file: Path) -> str:
         if file not in self._digests:
             # Before it is read: a change from now on is noticed.
-            self.states[file] = _state(file)
+            self.states[file] = state_of(file)
             self._digests[file] = digest_of(file)
         return self._digests[file]
 
@@ -309,11 +315,3 @@ def fields_of(case: registry.Case) -> Mapping[str, object]:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", errors="surrogateescape")
-
-
-def _state(file: Path) -> State | None:
-    try:
-        stat = file.stat()
-    except OSError:
-        return None
-    return (stat.st_size, stat.st_mtime_ns, stat.st_ino)

@@ -143,13 +143,11 @@ class Reuse:
         again = self.sample.choose([key for key in digests if self.store.holds(key)])
         self.wanted += len(exports)
         for each, listing, key in zip(exports, listings, digests, strict=True):
-            cell, variation, _ = each
-            if not self.store.is_sound(key):
+            stored = self._stored(keys, each, key)
+            if stored is None:
                 self._note_missed(settings, each, listing)
                 yield None
-                continue
-            stored = functools.partial(self._read, key, cell, variation, keys.environment.schemas)
-            if key in again:
+            elif key in again:
                 self._to_check[key] = stored
                 yield None
             else:
@@ -166,12 +164,13 @@ class Reuse:
 
     def stored(self, settings: Settings, wanted: Wanted) -> Stored | None:
         """Return what reads an export from the store, None where there is no sound entry."""
-        cell, variation, _ = wanted
-        key = self.key(settings, wanted)
+        return self._stored(self._keys_of(settings), wanted, self.key(settings, wanted))
+
+    def _stored(self, keys: Keys, wanted: Wanted, key: str) -> Stored | None:
         if not self.store.is_sound(key):
             return None
-        schemas = self._keys_of(settings).environment.schemas
-        return functools.partial(self._read, key, cell, variation, schemas)
+        cell, variation, _ = wanted
+        return functools.partial(self._read, key, cell, variation, keys.environment.schemas)
 
     def _read(self, key: str, cell: Cell, variation: Variation, schemas: tuple[str, ...]) -> Outcome:
         kept = self.store.get(key)

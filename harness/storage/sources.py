@@ -55,6 +55,19 @@ class Source:
         return digest_of(self.file)
 
 
+#: Size, modification time and inode of a file; None for one that is not there.
+State = tuple[int, int, int] | None
+
+
+def state_of(file: Path) -> State:
+    """Return what changes when a file does, without reading it."""
+    try:
+        stat = file.stat()
+    except OSError:
+        return None
+    return (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+
+
 def digest_of(file: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal; ``missing`` for one that cannot be read."""
     try:

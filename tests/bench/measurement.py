@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import statistics
-import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from harness.sharding import provenance
 from tests import REPOSITORY
 
 HISTORY = REPOSITORY / "docs" / "benchmarks.md"
 #: Rows of a measured ratio that the history keeps, the newest first.
 KEPT = 5
+#: Digits of a commit that it shows.
+SHORT = 12
 
 
 @dataclass(frozen=True)
@@ -97,29 +97,10 @@ def repeated(measurement: Measurement, times: int) -> list[Measured]:
 
 
 def state() -> dict[str, str]:
-    """Return what the figures were measured on: commit, processor, cores, memory."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=REPOSITORY, capture_output=True, text=True
-    )
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in _lines(Path("/proc/cpuinfo"))
-            if line.startswith("model name")
-        ),
-        platform.processor(),
-    )
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return {
-        "commit": described.stdout.strip() or "no checkout",
-        "processor": model,
-        "cores": str(os.cpu_count()),
-        "memory": f"{memory:.0f} GiB",
-    }
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []
+    """Return what the figures were measured on."""
+    commit = provenance.commit(REPOSITORY) or "no checkout"
+    dirty = "-dirty" if provenance.changes(REPOSITORY, REPOSITORY / "goldens") else ""
+    return {"commit": commit[:SHORT] + dirty, "machine": provenance.machine()}
 
 
 def write_json(path: Path, measured: Iterable[Measured], on: Mapping[str, str]) -> None:
@@ -136,11 +117,10 @@ def keep(measured: Sequence[Measured], on: Mapping[str, str], date: str, path: P
     if not header:
         raise ValueError(f"{path} has no table of seven columns: restore it from git")
     table = [row for row in rows.splitlines() if row.startswith("|")]
-    machine = f"{on['cores']} x {on['processor']}"
     for one in reversed(measured):
         numbers = f"{min(one.ratios):.3f} | {one.median:.3f} | {max(one.ratios):.3f}"
         table.insert(
-            0, f"| {one.goal.name} | {numbers} | {one.goal!s} | {date}, {on['commit']} | {machine} |"
+            0, f"| {one.goal.name} | {numbers} | {one.goal!s} | {date}, {on['commit']} | {on['machine']} |"
         )
     seen: dict[str, int] = defaultdict(int)
     kept = []
