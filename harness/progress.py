@@ -87,7 +87,7 @@ class Progress:
         if self.clock() - self._shown < (LIVE_INTERVAL if self.live else INTERVAL):
             return
         self._shown = self.clock()
-        line = self.line([str(job) for job in sweep.running()])
+        line = self.line(sweep.doing())
         if self.live:
             self.screen.rewrite(line[: shutil.get_terminal_size().columns - 1], erase=True)
         else:
@@ -99,12 +99,12 @@ class Progress:
             self.screen.rewrite("", erase=True)
             self.screen.write("\r")
 
-    def line(self, running: Sequence[str]) -> str:
+    def line(self, doing: str) -> str:
         """Return one line: cells done and to go, time left by what is remembered, what is being exported."""
         done = self.count - len(self.left)
         wrong = f", {self.wrong} not as they should be" if self.wrong else ""
         left = f"{len(self.left)} to go, about {duration(sum(self.left.values()))}"
-        return f"{done} of {self.count} cells{wrong}, {left}; running: {', '.join(running) or 'none yet'}"
+        return f"{done} of {self.count} cells{wrong}, {left}; {doing}"
 
 
 def duration(seconds: float) -> str:

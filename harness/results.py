@@ -77,8 +77,10 @@ class Results:
     def folder(self, cell: Cell) -> Path:
         return self.root / cell.target / cell.case
 
-    def note(self, judged: Verdict, outcomes: Sequence[Outcome], difference: float | None) -> None:
-        """Append the cell's line to results.jsonl."""
+    def note(
+        self, judged: Verdict, outcomes: Sequence[Outcome], difference: float | None, error: str = ""
+    ) -> None:
+        """Append the cell's line to results.jsonl; with an `error`, the cell fails whatever its verdict."""
         digests = {
             outcome.result.result.pte_sha256
             for outcome in outcomes
@@ -96,10 +98,10 @@ class Results:
             "peak_mb": round(max(outcome.peak_mb for outcome in outcomes), 1),
             "pte_sha256": digests.pop() if len(digests) == 1 else None,
             "difference": difference,
-            "reason": judged.reason,
+            "reason": error or judged.reason,
             "known": judged.known,
             "recorded": judged.recorded,
-            "accepted": judged.accepted,
+            "accepted": judged.accepted and not error,
             "pass": judged.divergence.name if judged.divergence else None,
         }
         with self.file.open("a", encoding="utf-8") as file:

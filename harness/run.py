@@ -246,9 +246,10 @@ class Run:
             self.results.keep(cell, outcomes)
             judged = dataclasses.replace(judged, detail=(*self._where(judged, outcomes), *judged.detail))
         self.verdicts[cell] = judged
-        self.results.note(judged, outcomes, self.differences.get(cell))
-        if self.reuse is not None:
-            self.reuse.require_right(cell)
+        wrong = self.reuse.error_of(cell) if self.reuse is not None else None
+        self.results.note(judged, outcomes, self.differences.get(cell), str(wrong or ""))
+        if wrong is not None:
+            raise wrong
         return judged
 
     def judge(self, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:

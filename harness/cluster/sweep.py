@@ -124,6 +124,13 @@ class ClusterSweep(Sweep):
         self.kept = 0
         #: Workers that were refused, to the names of the ingredients that they do not share with the run.
         self.refused: dict[str, tuple[str, ...]] = {}
+        #: Batches that were handed out and are not answered, by number.
+        self.waiting: dict[int, Batch] = {}
+
+    def doing(self) -> str:
+        """Say how much is in the hands of the workers: which of it is being exported, only the scheduler knows."""
+        count = sum(len(batch.jobs) for batch in list(self.waiting.values()))
+        return f"{count} exports are with the workers of {self.address}"
 
     # What follows runs in the sweep's thread.
 
@@ -162,11 +169,11 @@ class ClusterSweep(Sweep):
     def _serve(self, client: subprocess.Popen[bytes], log: Path, jobs: Sequence[Job]) -> None:
         assert client.stdout is not None
         self._send(client, message_of(self.settings, self.release, self.targets))
-        waiting: dict[int, Batch] | None = None
+        begun = False
         buffer = b""
         with selectors.DefaultSelector() as selector:
             selector.register(client.stdout, selectors.EVENT_READ)
-            while not self.stopping and waiting != {}:
+            while not self.stopping and (self.waiting or not begun):
                 if not selector.select(0.1):
                     continue
                 chunk = os.read(client.stdout.fileno(), 1 << 20)
@@ -177,34 +184,32 @@ class ClusterSweep(Sweep):
                 for answer in map(json.loads, lines):
                     if "error" in answer:
                         raise ClusterError(self.address, answer["error"], self.kept)
-                    if waiting is None:
-                        waiting = self._begin(client, answer["workers"], jobs)
+                    if begun:
+                        self._answered(client, answer)
                     else:
-                        self._answered(client, answer, waiting)
+                        self._begin(client, answer["workers"], jobs)
+                        begun = True
 
-    def _begin(self, client: subprocess.Popen[bytes], workers: int, jobs: Sequence[Job]) -> dict[int, Batch]:
-        """Hand out all exports; return the batches by number."""
+    def _begin(self, client: subprocess.Popen[bytes], workers: int, jobs: Sequence[Job]) -> None:
+        """Hand out all exports."""
         if not workers:
             raise ClusterError(
                 self.address,
                 f"no worker there can export with ExecuTorch {self.release}; start one in a checkout of this "
                 f"repository: nox -s worker -- {shlex.quote(self.address)} --make {self.release}",
             )
-        found = batches(jobs, workers)
-        for batch in found:
+        self.waiting = {batch.number: batch for batch in batches(jobs, workers)}
+        for batch in self.waiting.values():
             self._send(client, self._message(batch))
-        return {batch.number: batch for batch in found}
 
-    def _answered(
-        self, client: subprocess.Popen[bytes], answer: Mapping[str, Any], waiting: dict[int, Batch]
-    ) -> None:
-        batch = waiting.pop(answer["batch"])
+    def _answered(self, client: subprocess.Popen[bytes], answer: Mapping[str, Any]) -> None:
+        batch = self.waiting.pop(answer["batch"])
         if "refused" in answer:
             self.refused[answer["worker"]] = tuple(answer["refused"])
             if not answer["left"]:
                 raise ClusterError(self.address, self._all_refused(), self.kept)
             again = replace(batch, attempt=batch.attempt + 1)
-            waiting[batch.number] = again
+            self.waiting[batch.number] = again
             self._send(client, self._message(again))
             return
         rows = {(*row["cell"], row["variation"]): row for row in answer["rows"]}

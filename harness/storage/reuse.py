@@ -206,10 +206,9 @@ class Reuse:
             # The run itself is sound.
             self.trouble = str(error)
 
-    def require_right(self, cell: Cell) -> None:
-        """Raise `ReuseError` where a stored artifact of `cell` was another than what an export makes now."""
-        if cell in self.wrong:
-            raise ReuseError(cell, self.wrong[cell])
+    def error_of(self, cell: Cell) -> ReuseError | None:
+        """Return what to raise where a stored artifact of `cell` was another than what an export makes now."""
+        return ReuseError(cell, self.wrong[cell]) if cell in self.wrong else None
 
     def lines(self) -> Iterator[str]:
         """Yield what a person is told of it."""

@@ -181,6 +181,10 @@ class Sweep:
         """Return the exports that are being made."""
         return [job for template in list(self.templates.values()) for job in list(template.running.values())]
 
+    def doing(self) -> str:
+        """Say what is being exported."""
+        return f"running: {', '.join(map(str, self.running())) or 'none yet'}"
+
     # What follows runs in the sweep's thread.
 
     def _run(self) -> None:
