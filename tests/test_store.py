@@ -28,7 +28,7 @@ from harness.artifact import (
 from harness.judging.verdict import Verdict
 from harness.results import Results, read
 from harness.storage import keys, reuse
-from harness.storage.reuse import Reuse
+from harness.storage.reuse import Reuse, ReuseError
 from harness.storage.store import Kept, Store, StoreError, amount
 from harness.sweeping.settings import Settings, default_interpreter
 from harness.sweeping.sweep import Sweep
@@ -228,7 +228,9 @@ def test_a_sample_is_exported_again_and_a_difference_names_the_cell(
     used.put(asked, wanted[0], made(CELL))
     used.put(asked, wanted[1], made(OTHER, replace(ARTIFACT, result=replace(LOWERED, graph="another\n"))))
     assert used.error_of(CELL) is None
-    assert "reused and wrong: xnnpack-fp32/wrong [seed0-heap0]" in str(used.error_of(OTHER))
+    wrong = used.error_of(OTHER)
+    assert isinstance(wrong, ReuseError)
+    assert "reused and wrong: xnnpack-fp32/wrong [seed0-heap0]" in str(wrong)
     assert "exported 2 of the stored again: 1 differ" in next(used.lines())
     # What is right now stands there.
     again = uses(store, monkeypatch)
