@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -65,6 +65,10 @@ class Tensor:
     def array(self) -> NDArray[np.generic]:
         """Return a read-only array of `dtype` and `shape`."""
         return np.frombuffer(self.data, dtype=self.dtype).reshape(self.shape)
+
+    def wide(self) -> NDArray[Any]:
+        """Return its values as float64, or as complex128 where they are complex."""
+        return self.array().astype(np.complex128 if self.dtype.startswith("complex") else np.float64)
 
 
 @dataclass(frozen=True)
@@ -172,6 +176,8 @@ class Lowered:
         Of each quantized output, what one code is worth: it may be off by one, whatever `bound` says; 0 for the others.
     codes
         For cases whose outputs are constants: what the delegates must hold, in the dtype they hold it in.
+    unjudged
+        Names of the samples that are left out: on them eager gives no finite number where it does on the example.
     """
 
     graph: str
@@ -182,6 +188,7 @@ class Lowered:
     schemas: tuple[str, ...] = field(compare=False)
     scales: tuple[float, ...] = ()
     codes: tuple[Tensor, ...] = ()
+    unjudged: tuple[str, ...] = ()
 
     @property
     def pte_sha256(self) -> str:
@@ -204,7 +211,7 @@ ONE_CODE = 1.001
 
 def _largest(tensor: Tensor) -> float:
     """Return the largest finite absolute value: an infinity or a NaN would make every difference tolerable."""
-    values = np.abs(tensor.array().astype(np.float64))
+    values = np.abs(tensor.wide())
     return float(values[np.isfinite(values)].max(initial=0.0))
 
 

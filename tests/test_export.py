@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from harness.artifact import Artifact, Failure, Lowered
+from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome, Tensor
 from harness.decode import Schemas, decode
+from harness.exporting import numerics
+from harness.exporting.blame import OwnError, handed_on, own_error
 from harness.exporting.data import Data, Example
 from harness.exporting.export import export, failure, normalise
+from harness.exporting.numerics import without_meaning
+from harness.judging import verdict
+from harness.judging.comparison import numerics_line
+from harness.judging.verdict import Verdict
 from harness.registry import SAMPLES, Case, load
 from harness.targets import TARGETS
 from tests import GOLDENS
@@ -74,6 +83,96 @@ def test_folded_constants_are_noted_where_every_output_is_one() -> None:
 
 def test_patches_are_noted_in_the_artifact() -> None:
     assert export(ZOO["linear"], "xnnpack-fp32", ["some-patch"]).patches == ("some-patch",)
+
+
+# Samples
+
+
+class Acosh(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.acosh(x)
+
+
+class Product(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return x + y * z
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x: torch.Tensor, scale: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * scale, scale + 1.0
+
+
+class Widened(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.float32) * 2.0
+
+
+def exported(module: torch.nn.Module, *inputs: torch.Tensor, target: str = "tosa-fp") -> Artifact:
+    def build(data: Data) -> Example:
+        return Example(module, inputs, fill=False)
+
+    return export(Case("some-case", "tests", "something", build), target)
+
+
+def objection(artifact: Artifact) -> Verdict | None:
+    cell = Cell("tosa-fp", "some-case")
+    return verdict.objection(cell, [Outcome(cell, "seed0-heap0", artifact, 1.0, 1.0)])
+
+
+DATA = Data("export-test")
+
+
+def test_a_sample_that_the_model_has_no_meaning_for_is_not_judged_and_the_golden_says_so() -> None:
+    # acosh(0) is no number: the reference model calls it unpredictable.
+    artifact = exported(Acosh(), DATA.tensor("x", 2, 9).abs() + 1.0)
+    made = lowered(artifact)
+    assert [sample.name for sample in made.samples] == ["example", "extremes", "drawn"]
+    assert made.unjudged == ("zeros",)
+    assert objection(artifact) is None
+    assert numerics_line(artifact).endswith("; not judged on zeros: eager is not finite")
+
+
+def test_inputs_that_are_one_tensor_are_one_in_every_sample() -> None:
+    x = DATA.tensor("x", 3, 6)
+    artifact = exported(Product(), x, x, x)
+    assert [sample.name for sample in lowered(artifact).samples] == list(SAMPLES)
+    assert objection(artifact) is None
+
+
+def test_a_tensor_without_dimensions_crosses_the_border_of_a_delegate() -> None:
+    artifact = exported(Scaled(), DATA.tensor("x", 2, 9), torch.tensor(0.5))
+    made = lowered(artifact)
+    assert len(made.delegates) == 1
+    assert made.samples[0].outputs[1].shape == ()
+    assert objection(artifact) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
+def test_a_program_is_run_on_inputs_of_float8(dtype: torch.dtype) -> None:
+    artifact = exported(Widened(), DATA.tensor("x", 2, 9).to(dtype))
+    assert [sample.name for sample in lowered(artifact).samples] == list(SAMPLES)
+    assert objection(artifact) is None
+
+
+@pytest.mark.parametrize(
+    ("outputs", "expected"),
+    [
+        ({"example": [1.0, 2.0], "zeros": [np.nan, 2.0]}, ("zeros",)),
+        ({"example": [1.0, 2.0], "zeros": [1.0, np.inf], "drawn": [0.0, 0.0]}, ("zeros",)),
+        ({"example": [1.0, np.inf], "zeros": [1.0, np.nan]}, ()),
+        ({"example": [1.0, np.inf], "zeros": [np.nan, 1.0]}, ("zeros",)),
+        ({"example": [1.0, 2.0], "zeros": [np.nan]}, ("zeros",)),
+        ({"example": [np.nan, 2.0], "zeros": [np.nan]}, ()),
+        ({}, ()),
+    ],
+)
+def test_a_sample_has_no_meaning_where_it_is_not_finite_and_the_example_is(
+    outputs: dict[str, list[float]], expected: tuple[str, ...]
+) -> None:
+    given = {name: (Tensor.of(np.float32(values)),) for name, values in outputs.items()}
+    assert without_meaning(given) == expected
 
 
 # Failures
@@ -163,6 +262,92 @@ def raised_by(code: str, module: str) -> BaseException:
     except Exception as error:
         return error
     raise AssertionError("nothing was raised")
+
+
+def test_an_exception_of_the_harness_is_no_verdict_and_names_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `Tensor.permute` of a tensor that has not as many dimensions: native code that the harness calls wrongly."""
+    monkeypatch.setattr(numerics, "_dim_order", lambda node: (0, 1, 2, 3, 4))
+    with pytest.raises(OwnError) as raised:
+        export(ZOO["linear"], "tosa-fp")
+    assert raised.value.stage == "run"
+    assert raised.value.error.startswith("RuntimeError: permute")
+    assert re.search(r"exporting/numerics.py, line \d+, in ", raised.value.where)
+    assert str(raised.value).startswith("the harness itself failed (stage run): RuntimeError: permute")
+    assert "\n" not in str(raised.value)
+
+
+NUMBERS = itertools.count()
+OWN = "def call(*others):\n    return others[0](*others[1:]) if others else {}['key']"
+
+
+def function(name: str, code: str = OWN) -> Callable[..., object]:
+    """Return a function that raises, or calls the next one, as if it stood in the module named."""
+    namespace: dict[str, Any] = {"__name__": name}
+    # Code of one file and line is equal, and would be handed on wherever one is.
+    exec(compile(code, f"{name}-{next(NUMBERS)}.py", "exec"), namespace)
+    made: Callable[..., object] = namespace["call"]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("modules", "own"),
+    [
+        (["executorch.exir"], False),
+        (["harness.exporting.numerics"], True),
+        (["torch.fx", "harness.exporting.trace"], True),
+        (["harness.exporting.export", "executorch.exir"], False),
+        (["harness.exporting.export", "models.cat"], False),
+        (["models.cat", "numpy.linalg"], False),
+        (["harness.exporting.numerics", "numpy.linalg"], True),
+        (["harness.patches.partition_order"], False),
+        (["harness.exporting.shortcuts.collector"], False),
+        (["harnesses.own"], False),
+    ],
+    ids=str,
+)
+def test_the_innermost_frame_says_whose_an_exception_is(modules: list[str], own: bool) -> None:
+    first, *others = map(function, modules)
+    with pytest.raises(KeyError) as raised:
+        first(*others)
+    found = own_error("lower", raised.value)
+    assert (found is not None) == own
+    if found is not None:
+        assert found.error == "KeyError: 'key'"
+
+
+@pytest.mark.parametrize(
+    "modules", [["harness.exporting.numerics"], ["models.cat", "harness.exporting.data"]], ids=" ".join
+)
+def test_what_native_code_raises_is_handed_on(modules: list[str]) -> None:
+    *others, last = map(function, modules)
+    first, *others = [*others, handed_on(last), function("harness.exporting.data")]
+    with pytest.raises(KeyError) as raised:
+        first(*others)
+    assert own_error("run", raised.value) is None
+
+
+@pytest.mark.parametrize("call", ["data.tensor('x', 2, 'three')", "data.generator('x').integers(3, 2)"])
+def test_a_case_that_calls_the_harness_wrongly_does_not_run(call: str) -> None:
+    build = function("models.some", f"def call(data): return {call}")
+    artifact = export(Case("some-case", "tests", "raises", build), "xnnpack-fp32")  # type: ignore[arg-type]
+    assert isinstance(artifact.result, Failure)
+    assert artifact.result.stage == "model"
+
+
+def test_a_delegate_that_is_not_what_it_declares_is_a_program_that_does_not_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Releases lose output slots (report #18866), and give outputs in another order than the graph has them."""
+    run = numerics._run_model
+    monkeypatch.setattr(numerics, "_run_model", lambda *given: [output[None] for output in run(*given)])
+    artifact = export(ZOO["linear"], "tosa-fp")
+    assert isinstance(artifact.result, Failure)
+    assert (artifact.result.stage, artifact.result.type) == ("run", "RuntimeError")
+    assert re.match(r"a delegate has 3 dimensions where \w+ has 2", artifact.result.message)
+    monkeypatch.setattr(numerics, "_run_model", lambda *given: run(*given) * 2)
+    artifact = export(ZOO["linear"], "tosa-fp")
+    assert isinstance(artifact.result, Failure)
+    assert artifact.result.message.startswith("a delegate gives 1 tensors where there are 2")
 
 
 CHAIN = """

@@ -338,6 +338,15 @@ def test_equal_outputs_that_are_wrong_in_some_variations_are_unstable() -> None:
     assert found.detail[1].startswith("wrong under seed1-heap1: output 0 float32[2]: 1 of 2 values differ")
 
 
+def test_equal_programs_that_are_judged_on_other_samples_are_unstable() -> None:
+    judged_on_both = sampled(1.0, 1.0)
+    on_one = replace(judged_on_both, samples=judged_on_both.samples[:1], unjudged=("zeros",))
+    found = judged(judged_on_both, on_one)
+    assert found.name == "unstable"
+    assert found.reason == "eager gives finite numbers under some variations and not under others"
+    assert verdict.objection(CELL, outcomes(on_one, on_one)) is None
+
+
 def test_equal_programs_that_are_wrong_in_every_variation_are_corrupt() -> None:
     assert judged(*[sampled(1.0, 2.5)] * 4).name == "corrupt"
 

@@ -9,17 +9,28 @@ another.
 from __future__ import annotations
 
 import hashlib
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from harness.registry import Case
+from harness.exporting.arrays import PACKED, array_of
+from harness.exporting.blame import handed_on
+from harness.registry import Case, ZooError
 
 #: Weights are k / 2**n with k in -8..8: few enough significant bits that the sums of a convolution over small
 #: dyadic inputs need less than float32's 24, enough distinct values that a misplaced one shows.
 WEIGHT_BITS = 3
+
+#: Drawn values are multiples of this beyond the smallest.
+STEP = 1 / 16
+#: Binary digits of the number of steps in the narrowest and in the widest range: where `STEP` would leave almost no
+#: values, and where numbers of float32's precision have no such digits any more.
+FEWEST_STEPS, MOST_STEPS = 4, 24
 
 
 def fan_in_bits(fan_in: int) -> int:
@@ -46,11 +57,13 @@ class Data:
 
     case: str
 
+    @handed_on
     def generator(self, name: str) -> np.random.Generator:
         """Return the PCG64 generator keyed by ``<case>/<name>`` (SHA-256 of the key, first 16 bytes)."""
         key = hashlib.sha256(f"{self.case}/{name}".encode()).digest()
         return np.random.Generator(np.random.PCG64(int.from_bytes(key[:16], "little")))
 
+    @handed_on
     def tensor(self, name: str, *shape: int, bits: int = 4, limit: int = 16) -> torch.Tensor:
         """Return float32 values k / 2**bits with k uniform over the integers -limit..limit.
 
@@ -71,23 +84,50 @@ class Data:
     def like(self, name: str, example: torch.Tensor, sample: str) -> torch.Tensor:
         """Return a tensor of the shape, dtype, memory format and range of `example`, filled as `sample` says.
 
-        Drawn values are multiples of 1/16 between the smallest and the largest of `example`; integers and booleans
-        are drawn among all between them.
+        Drawn values are multiples of `STEP` between the smallest and the largest finite value of `example`, or of
+        another power of two where the range asks for it (`step_of`); integers and booleans are drawn among all between
+        them. Both parts of a complex tensor have their own. Where `example` is not finite, a mask for instance, values
+        of the range are not either. Of integers, which may be indices, zeros are the value of the range that is nearest
+        to zero.
         """
+        if example.is_complex():
+            made = torch.empty_like(example)
+            for index, part in enumerate(torch.view_as_real(example.resolve_conj()).unbind(-1)):
+                torch.view_as_real(made)[..., index] = self.like(f"{name}.{index}", part, sample)
+            return made
+        if example.dtype in PACKED:
+            return self.like(name, example.view(PACKED[example.dtype]), sample).view(example.dtype)
         filled = torch.zeros_like(example)
-        if sample == "zeros" or example.numel() == 0:
+        values = array_of(example)
+        if values.size == 0:
             return filled
-        low, high = float(example.min()), float(example.max())
         generator = self.generator(f"{sample} {name}")
-        if sample == "extremes":
-            values = generator.choice(np.array([low, high]), size=tuple(example.shape))
-        else:
-            step = 1 / 16 if example.is_floating_point() else 1
-            values = low + step * generator.integers(
-                0, int((high - low) / step), example.shape, endpoint=True
-            )
-        return filled.copy_(torch.from_numpy(np.asarray(values)))
+        drawn = _floats if values.dtype.kind == "f" else _integers
+        return filled.copy_(torch.from_numpy(np.asarray(drawn(generator, values, sample))))
 
+    def all_like(self, examples: Sequence[torch.Tensor], sample: str) -> tuple[torch.Tensor, ...]:
+        """Return a tensor like each of `examples`; those that share memory share it as these do.
+
+        A program is exported for inputs that are one tensor, or views of one, just as they are.
+        """
+
+        def fill(group: Mapping[int, torch.Tensor]) -> list[torch.Tensor]:
+            if len(group) == 1:
+                return [self.like(str(index), x, sample) for index, x in group.items()]
+            given = _memory(next(iter(group.values())))
+            memory = given.clone()
+            numbers = torch.arange(memory.numel())
+            places = {index: np.unique(_view(numbers, x).numpy()) for index, x in group.items()}
+            # The widest first: a part of it that is an input of its own keeps to its own range.
+            for index in sorted(group, key=lambda index: (-places[index].size, index)):
+                there = torch.from_numpy(places[index])
+                values = _bits(given)[there].view(given.dtype)
+                _bits(memory)[there] = _bits(self.like(str(index), values, sample))
+            return [_view(memory, x) for x in group.values()]
+
+        return map_memory(examples, fill)
+
+    @handed_on
     def fill(self, module: torch.nn.Module) -> torch.nn.Module:
         """Overwrite every floating parameter and batch-norm statistic of `module`; return it in eval mode.
 
@@ -115,6 +155,108 @@ class Data:
         return self.tensor(name, *like.shape, bits=WEIGHT_BITS + fan_in_bits(fan_in), limit=2**WEIGHT_BITS)
 
 
+def _integers(
+    generator: np.random.Generator, values: np.ndarray[Any, Any], sample: str
+) -> np.ndarray[Any, Any]:
+    """Return integers or booleans of the dtype and shape of `values`, between the smallest and the largest of them."""
+    low, high = int(values.min()), int(values.max())
+    if sample == "zeros":
+        nearest = 0 if values.dtype.kind == "b" else min(max(0, low), high)
+        return np.full_like(values, nearest)
+    if sample == "extremes":
+        return np.asarray(generator.choice(np.array([low, high], values.dtype), size=values.shape))
+    width = np.int64 if high - low <= np.iinfo(np.int64).max else np.uint64
+    beyond = np.asarray(generator.integers(0, high - low, values.shape, dtype=width, endpoint=True))
+    # Modulo 2**64, so that the smallest of int64 and the largest of uint64 are no exceptions.
+    return np.asarray((beyond.astype(np.uint64) + np.uint64(low % 2**64)).astype(values.dtype))
+
+
+def _floats(
+    generator: np.random.Generator, values: np.ndarray[Any, Any], sample: str
+) -> np.ndarray[Any, Any]:
+    """Return float64 of the shape of `values`, between the smallest and the largest finite one; see `Data.like`."""
+    if sample == "zeros":
+        return np.zeros(values.shape)
+    finite = values[np.isfinite(values)].astype(np.float64)
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    if sample == "extremes":
+        drawn = generator.choice(np.array([low, high]), size=values.shape)
+    else:
+        span = min(high - low, sys.float_info.max)
+        step = step_of(span)
+        drawn = low + step * generator.integers(0, int(span / step), values.shape, endpoint=True)
+    return np.where(np.isfinite(values), drawn, values)
+
+
+def step_of(span: float) -> float:
+    """Return the distance of values that are drawn from a range of `span`: `STEP`, or more, or less.
+
+    >>> [step_of(span) for span in (2.0, 0.25, 0.2, 0.0, 2.0**21)]
+    [0.0625, 0.0625, 0.0078125, 0.0625, 0.25]
+    """
+    if span == 0.0:
+        return STEP
+    exponent = math.frexp(span)[1]
+    if span < 4 * STEP:
+        return max(2.0 ** (exponent - 1 - FEWEST_STEPS), sys.float_info.min)
+    return max(STEP, 2.0 ** (exponent - MOST_STEPS))
+
+
+def map_memory(
+    tensors: Sequence[torch.Tensor], change: Callable[[Mapping[int, torch.Tensor]], Sequence[torch.Tensor]]
+) -> tuple[torch.Tensor, ...]:
+    """Return what `change` makes of each of `tensors`; a tensor that comes twice is changed once.
+
+    Parameters
+    ----------
+    change
+        Takes tensors of one dtype that lie in one memory, by their first place in `tensors`, and returns as many.
+    """
+    groups: dict[tuple[int, torch.dtype], dict[int, torch.Tensor]] = {}
+    places: dict[int, int] = {}
+    for index, tensor in enumerate(tensors):
+        if places.setdefault(id(tensor), index) == index:
+            # An empty tensor has no memory to share.
+            start = tensor.untyped_storage().data_ptr() or -index
+            groups.setdefault((start, tensor.dtype), {})[index] = tensor
+    changed = {
+        index: made for group in groups.values() for index, made in zip(group, change(group), strict=True)
+    }
+    return tuple(changed[places[id(tensor)]] for tensor in tensors)
+
+
+def cast(tensors: Sequence[torch.Tensor], dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
+    """Return `tensors`, the floating ones in `dtype`; those that share memory still do."""
+
+    def change(group: Mapping[int, torch.Tensor]) -> Sequence[torch.Tensor]:
+        first, *others = group.values()
+        if not first.is_floating_point():
+            return [first, *others]
+        if not others:
+            return [first.to(dtype)]
+        memory = _memory(first).to(dtype)
+        return [_view(memory, x) for x in group.values()]
+
+    return map_memory(tensors, change)
+
+
+def _memory(tensor: torch.Tensor) -> torch.Tensor:
+    """Return all elements of the memory that `tensor` is a view of, in one dimension."""
+    elements = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tensor.detach().as_strided((elements,), (1,), 0)
+
+
+def _view(memory: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """Return the view of `memory` that `tensor` is of its own."""
+    return memory.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Return `tensor` as integers that torch can write at places, which it cannot for every dtype."""
+    sizes = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    return tensor.view(sizes[tensor.element_size()]) if tensor.element_size() in sizes else tensor
+
+
 @dataclass(frozen=True)
 class Example:
     """A model and the positional inputs it is exported with.
@@ -139,9 +281,14 @@ class Example:
 
 
 def example_of(case: Case) -> Example:
-    """Build the model of `case` and its inputs, with deterministic weights, in eval mode."""
+    """Build the model of `case` and its inputs, with deterministic weights, in eval mode; raise `ZooError`."""
     data = Data(case.name)
     built = case.build(data)
+    for index, given in enumerate(built.inputs):
+        if not isinstance(given, torch.Tensor):
+            raise ZooError(
+                f"input {index} of case {case.name!r} is no tensor but a {type(given).__name__}: let the module hold it"
+            )
     module = data.fill(built.module) if built.fill else built.module.eval()
     return replace(built, module=module)
 
@@ -150,8 +297,6 @@ def samples_of(case: Case, example: Example) -> dict[str, tuple[torch.Tensor, ..
     """Return the sets of inputs that the lowered program of `case` is run on, by name."""
     data = Data(case.name)
     return {
-        sample: example.inputs
-        if sample == "example"
-        else tuple(data.like(str(index), x, sample) for index, x in enumerate(example.inputs))
+        sample: example.inputs if sample == "example" else data.all_like(example.inputs, sample)
         for sample in (case.run_on if example.inputs else ("example",))
     }

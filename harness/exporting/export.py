@@ -19,6 +19,7 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from harness.artifact import Artifact, Delegate, Failure, Lowered, Sample, Tensor
 from harness.decode import Schemas
 from harness.exporting import compat, numerics, shortcuts
+from harness.exporting.blame import own_error
 from harness.exporting.data import Example, example_of, samples_of
 from harness.exporting.targets import Lowering
 from harness.exporting.trace import Watch
@@ -35,7 +36,7 @@ class Export:
         Sets of inputs to run, by name; none where the program is not to be run.
     expected
         For each of them, the outputs of the eager model or, once quantized, of the quantized eager graph.
-    scales, codes
+    scales, codes, unjudged
         See `Lowered`.
     made
         What there is before it is run: graph and delegates.
@@ -53,6 +54,7 @@ class Export:
         self.expected: dict[str, tuple[Tensor, ...]] = {}
         self.scales: tuple[float, ...] = ()
         self.codes: tuple[Tensor, ...] = ()
+        self.unjudged: tuple[str, ...] = ()
         self.made: Lowered | None = None
         self.watch = Watch(keep)
 
@@ -70,7 +72,9 @@ class Export:
         self.watch.stage("lowered", graph.encode())
         bound = self.case.bounds.get(self.target.name, self.target.bound)
         schemas = tuple(map(str, Schemas.installed().places))
-        self.made = Lowered(graph + "\n", partitions, b"", (), bound, schemas, self.scales, self.codes)
+        self.made = Lowered(
+            graph + "\n", partitions, b"", (), bound, schemas, self.scales, self.codes, self.unjudged
+        )
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
         if self.target.runs == REFERENCE_MODEL:
             self.stage = "run"
@@ -104,12 +108,18 @@ class Export:
         )
 
     def expect(self, module: torch.nn.Module) -> None:
-        """Run `module` on every sample; each run has a copy, for a model may change its buffers."""
+        """Run `module` on every sample; each run has a copy, for a model may change its buffers.
+
+        Samples that it has no meaning for are samples no longer.
+        """
         with torch.no_grad():
             self.expected = {
                 name: numerics.flatten(copy.deepcopy(module)(*inputs))
                 for name, inputs in self.samples.items()
             }
+        for name in numerics.without_meaning(self.expected):
+            del self.samples[name], self.expected[name]
+            self.unjudged += (name,)
 
     def quantize(
         self, program: torch.export.ExportedProgram, quantizer: Any, example: Example
@@ -163,6 +173,8 @@ def export(
     ------
     harness.targets.UnknownTargetError, harness.targets.TargetError
         For a target that this environment does not have, or cannot make.
+    harness.exporting.blame.OwnError
+        For an exception of the harness's own code.
     """
     started = time.perf_counter()
     attempt = Export(case, Lowering.named(target), keep, execute)
@@ -171,6 +183,8 @@ def export(
         with attempt.watch:
             result = attempt.run()
     except (Exception, SystemExit) as error:
+        if own := own_error(attempt.stage, first_cause(error)):
+            raise own from error
         result = failure(attempt.stage, error)
         if attempt.stage == "run":
             result = dataclasses.replace(result, made=attempt.made)
@@ -225,14 +239,19 @@ def normalise(message: str) -> str:
     return "\n".join(line.rstrip() for line in message.strip().splitlines())
 
 
+def first_cause(error: BaseException) -> BaseException:
+    """Return what `error` was raised from, and that from, to the first."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
 def failure(stage: str, error: BaseException) -> Failure:
     """Describe `error` by what does not vary: class, normalised message, pass and function it came from.
 
     Pass managers raise "An error occurred when running the ... pass" from the error itself: the cause is described.
     """
-    cause = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
+    cause = first_cause(error)
     frames = [frame for link in (error, cause) for frame, _ in traceback.walk_tb(link.__traceback__)]
     backend_frames = [frame for frame in frames if _module(frame).startswith("executorch.")]
     passes = [name for frame in backend_frames if (name := _pass_name(frame)) is not None]

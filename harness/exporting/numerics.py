@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,9 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from harness.artifact import Tensor
+from harness.exporting.arrays import array_of
+from harness.exporting.blame import handed_on
+from harness.registry import ZooError
 
 _DECOMPOSED = torch.ops.quantized_decomposed
 #: The dequantize of a quantized eager graph, with its scale as a number, as a tensor, and with all as tensors.
@@ -31,11 +34,43 @@ PER_CHANNEL = frozenset(
 
 
 def flatten(outputs: Any) -> tuple[Tensor, ...]:
-    """Return a model's outputs, of whatever structure, as tensors in order; bfloat16, which numpy lacks, as float32."""
-    leaves = [leaf.detach().contiguous() for leaf in pytree.tree_leaves(outputs)]
+    """Return a model's outputs, of whatever structure, as tensors in order; dtypes that numpy lacks as `array_of` does.
+
+    Raises
+    ------
+    ZooError
+        For an output that is no tensor.
+    """
+    leaves = pytree.tree_leaves(outputs)
+    for index, leaf in enumerate(leaves):
+        if not isinstance(leaf, torch.Tensor):
+            raise ZooError(
+                f"output {index} is no tensor but a {type(leaf).__name__}: let the model return tensors"
+            )
+    return tuple(Tensor.of(array_of(leaf.contiguous())) for leaf in leaves)
+
+
+def without_meaning(expected: Mapping[str, Sequence[Tensor]]) -> tuple[str, ...]:
+    """Return the samples on which a model gives a NaN or an infinity where it gives a number on the first, its example.
+
+    Parameters
+    ----------
+    expected
+        The model's outputs, by name of the sample.
+    """
+    first = next(iter(expected.values()), ())
     return tuple(
-        Tensor.of((leaf.float() if leaf.dtype is torch.bfloat16 else leaf).numpy()) for leaf in leaves
+        name
+        for name, outputs in expected.items()
+        if any(_departs(output, of_first) for output, of_first in zip(outputs, first, strict=False))
     )
+
+
+def _departs(output: Tensor, of_example: Tensor) -> bool:
+    here = ~np.isfinite(output.array())
+    there = ~np.isfinite(of_example.array())
+    # Where the shape follows the values, no element has its like in the other.
+    return bool((here & ~there).any() if here.shape == there.shape else here.any() and not there.any())
 
 
 def in_runtime(pte: bytes, inputs: Sequence[torch.Tensor]) -> tuple[Tensor, ...]:
@@ -43,11 +78,17 @@ def in_runtime(pte: bytes, inputs: Sequence[torch.Tensor]) -> tuple[Tensor, ...]
 
     The runtime starts a thread pool of its own: call this in a process that will not fork afterwards.
     """
+    return flatten(_run_forward(pte, inputs))
+
+
+@handed_on
+def _run_forward(pte: bytes, inputs: Sequence[torch.Tensor]) -> list[Any]:
     from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
 
     module = _load_for_executorch_from_buffer(pte)
     # Outputs may be views of the program's memory plan: copy them before the module goes.
-    return flatten([output.clone() for output in module.run_method("forward", tuple(inputs))])
+    outputs = module.run_method("forward", tuple(inputs))
+    return [output.clone() if isinstance(output, torch.Tensor) else output for output in outputs]
 
 
 def in_reference_model(
@@ -67,11 +108,19 @@ def in_reference_model(
 def _arguments(program: torch.export.ExportedProgram, inputs: Sequence[torch.Tensor]) -> list[Any]:
     """Return the values of the placeholders of `program`: parameters, buffers, constants, then user inputs."""
     held = {**program.state_dict, **program.constants}
+    specs = program.graph_signature.input_specs
+    _require_matching("the program takes", [s for s in specs if s.kind is InputKind.USER_INPUT], inputs)
     remaining = iter(inputs)
     return [
-        next(remaining) if spec.kind is InputKind.USER_INPUT else held[str(spec.target)]
-        for spec in program.graph_signature.input_specs
+        next(remaining) if spec.kind is InputKind.USER_INPUT else held[str(spec.target)] for spec in specs
     ]
+
+
+@handed_on
+def _require_matching(what: str, declared: Sequence[Any], given: Sequence[Any]) -> None:
+    """Raise RuntimeError for a program that declares other inputs or outputs than there are: it is wrong."""
+    if len(declared) != len(given):
+        raise RuntimeError(f"{what} {len(declared)} tensors where there are {len(given)}")
 
 
 class _DelegateInterpreter(torch.fx.Interpreter):
@@ -104,36 +153,60 @@ def run_tosa(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> l
     RuntimeError
         If the reference model finds the payload, or its inputs, not to be valid TOSA.
     """
-    import tosa_reference_model
-
     nodes = lowered.original_module.graph.nodes
     placeholders = {node.name: node for node in nodes if node.op == "placeholder"}
     taken = [placeholders[name] for name in lowered.original_module.graph_signature.user_inputs]
     given = next(node for node in nodes if node.op == "output").args[0]
+    _require_matching("a delegate takes", taken, inputs)
     arrays = [
-        _to_model(tensor.detach().permute(_dim_order(node)).contiguous())
+        _to_model(_of_rank(tensor.detach(), node).permute(_dim_order(node)).contiguous())
         for node, tensor in zip(taken, inputs, strict=True)
     ]
+    outputs = _run_model(lowered.processed_bytes, arrays)
+    _require_matching("a delegate gives", given, outputs)
+    return [
+        _of_rank(_from_model(output, node.meta["val"].dtype), node).permute(
+            tuple(np.argsort(_dim_order(node)))
+        )
+        for node, output in zip(given, outputs, strict=True)
+    ]
+
+
+@handed_on
+def _run_model(payload: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    import tosa_reference_model
+
     outputs, status = tosa_reference_model.run(
-        lowered.processed_bytes,
-        arrays,
+        payload,
+        list(arrays),
         verbosity="LOW",
         initialize_variable_tensor_from_numpy=True,
         debug_mode=None,
     )
     if status != tosa_reference_model.GraphStatus.TOSA_VALID:
         raise RuntimeError(f"the TOSA reference model says {status}")
-    return [
-        _from_model(output, node.meta["val"].dtype).permute(tuple(np.argsort(_dim_order(node))))
-        for node, output in zip(given, outputs, strict=True)
-    ]
+    return list(outputs)
+
+
+@handed_on
+def _of_rank(tensor: torch.Tensor, node: torch.fx.Node) -> torch.Tensor:
+    """Return `tensor`, which a delegate takes or gives for `node`, with the node's number of dimensions.
+
+    The reference model gives a tensor without dimensions as one of a single element.
+    """
+    rank = node.meta["val"].dim()
+    if rank == 0 and tensor.numel() == 1:
+        return tensor.reshape(())
+    if tensor.dim() != rank:
+        raise RuntimeError(f"a delegate has {tensor.dim()} dimensions where {node.name} has {rank}")
+    return tensor
 
 
 def _to_model(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Return what the reference model takes for `tensor`: for bfloat16, which numpy lacks, its bits."""
-    return (
-        tensor.view(torch.int16).numpy().view(np.uint16) if tensor.dtype is torch.bfloat16 else tensor.numpy()
-    )
+    """Return what the reference model takes for `tensor`: for a floating dtype that numpy lacks, its bits."""
+    if tensor.dtype is torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(np.uint16)
+    return (tensor.view(torch.uint8) if _is_float8(tensor.dtype) else tensor).numpy()
 
 
 def _from_model(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
@@ -141,7 +214,13 @@ def _from_model(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor
     copied = np.array(array)
     if dtype is torch.bfloat16:
         return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
+    if _is_float8(dtype):
+        return torch.from_numpy(copied.view(np.uint8)).view(dtype)
     return torch.from_numpy(copied)
+
+
+def _is_float8(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point and dtype.itemsize == 1
 
 
 def _dim_order(node: torch.fx.Node) -> tuple[int, ...]:

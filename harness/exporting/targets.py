@@ -25,6 +25,7 @@ from torchao.quantization.pt2e.quantizer import QuantizationSpec
 
 from harness import Example, targets
 from harness.exporting import compat
+from harness.exporting.data import cast
 from harness.exporting.observers import GridObserver
 from harness.guard import resolve
 from harness.targets import TOSA, Quantization, Target, TargetError
@@ -63,7 +64,7 @@ class Lowering:
         if not self.target.dtype:
             return example
         dtype = getattr(torch, self.target.dtype)
-        inputs = tuple(x.to(dtype) if x.is_floating_point() else x for x in example.inputs)
+        inputs = cast(example.inputs, dtype)
         return dataclasses.replace(example, module=example.module.to(dtype), inputs=inputs)
 
     def compile_config(self) -> EdgeCompileConfig:

@@ -112,4 +112,7 @@ def numerics_line(artifact: Artifact) -> str:
     if any(lowered.scales):
         bound += " or one code"
     constants = "; folded constants equal" if lowered.codes and verdict.only_holds(lowered) else ""
-    return f"outputs against eager {bound}{constants}"
+    unjudged = (
+        f"; not judged on {', '.join(lowered.unjudged)}: eager is not finite" if lowered.unjudged else ""
+    )
+    return f"outputs against eager {bound}{constants}{unjudged}"

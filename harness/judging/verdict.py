@@ -94,7 +94,7 @@ class Deviation:
     tolerance: float = 0.0
 
     def differences(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-        actual, expected = self.actual.array().astype(np.float64), self.expected.array().astype(np.float64)
+        actual, expected = self.actual.wide(), self.expected.wide()
         with np.errstate(invalid="ignore"):
             difference = np.abs(actual - expected)
         # A NaN where a number should be differs by infinity; NaN against NaN, and an infinity against the same one,
@@ -209,6 +209,8 @@ def _agree(one: Lowered | Failure, other: Lowered | Failure) -> bool:
     """Whether two exports of the same program give the same outputs, and are both right or both wrong."""
     if isinstance(one, Failure) or isinstance(other, Failure):
         return True
+    if one.unjudged != other.unjudged:
+        return False
     # The usual case, and all that it costs: eager outputs and the program's are equal to the last bit.
     if one.samples == other.samples:
         return True
@@ -219,7 +221,8 @@ def _agree(one: Lowered | Failure, other: Lowered | Failure) -> bool:
 
 def _output_differences(one: Lowered, other: Lowered) -> Iterator[Deviation]:
     """Yield how the outputs of the same program differ between two variations."""
-    for left, right in zip(one.samples, other.samples, strict=True):
+    given = {sample.name: sample for sample in other.samples}
+    for left, right in ((sample, given[sample.name]) for sample in one.samples if sample.name in given):
         for index, (first, second) in enumerate(zip(left.outputs, right.outputs, strict=True)):
             if first != second:
                 difference = Deviation(f"output {index} (sample {left.name})", first, second)
@@ -258,6 +261,8 @@ def _unequal_outputs(cell: Cell, groups: Sequence[Group]) -> Verdict:
         for line in itertools.islice(wrong_outputs(result), 1)
     ]
     reason = f"the same program gives different outputs: {lines[0]}" if lines else RIGHT_AND_WRONG
+    if not lines and len({result.unjudged for result in results}) > 1:
+        reason = UNJUDGED_AND_JUDGED
     detail = (f"variations: {' | '.join(names)}", *lines[1:], *wrong)
     if miswired := list(wrong_delegates(results[0])):
         # Outputs that nothing writes are whatever the memory held: the program is wrong, and the same every time.
@@ -267,6 +272,8 @@ def _unequal_outputs(cell: Cell, groups: Sequence[Group]) -> Verdict:
 
 #: Why a cell is unstable whose outputs are the same: what eager gives is not.
 RIGHT_AND_WRONG = "the same program is right under some variations and wrong under others"
+#: The same, where it is not even always a finite number.
+UNJUDGED_AND_JUDGED = "eager gives finite numbers under some variations and not under others"
 
 
 def _result(group: Group) -> Lowered | Failure:

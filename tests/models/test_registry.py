@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from harness.exporting.data import Data, Example, example_of, fan_in_bits, samples_of
+from harness.exporting import arrays
+from harness.exporting.data import Data, Example, cast, example_of, fan_in_bits, samples_of
 from harness.registry import SAMPLES, Case, Registry, ZooError, load, zoo_of
 
 DATA = Data("registry-test")
@@ -165,6 +166,129 @@ def test_other_samples_keep_to_the_examples_range_dtype_and_layout(sample: str, 
         assert not torch.equal(filled, example)
     if sample == "extremes":
         assert set(filled.unique().tolist()) == {example.min().item(), example.max().item()}
+
+
+#: Of torch 2.9, the oldest release's; those of float4 and of bits are tried where torch has them.
+DTYPES = [
+    *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
+    *(torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
+    *(torch.float8_e8m0fnu, torch.complex32, torch.complex64, torch.complex128, torch.bool),
+    *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
+    *(torch.int8, torch.int16, torch.int32, torch.int64),
+    *arrays.PACKED,
+]
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("sample", SAMPLES[1:])
+def test_every_dtype_that_torch_can_export_can_be_drawn_in_the_examples_range(
+    sample: str, dtype: torch.dtype
+) -> None:
+    codes = torch.arange(24, dtype=torch.uint8).reshape(2, 3, 4)
+    packed = dtype in arrays.PACKED
+    example = codes.view(dtype) if packed else codes.float().to(dtype)
+    filled = DATA.like("0", example, sample)
+    assert (filled.dtype, filled.shape) == (dtype, example.shape)
+    given, values = arrays.array_of(example), arrays.array_of(filled)
+    assert np.isfinite(values).all()
+    for part in (np.real, np.imag):
+        assert part(given).min() <= part(values).min() <= part(values).max() <= part(given).max()
+    if sample != "zeros":
+        assert len(np.unique(values)) > 1
+        assert not np.array_equal(values, given)
+
+
+@pytest.mark.parametrize("sample", ["extremes", "drawn"])
+@pytest.mark.parametrize(
+    ("low", "high", "dtype"),
+    [
+        (0.0, 1e-3, torch.float32),
+        (-3.4e38, 3.4e38, torch.float32),
+        (-1.7e308, 1.7e308, torch.float64),
+        (0.0, 5e-324, torch.float64),
+        (-(2**63), 2**63 - 1, torch.int64),
+        (2**53, 2**53 + 1, torch.int64),
+        (0, 2**64 - 1, torch.uint64),
+    ],
+)
+def test_ranges_are_followed_however_narrow_or_wide(
+    low: float, high: float, dtype: torch.dtype, sample: str
+) -> None:
+    example = torch.tensor([low, high] * 32, dtype=dtype)
+    values = arrays.array_of(DATA.like("0", example, sample))
+    assert (values >= arrays.array_of(example).min()).all()
+    assert (values <= arrays.array_of(example).max()).all()
+    assert len(np.unique(values)) >= 2 or high == 5e-324
+
+
+def test_integers_stay_in_the_range_of_the_example_where_that_is_without_zero() -> None:
+    """They may be indices."""
+    for low, high, nearest in ((3, 7, 3), (-7, -3, -3), (-2, 5, 0)):
+        example = torch.tensor([low, high, low, high])
+        assert DATA.like("0", example, "zeros").tolist() == [nearest] * 4
+        for sample in SAMPLES[1:]:
+            assert set(DATA.like("0", example, sample).tolist()) <= set(range(low, high + 1))
+    assert not DATA.like("0", torch.tensor([True]), "zeros").any()
+
+
+def test_a_mask_keeps_its_infinities_and_they_are_no_part_of_the_range() -> None:
+    mask = torch.tensor([[0.0, -torch.inf], [1.0, 0.5]])
+    for sample in ("extremes", "drawn"):
+        filled = DATA.like("0", mask, sample)
+        assert filled[0, 1] == -torch.inf
+        assert filled[filled.isfinite()].min() >= 0
+        assert filled[filled.isfinite()].max() <= 1
+    assert not DATA.like("0", torch.full((3,), -torch.inf), "zeros").any()
+
+
+@pytest.mark.parametrize("sample", SAMPLES[1:])
+def test_inputs_that_are_one_tensor_stay_one(sample: str) -> None:
+    x, y = DATA.tensor("x", 3, 6), DATA.tensor("y", 3, 6)
+    one, other, again = DATA.all_like((x, y, x), sample)
+    assert one is again
+    assert one is not other
+    assert torch.equal(one, DATA.like("0", x, sample))
+    assert torch.equal(other, DATA.like("1", y, sample))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float8_e4m3fn, torch.complex64, torch.bool])
+@pytest.mark.parametrize("sample", SAMPLES[1:])
+def test_inputs_that_are_views_of_one_storage_stay_views_of_one(sample: str, dtype: torch.dtype) -> None:
+    whole = DATA.tensor("x", 4, 6).relu().to(dtype)
+    views = (whole[1:3], whole, whole.t(), whole[0, :1].expand(5, 1), whole)
+    made = DATA.all_like(views, sample)
+    assert made[1] is made[4]
+    for view, of_sample in zip(views, made, strict=True):
+        assert of_sample.untyped_storage().data_ptr() == made[1].untyped_storage().data_ptr()
+        assert (of_sample.stride(), of_sample.storage_offset()) == (view.stride(), view.storage_offset())
+    assert made[1].untyped_storage().data_ptr() != whole.untyped_storage().data_ptr()
+    if sample != "zeros":
+        assert len(np.unique(arrays.array_of(made[1]))) > 1
+
+
+def test_an_input_that_is_a_part_of_another_keeps_to_its_own_range() -> None:
+    whole = torch.cat([torch.arange(8), torch.arange(100, 200)])
+    for sample in ("extremes", "drawn"):
+        part, _ = DATA.all_like((whole[:8], whole), sample)
+        assert 0 <= part.min() < part.max() <= 7
+
+
+def test_inputs_share_memory_after_a_cast_as_before() -> None:
+    x = DATA.tensor("x", 4, 6)
+    index = torch.tensor([1, 2])
+    one, part, kept, again = cast((x, x[1], index, x), torch.bfloat16)
+    assert one is again
+    assert kept is index
+    assert (one.dtype, part.dtype) == (torch.bfloat16, torch.bfloat16)
+    assert part.data_ptr() == one[1].data_ptr()
+    assert torch.equal(one, x.to(torch.bfloat16))
+
+
+def test_an_input_that_is_no_tensor_is_named() -> None:
+    case = replace(make(), build=lambda data: Example(torch.nn.Identity(), (0.5,)))  # type: ignore[arg-type]
+    with pytest.raises(ZooError, match="input 0 of case 'some-case' is no tensor but a float"):
+        example_of(case)
 
 
 def test_a_case_names_the_samples_that_it_is_run_on() -> None:

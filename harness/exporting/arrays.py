@@ -1,0 +1,33 @@
+"""Tensors of any dtype as arrays of numpy, which has fewer dtypes than torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+#: Dtypes whose elements hold several values, or none that torch computes with, and the dtype of their bits. Those that
+#: only later releases of torch have are left out on the others.
+PACKED: dict[torch.dtype, torch.dtype] = {
+    getattr(torch, name): torch.int16 if name == "bits16" else torch.uint8
+    for name in ("float4_e2m1fn_x2", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2")
+    if hasattr(torch, name)
+}
+#: Floating dtypes that numpy has.
+IN_NUMPY = (torch.float16, torch.float32, torch.float64)
+
+
+def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Return the values of `tensor`, exactly.
+
+    bfloat16 and the dtypes of 8 bits become float32, complex32 becomes complex64, packed ones their bits.
+    """
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    if tensor.dtype in PACKED:
+        tensor = tensor.view(PACKED[tensor.dtype])
+    elif tensor.dtype is torch.complex32:
+        tensor = tensor.to(torch.complex64)
+    elif tensor.is_floating_point() and tensor.dtype not in IN_NUMPY:
+        tensor = tensor.float()
+    return tensor.numpy()
