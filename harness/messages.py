@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,11 +26,48 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 SHOWN_WRONG = 100
 
 
+#: Beyond this part of the largest value no rounding is a likely reason, and no line that widens a bound is shown.
+WIDEST_ROUNDING = 0.1
+#: What TOML takes as a key without quotes (TOML 1.0, "Keys").
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def ways_out(judged: Verdict, release: str, zoo: bool) -> Iterator[str]:
+    """Yield what a person can do about a corrupt cell.
+
+    Parameters
+    ----------
+    zoo
+        Whether it is of a zoo, whose cases are declared with ``@case``, or of a test that exports.
+    """
+    if judged.name != "corrupt":
+        return
+    if found := judged.excess:
+        target, bound = judged.cell.target, f"{found.bound:g}"
+        if found.bound <= WIDEST_ROUNDING:
+            of_case = f'bounds={{"{target}": {bound}}} in its @case, with the reason; or ' if zoo else ""
+            key = target if BARE_KEY.fullmatch(target) else f'"{target}"'
+            others = ", for all cases without bounds" if zoo else ""
+            everywhere = f"{key} = {bound} under [tool.goldens.tolerances] in pyproject.toml{others}"
+            yield f"if it is rounding: {of_case}{everywhere}"
+        else:
+            size = f"{bound} of the largest value" if math.isfinite(found.bound) else "no finite difference"
+            yield f"not rounding: {size}; do not widen a tolerance for it"
+        if zoo and "example" in found.right:
+            kept = "".join(f'"{name}", ' for name in found.right).rstrip(
+                " " if len(found.right) == 1 else ", "
+            )
+            yield f"if the model is not meant for {', '.join(found.wrong)}: run_on=({kept}) in its @case"
+    if zoo:
+        yield f"if it is a defect: python -m harness repro {release} {judged.cell} writes a script for a report"
+
+
 def failure(run: Run, judged: Verdict) -> str:
     """Return what a failing test prints: verdict, cell, reason, detail, way on."""
     this = ("--cell", str(judged.cell))
     lines = [f"{judged.name}: {judged.cell} on ExecuTorch {run.release.version}: {judged.reason}"]
     lines += [f"  {line}" for line in judged.detail]
+    lines += [f"  {line}" for line in ways_out(judged, run.release.version, zoo=True)]
     if judged.recordable:
         lines.append(f"  accept: {invocation.again(run.options.called, *this, UPDATE)}")
     elif run.updating and judged.name == "damaged-golden":

@@ -31,6 +31,7 @@ from harness.judging import golden, roots
 from harness.judging.comparison import compare, damaged, undecodable
 from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
+from harness.messages import ways_out
 from harness.registry import NAME_PATTERN
 from harness.releases import Release
 from harness.selection import (
@@ -250,6 +251,7 @@ class Exports:
             f"{judged.name}: {judged.cell} on ExecuTorch {self.suite.release.version}: {judged.reason}",
             *([f"  {judged.divergence.line}"] if judged.divergence is not None else []),
             *(f"  {line}" for line in judged.detail),
+            *(f"  {line}" for line in ways_out(judged, self.suite.release.version, zoo=False)),
         ]
         if judged.recordable:
             lines.append(f"  accept: {again} {UPDATE}")

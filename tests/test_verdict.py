@@ -216,6 +216,50 @@ def test_a_wrong_output_is_corrupt_with_its_figures() -> None:
     assert found.detail == ("  [1, 2]: 9.0 where 6.0 was expected", "  [2, 3]: 2.0 where 11.0 was expected")
 
 
+def test_the_imaginary_part_of_an_output_counts() -> None:
+    expected = np.complex64([1 + 2j, 3 - 4j])
+    assert verdict.objection(CELL, outcomes(with_output(expected, expected))) is None
+    found = judged(with_output(expected, expected + np.complex64([0, 2j])))
+    assert "1 of 2 values differ, max 2," in found.reason
+    assert (
+        with_output(expected, expected, bound=0.1).tolerance(Sample("", (Tensor.of(expected),), ()), 0) == 0.5
+    )
+
+
+@pytest.mark.parametrize("shift", [0.5, 0.1234, 1e-4, 3.0])
+def test_the_bound_that_a_corrupt_cell_is_told_accepts_it_and_one_a_tenth_smaller_does_not(
+    shift: float,
+) -> None:
+    expected = np.float32([8.0, -1.0])
+    wrong = with_output(expected, expected + np.float32([0.0, shift]), bound=1e-6)
+    found = judged(wrong).excess
+    assert found is not None
+    assert (found.wrong, found.right) == (("example",), ())
+    assert verdict.objection(CELL, outcomes(replace(wrong, bound=found.bound))) is None
+    assert judged(replace(wrong, bound=found.bound * 0.9)).excess == found
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        with_output(np.float32([1.0]), np.int32([1])),
+        replace(lowered(), samples=(Sample("example", (Tensor.of(np.float32([1])),), ()),)),
+        MISWIRED,
+    ],
+    ids=["dtype", "too few", "miswired"],
+)
+def test_no_bound_is_told_for_what_no_tolerance_is_for(wrong: Lowered) -> None:
+    assert judged(wrong).excess is None
+
+
+def test_a_corrupt_cell_is_told_on_which_samples_it_is_right() -> None:
+    found = judged(sampled(1.0, 2.5)).excess
+    assert found == verdict.Excess(0.5, ("zeros",), ("example",))
+    missing = judged(sampled(1.0, np.nan)).excess
+    assert missing is not None
+    assert missing.bound == np.inf
+
+
 def test_only_the_first_indices_are_shown() -> None:
     found = judged(with_output(np.zeros(100, np.int32), np.ones(100, np.int32)))
     assert "100 of 100 values differ" in found.reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +38,23 @@ DISAGREEING = ("order-only", "unstable")
 
 
 @dataclass(frozen=True)
+class Excess:
+    """How far the outputs of a wrong program are beyond the tolerance.
+
+    Attributes
+    ----------
+    bound
+        The smallest bound, of two digits, within which they would be right; infinity if there is none.
+    wrong, right
+        Names of the samples on which they are wrong, and of the others.
+    """
+
+    bound: float
+    wrong: tuple[str, ...]
+    right: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What the harness says about a cell.
 
@@ -57,6 +75,8 @@ class Verdict:
         Whether releases.toml says that the cell is like this.
     divergence
         The pass that made the difference, where one is known.
+    excess
+        Of a program that is wrong in nothing but its outputs.
     """
 
     cell: Cell
@@ -67,6 +87,7 @@ class Verdict:
     recorded: bool = False
     known: bool = False
     divergence: Divergence | None = None
+    excess: Excess | None = None
 
     @property
     def accepted(self) -> bool:
@@ -147,7 +168,9 @@ def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
     if isinstance(result, Failure):
         return _objection_to_failure(cell, result)
     wrong = list(wrongs(result))
-    return Verdict(cell, "corrupt", wrong[0], tuple(wrong[1:])) if wrong else None
+    if not wrong:
+        return None
+    return Verdict(cell, "corrupt", wrong[0], tuple(wrong[1:]), excess=excess(result))
 
 
 def agreed(outcomes: Sequence[Outcome]) -> Artifact:
@@ -396,6 +419,42 @@ def wrong_delegates(lowered: Lowered) -> Iterator[str]:
         # input, and one value twice. A format from outside may have no graph.
         for main in decoded.graphs[:1]:
             yield from (f"delegate {index}: {line}" for line in miswired_outputs(main))
+
+
+def excess(lowered: Lowered) -> Excess | None:
+    """Return how far the outputs of a program are beyond the tolerance; None if it is not that, or not only that."""
+    if any(wrong_delegates(lowered)):
+        return None
+    bound, wrong = 0.0, []
+    for sample in lowered.samples:
+        if len(sample.outputs) != len(sample.expected):
+            return None
+        for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=True)):
+            deviation = Deviation("", expected, actual, lowered.tolerance(sample, index))
+            if (expected.dtype, expected.shape) != (actual.dtype, actual.shape):
+                return None
+            if deviation.exceeds_tolerance():
+                largest = lowered.largest(sample, index)
+                difference = float(deviation.differences().max())
+                bound = max(bound, difference / largest if largest else math.inf)
+                wrong.append(sample.name)
+    if not wrong:
+        return None
+    right = tuple(sample.name for sample in lowered.samples if sample.name not in wrong)
+    return Excess(_rounded_up(bound), tuple(dict.fromkeys(wrong)), right)
+
+
+def _rounded_up(value: float) -> float:
+    """Return the smallest number of two significant digits that is not less than `value`.
+
+    >>> [_rounded_up(value) for value in (0.01201, 0.012, 3.0e-5, 0.999, math.inf)]
+    [0.013, 0.012, 3e-05, 1.0, inf]
+    """
+    if not math.isfinite(value):
+        return value
+    shortened = float(f"{value:.2g}")
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return shortened if shortened >= value else float(f"{shortened + step:.2g}")
 
 
 def worst_difference(lowered: Lowered) -> float:

@@ -1,0 +1,71 @@
+"""What a message says that a person can do about a corrupt cell."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+
+import pytest
+
+from harness.artifact import Cell
+from harness.judging.verdict import Excess, Verdict
+from harness.messages import ways_out
+
+CELL = Cell("tosa-int", "some-case")
+REPORT = "if it is a defect: python -m harness repro 1.4.1 tosa-int/some-case writes a script for a report"
+
+
+def lines(excess: Excess | None, zoo: bool = True, name: str = "corrupt") -> list[str]:
+    return list(ways_out(Verdict(CELL, name, "", excess=excess), "1.4.1", zoo))
+
+
+def test_a_small_difference_names_both_places_of_a_tolerance_and_the_number() -> None:
+    assert lines(Excess(0.013, ("example", "zeros"), ("drawn",))) == [
+        'if it is rounding: bounds={"tosa-int": 0.013} in its @case, with the reason; or tosa-int = 0.013 under '
+        "[tool.goldens.tolerances] in pyproject.toml, for all cases without bounds",
+        REPORT,
+    ]
+
+
+@pytest.mark.parametrize("target", ["tosa-int", "tosa-fp+int"])
+def test_the_lines_that_a_message_gives_can_be_written_where_it_says(target: str) -> None:
+    judged = Verdict(Cell(target, "some-case"), "corrupt", "", excess=Excess(3e-05, ("example",), ()))
+    line = next(ways_out(judged, "1.4.1", zoo=True))
+    of_case, everywhere = line.removeprefix("if it is rounding: ").split("; or ")
+    assert eval(f"dict({of_case.partition(' in its')[0]})") == {"bounds": {target: 3e-05}}
+    assert tomllib.loads(everywhere.partition(" under")[0]) == {target: 3e-05}
+
+
+@pytest.mark.parametrize(
+    ("bound", "size"),
+    [(0.8, "0.8 of the largest value"), (math.inf, "no finite difference")],
+)
+def test_a_large_difference_is_not_to_be_tolerated(bound: float, size: str) -> None:
+    assert lines(Excess(bound, ("example",), ())) == [
+        f"not rounding: {size}; do not widen a tolerance for it",
+        REPORT,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("right", "kept"), [(("example",), '("example",)'), (("example", "drawn"), '("example", "drawn")')]
+)
+def test_a_cell_that_is_right_on_the_example_can_be_run_on_less(right: tuple[str, ...], kept: str) -> None:
+    _, line, _ = lines(Excess(0.8, ("zeros", "extremes"), right))
+    assert line == f"if the model is not meant for zeros, extremes: run_on={kept} in its @case"
+
+
+def test_a_program_that_does_not_run_is_for_a_report() -> None:
+    assert lines(None) == [REPORT]
+
+
+def test_a_test_that_exports_has_no_case_to_write_to() -> None:
+    assert lines(Excess(0.013, ("zeros",), ("example",)), zoo=False) == [
+        "if it is rounding: tosa-int = 0.013 under [tool.goldens.tolerances] in pyproject.toml"
+    ]
+    assert lines(None, zoo=False) == []
+
+
+@pytest.mark.parametrize("name", ["unstable", "failed", "stable", "new"])
+def test_other_verdicts_have_other_ways_out(name: str) -> None:
+    assert lines(None, name=name) == []
