@@ -326,6 +326,13 @@ def test_what_native_code_raises_is_handed_on(modules: list[str]) -> None:
     assert own_error("run", raised.value) is None
 
 
+@pytest.mark.parametrize("error", ["MemoryError()", "OSError(28, 'No space left on device')"])
+def test_what_the_machine_has_too_little_of_is_no_defect_of_the_harness(error: str) -> None:
+    with pytest.raises((MemoryError, OSError)) as raised:
+        function("harness.exporting.numerics", f"def call(): raise {error}")()
+    assert own_error("run", raised.value) is None
+
+
 @pytest.mark.parametrize("call", ["data.tensor('x', 2, 'three')", "data.generator('x').integers(3, 2)"])
 def test_a_case_that_calls_the_harness_wrongly_does_not_run(call: str) -> None:
     build = function("models.some", f"def call(data): return {call}")

@@ -11,7 +11,10 @@ import torch
 #: only later releases of torch have are left out on the others.
 PACKED: dict[torch.dtype, torch.dtype] = {
     getattr(torch, name): torch.int16 if name == "bits16" else torch.uint8
-    for name in ("float4_e2m1fn_x2", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2")
+    for name in (
+        *("float4_e2m1fn_x2", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2"),
+        *(f"{kind}{bits}" for kind in ("int", "uint") for bits in range(1, 8)),
+    )
     if hasattr(torch, name)
 }
 #: Floating dtypes that numpy has.

@@ -24,6 +24,8 @@ _HANDED_ON: set[CodeType] = set()
 REPLACING = ("harness.patches.", "harness.exporting.shortcuts.")
 #: What the harness calls with arguments of its own; ExecuTorch and cases call it through frames of their own.
 LIBRARIES = ("numpy.",)
+#: What the machine had too little of is no defect of the code that asked for it.
+OF_THE_MACHINE = (MemoryError, OSError)
 
 
 def handed_on(function: Callable[P, R]) -> Callable[P, R]:
@@ -64,7 +66,7 @@ def own_error(stage: str, error: BaseException) -> OwnError | None:
     The innermost frame decides, libraries aside: it is the harness's, and neither it nor a frame of the harness that
     called it without others between them is `handed_on`.
     """
-    if isinstance(error, HarnessError):
+    if isinstance(error, (HarnessError, *OF_THE_MACHINE)):
         return None
     frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     while frames and _module(frames[-1][0]).startswith(LIBRARIES):
