@@ -134,6 +134,10 @@ class Failure:
         )
 
 
+#: Rounding that may move an output by more than this part of its largest value leaves little that is checked.
+IMPRECISE = 0.1
+
+
 @dataclass(frozen=True)
 class Sample:
     """One set of inputs: what it should have given, and what it gave.
@@ -146,11 +150,15 @@ class Sample:
         Outputs of the eager model (float targets) or of the quantized eager graph (quantized targets).
     outputs
         Outputs of what was lowered, in ExecuTorch's runtime or in the TOSA reference model.
+    spreads
+        For each of `expected`, float32 of its shape: how far rounding alone moved each element
+        (`harness.exporting.rounding`). Zero where no rounding touches the output. Empty if it was not measured.
     """
 
     name: str
     expected: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    spreads: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -168,12 +176,14 @@ class Lowered:
     samples
         The program run on several sets of inputs; the first is the example, which quantized targets calibrate with.
     bound
-        Largest absolute difference of an output from what is expected, as a fraction of the largest absolute value
-        expected in its sample or in the example: the scale of a quantized output comes from the example's.
+        How far an output may be from what is expected in any case, as a fraction of the largest absolute value expected
+        in its sample or in the example: the scale of a quantized output comes from the example's.
     schemas
         Directories with the schemas of the release that made it, best first: payloads are decoded with these.
     scales
-        Of each quantized output, what one code is worth: it may be off by one, whatever `bound` says; 0 for the others.
+        Of each quantized output, what one code is worth: where it is rounded it may be off by one; 0 for the others.
+    limit
+        How far rounding alone may move an output before the program is imprecise, as a fraction of its largest value.
     codes
         For cases whose outputs are constants: what the delegates must hold, in the dtype they hold it in.
     unjudged
@@ -189,24 +199,45 @@ class Lowered:
     scales: tuple[float, ...] = ()
     codes: tuple[Tensor, ...] = ()
     unjudged: tuple[str, ...] = ()
+    limit: float = IMPRECISE
 
     @property
     def pte_sha256(self) -> str:
         return hashlib.sha256(self.pte).hexdigest()
 
-    def tolerance(self, sample: Sample, index: int) -> float:
-        """Return the absolute tolerance for output number `index` of a sample."""
-        largest = self.largest(sample, index)
+    def tolerance(self, sample: Sample, index: int) -> NDArray[np.float64]:
+        """Return the absolute tolerance for each element of output number `index` of a sample, or for all of them.
+
+        It is zero where no rounding touches the output. Elsewhere an element may be off by `MARGIN` times what it was
+        seen to move, or what the elements around it moved on average, and by one code.
+        """
         scale = self.scales[index] if index < len(self.scales) else 0.0
-        return max(self.bound * largest, scale * ONE_CODE)
+        least = max(self.bound * self.largest(sample, index), scale * ONE_CODE)
+        if not sample.spreads:
+            return np.array(least)
+        spread = sample.spreads[index].array().astype(np.float64)
+        if not spread.any():
+            return np.zeros(())
+        finite = spread[np.isfinite(spread)]
+        around = math.sqrt(np.square(finite).mean()) if finite.size else 0.0
+        return np.maximum(MARGIN * np.maximum(spread, around), least)
 
     def largest(self, sample: Sample, index: int) -> float:
         """Return the largest absolute value expected of output number `index` in a sample or in the example."""
         return max(_largest(self.samples[0].expected[index]), _largest(sample.expected[index]))
 
+    def imprecision(self, sample: Sample, index: int) -> float:
+        """Return how far rounding alone may move output number `index` in a sample, as a part of its largest value."""
+        furthest = float(self.tolerance(sample, index).max(initial=0.0))
+        largest = max(_largest(each.expected[index]) for each in self.samples)
+        return furthest / largest if largest else 0.0
+
 
 #: A little more than one code: codes times scale are float32, and so are their differences.
 ONE_CODE = 1.001
+
+#: A few runs do not show the furthest that rounding can go.
+MARGIN = 2.0
 
 
 def _largest(tensor: Tensor) -> float:

@@ -45,11 +45,11 @@ def ways_out(judged: Verdict, release: str, zoo: bool) -> Iterator[str]:
     if found := judged.excess:
         target, bound = judged.cell.target, f"{found.bound:g}"
         if found.bound <= WIDEST_ROUNDING:
-            of_case = f'bounds={{"{target}": {bound}}} in its @case, with the reason; or ' if zoo else ""
             key = target if BARE_KEY.fullmatch(target) else f'"{target}"'
-            others = ", for all cases without bounds" if zoo else ""
-            everywhere = f"{key} = {bound} under [tool.goldens.tolerances] in pyproject.toml{others}"
-            yield f"if it is rounding: {of_case}{everywhere}"
+            yield (
+                "more than rounding explains; if the target's own arithmetic does: "
+                f"{key} = {bound} under [tool.goldens.tolerances] in pyproject.toml, for all its cells"
+            )
         else:
             size = f"{bound} of the largest value" if math.isfinite(found.bound) else "no finite difference"
             yield f"not rounding: {size}; do not widen a tolerance for it"

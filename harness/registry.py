@@ -61,9 +61,9 @@ class Case:
         what is left outside.
     also
         Targets it is exported for in addition to those that every case is: some of those that are ``further``.
-    bounds
-        Target to how far its outputs may be from eager there, as a fraction of the largest absolute value, where the
-        target's own bound is too narrow; the case says why.
+    imprecise
+        Target to how far rounding alone may move its outputs there, as a fraction of the largest absolute value, where
+        that is more than `IMPRECISE`; the case says why.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Case:
     run_on: tuple[str, ...] = SAMPLES
     backends: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
-    bounds: Mapping[str, float] = field(default_factory=dict)
+    imprecise: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def module(self) -> str:
@@ -179,7 +179,7 @@ def case(
     run_on: tuple[str, ...] = SAMPLES,
     backends: tuple[str, ...] = (),
     also: tuple[str, ...] = (),
-    bounds: Mapping[str, float] | None = None,
+    imprecise: Mapping[str, float] | None = None,
     name: str | None = None,
 ) -> Callable[[Callable[[Data], Example]], Callable[[Data], Example]]:
     """Register the decorated builder; the case's name is `name`, or the function's with dashes."""
@@ -197,7 +197,7 @@ def case(
                 run_on=run_on,
                 backends=backends,
                 also=also,
-                bounds=bounds or {},
+                imprecise=imprecise or {},
             )
         )
         return build

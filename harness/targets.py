@@ -97,8 +97,6 @@ class Target:
     backend
         `TOSA`, `XNNPACK`, or a new name, which then needs `partitioner`. Cases name the backends that they are
         for.
-    bound
-        How far outputs may be from the (quantized) eager ones, as a fraction of the largest absolute value.
     runs
         What runs the lowered program: `RUNTIME` or `REFERENCE_MODEL`.
     specification
@@ -108,6 +106,9 @@ class Target:
     dtype
         Name of what the model's floating weights and inputs are cast to before anything else, ``bfloat16``; empty
         leaves them.
+    bound
+        How far outputs may be from the (quantized) eager ones beside what rounding explains
+        (`harness.exporting.rounding`), as a fraction of the largest absolute value.
     further
         Whether only those cases are exported for it that ask for it (`also` of a case).
     partitioner
@@ -126,11 +127,11 @@ class Target:
     name: str
     description: str
     backend: str
-    bound: float
     runs: str
     specification: str = ""
     quantization: Quantization | None = None
     dtype: str = ""
+    bound: float = 0.0
     further: bool = False
     partitioner: str = ""
     quantizer: str = ""
@@ -200,19 +201,6 @@ class Target:
         return not self.partitioner and not self.quantizer
 
 
-#: Both sides compute in float32 and differ in the order of sums and in the exponential: some units in the last place
-#: (2**-24 = 6e-8) per layer.
-FLOAT32_BOUND = 1e-5
-#: One code of an int8 output whose largest absolute value lies 127 codes from its zero, and a little for the float32
-#: product of code and scale. XNNPACK requantizes with a rounding of its own; TOSA's RESCALE rounds the scale to 32
-#: bits, which moves a sum of several terms by one code where the eager graph's float32 sum falls next to a half.
-INT8_BOUND = (1.0 + 1e-6) / 127.0
-#: Two codes of an int16 output. TOSA rescales the 48-bit accumulator with a multiplier of 16 bits, which is off by up
-#: to 2**-16 of the value, half a code at full range, beside the rounding itself; bias and scale add theirs.
-INT16_BOUND = 4.0 / 65535.0
-#: Eight roundings to bfloat16's 8 significant bits, 2**-9 each: TOSA and eager round after different operators.
-BFLOAT16_BOUND = 2.0**-6
-
 #: The harness's own targets.
 TARGETS: Mapping[str, Target] = {
     target.name: target
@@ -222,7 +210,6 @@ TARGETS: Mapping[str, Target] = {
             description="TOSA-1.0+FP",
             backend=TOSA,
             specification="TOSA-1.0+FP",
-            bound=FLOAT32_BOUND,
             runs=REFERENCE_MODEL,
         ),
         Target(
@@ -231,7 +218,6 @@ TARGETS: Mapping[str, Target] = {
             backend=TOSA,
             specification="TOSA-1.0+INT",
             quantization=Quantization(),
-            bound=INT8_BOUND,
             runs=REFERENCE_MODEL,
         ),
         Target(
@@ -240,7 +226,6 @@ TARGETS: Mapping[str, Target] = {
             backend=TOSA,
             specification="TOSA-1.0+INT+int16",
             quantization=Quantization(INT16_CONFIG),
-            bound=INT16_BOUND,
             runs=REFERENCE_MODEL,
             further=True,
         ),
@@ -249,7 +234,6 @@ TARGETS: Mapping[str, Target] = {
             description="TOSA-1.0+FP+cf, conditions and loops in the delegate",
             backend=TOSA,
             specification="TOSA-1.0+FP+cf",
-            bound=FLOAT32_BOUND,
             runs=REFERENCE_MODEL,
             further=True,
         ),
@@ -260,7 +244,6 @@ TARGETS: Mapping[str, Target] = {
             # What EthosUCompileSpec lowers for an Ethos-U55; what Vela then makes of it is not looked at.
             specification="TOSA-1.0+INT+int16+int4+u55",
             quantization=Quantization(),
-            bound=INT8_BOUND,
             runs=REFERENCE_MODEL,
             further=True,
         ),
@@ -270,7 +253,6 @@ TARGETS: Mapping[str, Target] = {
             backend=TOSA,
             specification="TOSA-1.0+INT+FP",
             quantization=Quantization(modules=("torch.nn.Linear", "torch.nn.Conv1d", "torch.nn.Conv2d")),
-            bound=INT8_BOUND,
             runs=REFERENCE_MODEL,
             further=True,
         ),
@@ -280,7 +262,6 @@ TARGETS: Mapping[str, Target] = {
             backend=TOSA,
             specification="TOSA-1.0+FP+bf16",
             dtype="bfloat16",
-            bound=BFLOAT16_BOUND,
             runs=REFERENCE_MODEL,
             further=True,
         ),
@@ -288,7 +269,6 @@ TARGETS: Mapping[str, Target] = {
             name="xnnpack-fp32",
             description="XNNPACK, float32",
             backend=XNNPACK,
-            bound=FLOAT32_BOUND,
             runs=RUNTIME,
         ),
         Target(
@@ -296,7 +276,6 @@ TARGETS: Mapping[str, Target] = {
             description="XNNPACK, post-training quantized, int8, per channel",
             backend=XNNPACK,
             quantization=Quantization(),
-            bound=INT8_BOUND,
             runs=RUNTIME,
         ),
         Target(
@@ -304,7 +283,6 @@ TARGETS: Mapping[str, Target] = {
             description="XNNPACK, weights int8 per channel, activations quantized as they come",
             backend=XNNPACK,
             quantization=Quantization(arguments={"is_per_channel": True, "is_dynamic": True}),
-            bound=INT8_BOUND,
             runs=RUNTIME,
             further=True,
         ),

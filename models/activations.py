@@ -171,7 +171,6 @@ ARC_POLYNOMIALS = 2e-3
 
 @case(
     guards="arc cosine and arc tangent become polynomials in float, tables in int8",
-    bounds={"tosa-fp": ARC_POLYNOMIALS},
 )
 def arcs(data: Data) -> Example:
     return Example(Arcs(), (data.tensor("x", 2, 5),))

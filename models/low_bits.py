@@ -26,7 +26,6 @@ quantized = torch.ops.quantized_decomposed
 @case(
     guards="int4 weights in groups of 32, as torchao's 8da4w writes them, reach XNNPACK's own kernels",
     backends=("xnnpack-fp32",),
-    bounds={"xnnpack-fp32": PER_TOKEN},
 )
 def int4_weights(data: Data) -> Example:
     module = data.fill(nn.Sequential(nn.Linear(2 * GROUP, GROUP), nn.ReLU(), nn.Linear(GROUP, 8)))
@@ -78,7 +77,6 @@ class PerTokenLinear(nn.Module):
 @case(
     guards="each row of the input keeps the scale that was chosen for it",
     backends=("xnnpack-fp32",),
-    bounds={"xnnpack-fp32": PER_TOKEN},
 )
 def per_token_linear(data: Data) -> Example:
     codes = data.tensor("codes", 8, 16, bits=0, limit=10).to(torch.int8)
@@ -89,7 +87,6 @@ def per_token_linear(data: Data) -> Example:
 @case(
     guards="four-bit codes in groups, written out in the model, keep the scale of their group",
     backends=("xnnpack-fp32",),
-    bounds={"xnnpack-fp32": PER_TOKEN},
 )
 def grouped_codes(data: Data) -> Example:
     codes = data.tensor("codes", 8, 2 * GROUP, bits=0, limit=7).to(torch.int8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 
 import numpy as np
@@ -67,6 +68,35 @@ def test_a_quantized_output_may_be_off_by_one_code() -> None:
 
 def test_what_is_not_finite_does_not_make_every_difference_tolerable() -> None:
     assert tolerances(0.25, [-np.inf, np.nan, 4.0]) == [1.0]
+
+
+def moved(spread: list[float], bound: float = 0.0, scale: float = 0.0) -> list[float]:
+    """Return the tolerance of each element of an output that rounding moves by `spread`; its largest value is 8."""
+    values = Tensor.of(np.float32([8.0] * len(spread)))
+    sample = Sample("example", (values,), (), (Tensor.of(np.float32(spread)),))
+    lowered = Lowered(
+        graph="", delegates=(), pte=b"", samples=(sample,), bound=bound, schemas=(), scales=(scale,)
+    )
+    return np.broadcast_to(lowered.tolerance(sample, 0), len(spread)).tolist()  # type: ignore[no-any-return]
+
+
+def test_an_element_may_be_off_by_twice_what_rounding_moves_it() -> None:
+    assert moved([3.0, 3.0]) == [6.0, 6.0]
+
+
+def test_an_element_that_was_not_seen_to_move_may_be_off_as_those_around_it() -> None:
+    assert moved([4.0, 0.0, 0.0, 0.0]) == [8.0, 4.0, 4.0, 4.0]
+    # One that may be anything says nothing of the others.
+    assert moved([math.inf, 3.0, 3.0]) == [math.inf, 6.0, 6.0]
+
+
+def test_what_rounding_touches_may_be_off_by_a_code_and_by_the_bound() -> None:
+    assert moved([1e-30], scale=1.0) == [pytest.approx(1.0, rel=0.01)]
+    assert moved([1e-30], bound=0.25, scale=1.0) == [2.0]
+
+
+def test_what_no_rounding_touches_is_exact_whatever_the_bound() -> None:
+    assert moved([0.0, 0.0], bound=0.25, scale=1.0) == [0.0, 0.0]
 
 
 def test_a_failure_records_all_but_its_traceback() -> None:

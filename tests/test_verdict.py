@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from harness.artifact import (
+    IMPRECISE,
     Artifact,
     Casualty,
     Cell,
@@ -231,7 +233,7 @@ def test_the_bound_that_a_corrupt_cell_is_told_accepts_it_and_one_a_tenth_smalle
     shift: float,
 ) -> None:
     expected = np.float32([8.0, -1.0])
-    wrong = with_output(expected, expected + np.float32([0.0, shift]), bound=1e-6)
+    wrong = replace(with_output(expected, expected + np.float32([0.0, shift]), bound=1e-6), limit=1.0)
     found = judged(wrong).excess
     assert found is not None
     assert (found.wrong, found.right) == (("example",), ())
@@ -252,10 +254,16 @@ def test_no_bound_is_told_for_what_no_tolerance_is_for(wrong: Lowered) -> None:
     assert judged(wrong).excess is None
 
 
-def test_a_corrupt_cell_is_told_on_which_samples_it_is_right() -> None:
+def test_no_bound_is_told_where_no_rounding_touches_an_output() -> None:
     found = judged(sampled(1.0, 2.5)).excess
+    assert found is not None
+    assert found.bound == np.inf
+
+
+def test_a_corrupt_cell_is_told_on_which_samples_it_is_right() -> None:
+    found = judged(replace(sampled(1.0, 2.5), bound=1e-6)).excess
     assert found == verdict.Excess(0.5, ("zeros",), ("example",))
-    missing = judged(sampled(1.0, np.nan)).excess
+    missing = judged(replace(sampled(1.0, np.nan), bound=1e-6)).excess
     assert missing is not None
     assert missing.bound == np.inf
 
@@ -339,6 +347,49 @@ def test_a_program_wrong_on_other_inputs_than_the_example_is_corrupt_and_says_on
     found = judged(replace(lowered(), samples=samples))
     assert found.name == "corrupt"
     assert found.reason == "output 0 (zeros) float32[1]: 1 of 1 values differ, max 1, mean 1"
+
+
+def rounded(spread: float, limit: float = IMPRECISE) -> Lowered:
+    """A right program whose second element rounding alone may move by `spread`; its largest value is 8."""
+    values = Tensor.of(np.float32([8.0, 1.0]))
+    samples = tuple(
+        Sample(name, (values,), (values,), (Tensor.of(np.float32([0.0, each])),))
+        for name, each in (("example", spread / 4), ("zeros", spread))
+    )
+    return replace(lowered(), samples=samples, limit=limit)
+
+
+def test_a_program_of_which_rounding_leaves_little_is_imprecise_and_says_how_to_accept_it() -> None:
+    found = judged(rounded(1.0))
+    assert (found.name, found.recordable, found.accepted) == ("imprecise", False, False)
+    assert found.reason == (
+        "right within rounding, but rounding alone may move output 0 (zeros) by 0.25 of its largest value, and 0.1 is "
+        "accepted"
+    )
+    assert 'imprecise={"tosa-fp": 0.28}' in found.detail[0]
+
+
+@pytest.mark.parametrize("program", [rounded(0.25), rounded(1.0, limit=0.28)], ids=["little", "accepted"])
+def test_a_program_is_precise_enough_where_rounding_moves_little_or_its_case_accepts_it(
+    program: Lowered,
+) -> None:
+    assert verdict.objection(CELL, outcomes(program)) is None
+
+
+def test_what_may_be_anything_cannot_be_accepted() -> None:
+    found = judged(rounded(math.inf))
+    assert found.name == "imprecise"
+    assert "imprecise=" not in found.detail[0]
+
+
+def test_a_wrong_element_is_corrupt_though_another_may_be_off_further() -> None:
+    program = rounded(0.25)
+    (first, *rest) = program.samples
+    wrong = replace(first, outputs=(Tensor.of(np.float32([8.5, 1.0])),))
+    found = judged(replace(program, samples=(wrong, *rest)))
+    assert found.name == "corrupt"
+    assert found.reason.endswith("1 of 2 values differ, max 0.5, mean 0.25 (tolerance 0.088 to 0.12)")
+    assert found.detail == ("  [0]: 8.5 where 8.0 was expected, within 0.088",)
 
 
 def sampled(*outputs: float, expected: float = 1.0) -> Lowered:

@@ -16,11 +16,11 @@ from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-from harness.artifact import Artifact, Delegate, Failure, Lowered, Sample, Tensor
+from harness.artifact import IMPRECISE, Artifact, Delegate, Failure, Lowered, Sample, Tensor
 from harness.decode import Schemas
-from harness.exporting import compat, numerics, shortcuts
+from harness.exporting import compat, numerics, rounding, shortcuts
 from harness.exporting.blame import own_error
-from harness.exporting.data import Example, example_of, samples_of
+from harness.exporting.data import Data, Example, example_of, samples_of
 from harness.exporting.targets import Lowering
 from harness.exporting.trace import Watch
 from harness.registry import Case
@@ -36,6 +36,10 @@ class Export:
         Sets of inputs to run, by name; none where the program is not to be run.
     expected
         For each of them, the outputs of the eager model or, once quantized, of the quantized eager graph.
+    spreads
+        For each of them, how far rounding alone moves each element.
+    bound
+        In place of the target's.
     scales, codes, unjudged
         See `Lowered`.
     made
@@ -44,14 +48,23 @@ class Export:
         Notes the stages; enter it to have passes and node visitors noted as well.
     """
 
-    def __init__(self, case: Case, lowering: Lowering, keep: int = 0, execute: bool = True) -> None:
+    def __init__(
+        self,
+        case: Case,
+        lowering: Lowering,
+        keep: int = 0,
+        execute: bool = True,
+        bound: float | None = None,
+    ) -> None:
         self.case = case
         self.executing = execute
         self.lowering = lowering
         self.target = lowering.target
+        self.bound = self.target.bound if bound is None else bound
         self.stage = "model"
         self.samples: dict[str, tuple[torch.Tensor, ...]] = {}
         self.expected: dict[str, tuple[Tensor, ...]] = {}
+        self.spreads: dict[str, tuple[Tensor, ...]] = {}
         self.scales: tuple[float, ...] = ()
         self.codes: tuple[Tensor, ...] = ()
         self.unjudged: tuple[str, ...] = ()
@@ -70,10 +83,19 @@ class Export:
         for index, delegate in enumerate(partitions):
             self.watch.stage(f"delegate_{index}", delegate.payload)
         self.watch.stage("lowered", graph.encode())
-        bound = self.case.bounds.get(self.target.name, self.target.bound)
         schemas = tuple(map(str, Schemas.installed().places))
+        limit = self.case.imprecise.get(self.target.name, IMPRECISE)
         self.made = Lowered(
-            graph + "\n", partitions, b"", (), bound, schemas, self.scales, self.codes, self.unjudged
+            graph=graph + "\n",
+            delegates=partitions,
+            pte=b"",
+            samples=(),
+            bound=self.bound,
+            schemas=schemas,
+            scales=self.scales,
+            codes=self.codes,
+            unjudged=self.unjudged,
+            limit=limit,
         )
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
         if self.target.runs == REFERENCE_MODEL:
@@ -88,7 +110,9 @@ class Export:
         if self.target.runs == RUNTIME:
             self.stage = "run"
             outputs = {name: numerics.in_runtime(pte, inputs) for name, inputs in self.samples.items()}
-        samples = tuple(Sample(name, self.expected[name], outputs[name]) for name in self.samples)
+        samples = tuple(
+            Sample(name, self.expected[name], outputs[name], self.spreads[name]) for name in self.samples
+        )
         return dataclasses.replace(self.made, pte=pte, samples=samples)
 
     def lower(self, example: Example) -> EdgeProgramManager:
@@ -102,6 +126,8 @@ class Export:
             self.stage = "quantize"
             program = self.quantize(program, self.lowering.quantizer(self.case.quantization), example)
             self.watch.stage("quantized", program)
+        else:
+            self.spread(compat.graph_module(program))
         self.stage = "lower"
         return to_edge_transform_and_lower(
             program, partitioner=[self.lowering.partitioner()], compile_config=self.lowering.compile_config()
@@ -121,6 +147,20 @@ class Export:
             del self.samples[name], self.expected[name]
             self.unjudged += (name,)
 
+    def spread(self, module: torch.fx.GraphModule) -> None:
+        """Measure how far rounding alone moves the outputs of the (quantized) eager graph."""
+        off = rounding.APPROXIMATIONS.get(self.target.backend, {})
+        self.spreads = {
+            name: rounding.spreads(
+                module,
+                inputs,
+                self.scales,
+                Data(self.case.name).generator(f"rounding {name}"),
+                off,
+            )
+            for name, inputs in self.samples.items()
+        }
+
     def quantize(
         self, program: torch.export.ExportedProgram, quantizer: Any, example: Example
     ) -> torch.export.ExportedProgram:
@@ -138,6 +178,7 @@ class Export:
             restore(converted, before)
         self.expect(converted)
         self.scales = numerics.output_scales(converted)
+        self.spread(converted)
         if self.case.constant_outputs and self.target.runs == REFERENCE_MODEL:
             self.codes = numerics.output_codes(converted)
         return export_program(converted, example)
@@ -156,7 +197,12 @@ def export_program(module: torch.nn.Module, example: Example) -> torch.export.Ex
 
 
 def export(
-    case: Case, target: str, patches: Sequence[str] = (), keep: int = 0, execute: bool = True
+    case: Case,
+    target: str,
+    patches: Sequence[str] = (),
+    keep: int = 0,
+    execute: bool = True,
+    bound: float | None = None,
 ) -> Artifact:
     """Export `case` for `target`; an exception of the release is an artifact, too.
 
@@ -168,6 +214,8 @@ def export(
         See `harness.exporting.trace.Watch`.
     execute
         Whether the program is executed on the case's samples.
+    bound
+        In place of the target's.
 
     Raises
     ------
@@ -177,7 +225,7 @@ def export(
         For an exception of the harness's own code.
     """
     started = time.perf_counter()
-    attempt = Export(case, Lowering.named(target), keep, execute)
+    attempt = Export(case, Lowering.named(target), keep, execute, bound)
     result: Lowered | Failure
     try:
         with attempt.watch:

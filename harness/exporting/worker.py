@@ -33,7 +33,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -137,7 +137,12 @@ def run_request(request: dict[str, Any]) -> None:
     held = perturb_heap(request["heap_seed"])
     patches.apply(request["patches"], compat.installed_release())
     artifact = export(
-        requested_case(request), request["target"], request["patches"], request["keep"], request["execute"]
+        requested_case(request),
+        request["target"],
+        request["patches"],
+        request["keep"],
+        request["execute"],
+        request["tolerance"],
     )
     del held
     result = Path(request["result"])
@@ -147,11 +152,8 @@ def run_request(request: dict[str, Any]) -> None:
 
 
 def requested_case(request: dict[str, Any]) -> Case:
-    """Return the case that `request` names, with the repository's tolerance where it has no bound of its own."""
-    case = pickled_case(request) if request["pickled"] else load(request["models"])[request["case"]]
-    if request["tolerance"] is None:
-        return case
-    return replace(case, bounds={request["target"]: request["tolerance"], **case.bounds})
+    """Return the case that `request` names."""
+    return pickled_case(request) if request["pickled"] else load(request["models"])[request["case"]]
 
 
 def pickled_case(request: dict[str, Any]) -> Case:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -50,7 +52,8 @@ def compare(
         reason = f"is right now, but releases.toml knows it as {known_as}: delete that entry"
         return Comparison(Verdict(cell, "changed", reason))
     artifact = verdict.agreed(outcomes)
-    texts = golden.render(artifact, origin(artifact, [outcome.variation for outcome in outcomes], release))
+    variations = [outcome.variation for outcome in outcomes]
+    texts = golden.render(artifact, origin(artifact, variations, release, reviewed))
     if reviewed is None:
         return Comparison(verdict.new(cell), texts)
     if golden.compared(reviewed) == golden.compared(texts):
@@ -98,21 +101,46 @@ def passes(outcome: Outcome) -> tuple[PassRun, ...]:
     return artifact.watched.passes if isinstance(artifact, Artifact) and artifact.watched else ()
 
 
-def origin(artifact: Artifact, variations: Sequence[str], release: Release) -> golden.Origin:
-    """Return how an artifact was made by the variations named."""
-    return golden.Origin(stack=release.stack(), variations=variations, numerics=numerics_line(artifact))
+def origin(
+    artifact: Artifact, variations: Sequence[str], release: Release, reviewed: golden.Texts | None = None
+) -> golden.Origin:
+    """Return how an artifact was made by the variations named, where `reviewed` is the golden that it has."""
+    before = WITHIN.search(reviewed[golden.MANIFEST]) if reviewed is not None else None
+    numerics = numerics_line(artifact, int(before[1]) if before is not None else None)
+    return golden.Origin(stack=release.stack(), variations=variations, numerics=numerics)
 
 
-def numerics_line(artifact: Artifact) -> str:
-    """Say in one line what was checked of an artifact beyond its being the same every time."""
+#: Less than a unit in the last place of float32 says nothing.
+LEAST = -24
+#: The tolerance in a manifest, a power of two.
+WITHIN = re.compile(r"^numerics: .*within 2\^(-?\d+) of", re.MULTILINE)
+
+
+def numerics_line(artifact: Artifact, before: int | None = None) -> str:
+    """Say in one line what was checked of an artifact beyond its being the same every time.
+
+    The tolerance is rounded up to a power of two. It stays what it was `before`, if it is the next to that: on another
+    machine a value near a tie may be rounded the other way while the spread is measured.
+    """
     lowered = artifact.result
     if not isinstance(lowered, Lowered):
         return "none: lowering fails"
-    bound = f"within {lowered.bound:.2g} of the largest value" if lowered.bound else "equal to the last bit"
-    if any(lowered.scales):
-        bound += " or one code"
+    most = max(
+        (
+            lowered.imprecision(sample, index)
+            for sample in lowered.samples
+            for index in range(len(sample.expected))
+        ),
+        default=0.0,
+    )
+    within = "equal to the last bit"
+    if most:
+        power = max(LEAST, math.ceil(math.log2(most))) if math.isfinite(most) else 0
+        if before is not None and abs(power - before) <= 1:
+            power = before
+        within = f"within 2^{power} of the largest value"
     constants = "; folded constants equal" if lowered.codes and verdict.only_holds(lowered) else ""
     unjudged = (
         f"; not judged on {', '.join(lowered.unjudged)}: eager is not finite" if lowered.unjudged else ""
     )
-    return f"outputs against eager {bound}{constants}{unjudged}"
+    return f"outputs against eager {within}{constants}{unjudged}"

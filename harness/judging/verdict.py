@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.artifact import (
     Artifact,
@@ -61,8 +62,8 @@ class Verdict:
     Attributes
     ----------
     name
-        ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``changed``, ``new``, ``failed``, ``crashed``,
-        ``timed-out``, ``undecodable`` or ``damaged-golden`` (README, "Verdicts").
+        ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``imprecise``, ``changed``, ``new``, ``failed``,
+        ``crashed``, ``timed-out``, ``undecodable`` or ``damaged-golden`` (README, "Verdicts").
     reason
         One line.
     detail
@@ -106,13 +107,13 @@ class Deviation:
     expected, actual
         Of one shape; dtypes may differ.
     tolerance
-        Largest absolute difference that is no difference; 0 demands equality.
+        Largest absolute difference that is no difference, of each element or of all; 0 demands equality.
     """
 
     what: str
     expected: Tensor
     actual: Tensor
-    tolerance: float = 0.0
+    tolerance: npt.NDArray[np.float64] | float = 0.0
 
     def differences(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         actual, expected = self.actual.wide(), self.expected.wide()
@@ -122,6 +123,10 @@ class Deviation:
         # do not differ.
         same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
         return np.where(same, 0.0, np.nan_to_num(difference, nan=np.inf, posinf=np.inf))
+
+    def allows(self) -> bool:
+        """Whether some element may be off."""
+        return bool(np.any(self.tolerance))
 
     def exceeds_tolerance(self) -> bool:
         """Whether some element, or the dtype or the shape, is not what it should be."""
@@ -143,16 +148,19 @@ class Deviation:
             yield f"{self.what}: is {actual}, expected {expected}"
             return
         difference = self.differences()
-        differing = np.argwhere(difference > self.tolerance)
+        tolerance = np.broadcast_to(self.tolerance, difference.shape)
+        differing = np.argwhere(difference > tolerance)
+        least, most = tolerance.min(initial=np.inf), tolerance.max(initial=0.0)
+        stated = f" (tolerance {least:g})" if least == most else f" (tolerance {least:.2g} to {most:.2g})"
         yield (
             f"{self.what} {actual}: {len(differing)} of {difference.size} values differ, "
-            f"max {difference.max():g}, mean {difference.mean():g}"
-            + (f" (tolerance {self.tolerance:g})" if self.tolerance else "")
+            f"max {difference.max():g}, mean {difference.mean():g}" + (stated if most else "")
         )
         for index in differing[:SHOWN_ELEMENTS]:
             position = tuple(int(i) for i in index)
             got, want = self.actual.array()[position], self.expected.array()[position]
-            yield f"  {list(position)}: {got} where {want} {expected_is}"
+            within = f", within {tolerance[position]:.2g}" if least != most else ""
+            yield f"  {list(position)}: {got} where {want} {expected_is}{within}"
 
 
 def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
@@ -167,10 +175,32 @@ def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
     result = agreed(outcomes).result
     if isinstance(result, Failure):
         return _objection_to_failure(cell, result)
-    wrong = list(wrongs(result))
-    if not wrong:
+    if wrong := list(wrongs(result)):
+        return Verdict(cell, "corrupt", wrong[0], tuple(wrong[1:]), excess=excess(result))
+    return _imprecise(cell, result)
+
+
+def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
+    """Object to a program that is right, but of which rounding leaves so little certain that it says nothing."""
+    found = {
+        (index, sample.name): result.imprecision(sample, index)
+        for sample in result.samples
+        for index in range(len(sample.expected))
+    }
+    (index, name), most = max(found.items(), key=lambda item: item[1], default=((0, ""), 0.0))
+    if most <= result.limit:
         return None
-    return Verdict(cell, "corrupt", wrong[0], tuple(wrong[1:]), excess=excess(result))
+    reason = (
+        f"right within rounding, but rounding alone may move output {index} ({name}) by {most:.2g} of its largest "
+        f"value, and {result.limit:g} is accepted"
+    )
+    way_out = (
+        "an outcome that rounding decides checks little: make the model or its inputs better conditioned"
+    )
+    if math.isfinite(most):
+        accepted = math.ceil(most * 110) / 100
+        way_out += f', or accept it in the case: imprecise={{"{cell.target}": {accepted:g}}}'
+    return Verdict(cell, "imprecise", reason, (way_out,))
 
 
 def agreed(outcomes: Sequence[Outcome]) -> Artifact:
@@ -435,8 +465,12 @@ def excess(lowered: Lowered) -> Excess | None:
                 return None
             if deviation.exceeds_tolerance():
                 largest = lowered.largest(sample, index)
-                difference = float(deviation.differences().max())
-                bound = max(bound, difference / largest if largest else math.inf)
+                differences = deviation.differences()
+                # Where no rounding touches an output, no bound is for it.
+                furthest = (
+                    differences[differences > deviation.tolerance].max() if deviation.allows() else math.inf
+                )
+                bound = max(bound, float(furthest) / largest if largest else math.inf)
                 wrong.append(sample.name)
     if not wrong:
         return None

@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from harness.errors import HarnessError
 from harness.judging import verdict
@@ -112,14 +114,15 @@ def _raises(failure: Failure, seeds: tuple[int, ...]) -> Defect:
 def _corrupt(result: Lowered | Failure, judged: verdict.Verdict, seeds: tuple[int, ...]) -> Iterator[Defect]:
     assert isinstance(result, Lowered)
     for sample in result.samples:
-        tolerances = tuple(result.tolerance(sample, index) for index in range(len(sample.expected)))
-        pairs = zip(sample.expected, sample.outputs, tolerances, strict=False)
+        allowed = [result.tolerance(sample, index) for index in range(len(sample.expected))]
+        pairs = zip(sample.expected, sample.outputs, allowed, strict=False)
         deviations = [verdict.Deviation(f"output {n}", *of_output) for n, of_output in enumerate(pairs)]
         wrong = [
             line for deviation in deviations if deviation.exceeds_tolerance() for line in deviation.lines()
         ]
         if wrong or len(sample.expected) != len(sample.outputs):
             reason = wrong[0] if wrong else judged.reason
+            tolerances = tuple(map(_one_tolerance, deviations))
             yield Defect(
                 "outputs", judged.name, reason, seeds=seeds, sample=sample.name, tolerances=tolerances
             )
@@ -128,6 +131,14 @@ def _corrupt(result: Lowered | Failure, judged: verdict.Verdict, seeds: tuple[in
         graphs = decoded.graphs[:1] if delegate.backend_id == "TOSABackend" else ()
         for line in (line for graph in graphs for line in verdict.miswired_outputs(graph)):
             yield Defect("slots", judged.name, f"a delegate's {line.partition(';')[0]}", seeds=seeds)
+
+
+def _one_tolerance(deviation: verdict.Deviation) -> float:
+    """Return a tolerance for all elements of an output, which it exceeds as it does those of each element."""
+    difference = deviation.differences()
+    tolerance = np.broadcast_to(deviation.tolerance, difference.shape)
+    beyond = tolerance[difference > tolerance]
+    return float((beyond if beyond.size else tolerance).min(initial=np.inf))
 
 
 def signature(line: str) -> str:

@@ -6,7 +6,6 @@ TARGET = Target(
     name="npu",
     description="TOSA-1.0+FP, for our NPU",
     backend=TOSA,
-    bound=1e-5,
     runs=REFERENCE_MODEL,
     specification="TOSA-1.0+FP",
 )

@@ -1,12 +1,11 @@
 """Two targets: XNNPACK with a delegate for each operator, and with weights quantized per tensor."""
 
-from harness.targets import FLOAT32_BOUND, INT8_BOUND, RUNTIME, XNNPACK, Target
+from harness.targets import RUNTIME, XNNPACK, Target
 
 OPERATORS = Target(
     name="example-operators",
     description="XNNPACK, float32, a delegate for each operator",
     backend=XNNPACK,
-    bound=FLOAT32_BOUND,
     runs=RUNTIME,
     partitioner="example_extension.lowering:partitioner",
 )
@@ -14,7 +13,6 @@ INT8 = Target(
     name="example-int8",
     description="XNNPACK, int8, weights quantized per tensor",
     backend=XNNPACK,
-    bound=INT8_BOUND,
     runs=RUNTIME,
     further=True,
     quantizer="example_extension.lowering:quantizer",

@@ -1,0 +1,377 @@
+"""How far rounding alone may move what a model gives: measured, not guessed.
+
+The (quantized) eager graph is run a few times more, with every rounding in it moved by what a target's arithmetic may
+move it: a floating result by units in its last place, a quantization by a part of a code before it rounds. How far each
+element of an output goes is its tolerance. This is Monte Carlo arithmetic (Parker 1997; verificarlo and CADNA do it to
+programs), applied to ATen's operators.
+
+Only what follows from an input is moved. Constants, and what hands inputs on, stay exact: their tolerance is zero.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch._decomp import decomposition_table
+from torch._ops import HigherOrderOperator
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakIdKeyDictionary
+
+from harness.artifact import Tensor
+from harness.exporting.numerics import flatten
+from harness.targets import TOSA
+
+aten = torch.ops.aten
+
+#: By name of an operator: how far lowering computes it off at an input.
+Approximations = Mapping[str, Callable[[torch.Tensor], torch.Tensor]]
+
+#: The spread of what is rounded and was not seen to move: more than none.
+TOUCHED = float(np.finfo(np.float32).tiny)
+
+#: Where every rounding goes in one run: all up, all down, or each its own way. Lowering may round all ties the other
+#: way, which no run at random shows.
+RUNS: Sequence[float | None] = (1.0, -1.0, None, None)
+
+#: Operators whose result needs no rounding: they choose, move or compare.
+EXACT = frozenset(
+    {
+        *(
+            "view",
+            "_unsafe_view",
+            "view_as",
+            "view_copy",
+            "reshape",
+            "permute",
+            "permute_copy",
+            "transpose",
+            "t",
+        ),
+        *("squeeze", "squeeze_", "unsqueeze", "unsqueeze_", "expand", "expand_copy", "slice", "slice_copy"),
+        *(
+            "select",
+            "split",
+            "split_with_sizes",
+            "unbind",
+            "narrow",
+            "as_strided",
+            "alias",
+            "detach",
+            "clone",
+        ),
+        *(
+            "contiguous",
+            "cat",
+            "stack",
+            "index",
+            "index_select",
+            "gather",
+            "masked_fill",
+            "where",
+            "copy",
+            "copy_",
+        ),
+        *("lift_fresh_copy", "repeat", "flip", "roll", "constant_pad_nd", "pixel_shuffle", "pixel_unshuffle"),
+        *("unfold", "slice_scatter", "select_scatter", "scatter", "index_put", "index_put_", "embedding"),
+        *("reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d", "tril", "triu"),
+        *(
+            "diagonal",
+            "fill",
+            "fill_",
+            "zero_",
+            "relu",
+            "relu_",
+            "clamp",
+            "clamp_min",
+            "clamp_max",
+            "hardtanh",
+        ),
+        *(
+            "hardtanh_",
+            "max",
+            "min",
+            "amax",
+            "amin",
+            "maximum",
+            "minimum",
+            "max_pool2d",
+            "max_pool2d_with_indices",
+        ),
+        *("max_pool3d_with_indices", "abs", "neg", "sign", "topk", "sort", "upsample_nearest2d"),
+        *("floor", "ceil", "round", "trunc"),
+    }
+)
+#: Of operators that are not, units in the last place of the result by which a kernel may be off. Sums, products and
+#: differences are correctly rounded (IEEE 754); others are approximated.
+ARITHMETIC = frozenset({"add", "sub", "mul", "rsub", "add_", "sub_", "mul_", "_to_copy"})
+APPROXIMATED = 4.0
+
+#: Operators of Core ATen that round more than once; those that are not in Core ATen are decomposed in any case.
+COMPOSED = frozenset(
+    {
+        *(
+            "_softmax",
+            "_log_softmax",
+            "native_layer_norm",
+            "native_group_norm",
+            "var",
+            "gelu",
+            "elu",
+            "addmm",
+        ),
+        *("_native_batch_norm_legit", "_native_batch_norm_legit_no_training"),
+    }
+)
+
+
+def _terms_of_convolution(made: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, *others: Any) -> int:
+    transposed = bool(others[4])
+    return weight.numel() // max(1, weight.shape[1 if transposed else 0])
+
+
+def _terms_of_reduction(made: torch.Tensor, x: torch.Tensor, *others: Any) -> int:
+    return x.numel() // max(1, made.numel())
+
+
+def _terms_of_product(made: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> int:
+    return one.shape[-1]
+
+
+#: Sums: how many terms each element of the result has. Each partial sum is rounded, in whatever order they are added.
+SUMS: Mapping[str, Callable[..., int]] = {
+    "mm": _terms_of_product,
+    "bmm": _terms_of_product,
+    "convolution": _terms_of_convolution,
+    "sum": _terms_of_reduction,
+    "mean": _terms_of_reduction,
+    "cumsum": lambda made, x, *others: x.numel(),
+    "avg_pool2d": _terms_of_reduction,
+    "_adaptive_avg_pool2d": _terms_of_reduction,
+    "upsample_bilinear2d": lambda made, *others: 4,
+}
+
+#: How far a value may be from eager's before it is rounded to a code, in codes. Both backends multiply by a scale of
+#: 32 bits and round once (TOSA 1.0, RESCALE; XNNPACK's requantization): what is near a tie may go the other way.
+CODES = 1.0 / 64.0
+#: The same for int16: TOSA's RESCALE of a 48-bit accumulator multiplies by 16 bits, which is half a code at full range,
+#: and its tables are interpolated between 513 points.
+INT16_CODES = 1.0
+#: The same where scales are chosen from the values as they come: XNNPACK chooses them by a rule of its own.
+DYNAMIC_CODES = 0.5
+
+#: Operators that lowering computes by polynomials: how far these are off at an input, by backend. TOSA's for the arc
+#: sine are off by up to 1.3e-3 between a half and one, those for the arc tangent by 1.3e-4 (measured on each release);
+#: for expm1 it takes four terms of the series within 0.35 of zero (DecomposeExpm1Pass), and so leaves out the fifth.
+APPROXIMATIONS: Mapping[str, Approximations] = {
+    TOSA: {
+        "asin": lambda x: torch.full_like(x, 1.3e-3),
+        "acos": lambda x: torch.full_like(x, 1.3e-3),
+        "atan": lambda x: torch.full_like(x, 1.3e-4),
+        "expm1": lambda x: torch.where(x.abs() <= 0.35, x.abs() ** 5 / 110, 0.0),
+    },
+}
+
+#: Operators that targets compute in steps, which round each: as XNNPACK's and TOSA's lowering write them.
+FORMULAS: Mapping[str, Callable[..., torch.Tensor]] = {
+    "expm1": lambda x: x.exp() - 1.0,
+    "log1p": lambda x: (x + 1.0).log(),
+    "sinh": lambda x: (x.exp() - (-x).exp()) * 0.5,
+    "cosh": lambda x: (x.exp() + (-x).exp()) * 0.5,
+    "asinh": lambda x: (x + (x * x + 1.0).sqrt()).log(),
+    "acosh": lambda x: (x + (x * x - 1.0).sqrt()).log(),
+    "atanh": lambda x: ((1.0 + x) / (1.0 - x)).log() * 0.5,
+}
+
+
+@functools.cache
+def kind_of(func: Any) -> str:
+    """Return how the result of an operator comes about."""
+    name = func.overloadpacket.__name__
+    if name in EXACT or name.startswith("dequantize_"):
+        return "exact"
+    if name.startswith("quantize_"):
+        return "quantize"
+    if name in SUMS:
+        return "sum"
+    if name in FORMULAS:
+        return "formula"
+    in_steps = torch.Tag.core not in func.tags or name in COMPOSED
+    return "decomposed" if in_steps and func in decomposition_table else "approximated"
+
+
+class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While it is entered, every rounding of what follows from `inputs` is moved.
+
+    Parameters
+    ----------
+    inputs
+        What the model is run on.
+    direction
+        Of all moves; None for each its own, drawn from `generator`.
+    off
+        Those of `APPROXIMATIONS` that the backend has.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(
+        self,
+        inputs: Sequence[torch.Tensor],
+        direction: float | None,
+        generator: np.random.Generator,
+        off: Approximations,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.direction = direction
+        self.generator = generator
+        self.off = off
+        #: What follows from an input, and whether it has been rounded on its way.
+        self.rounded: MutableMapping[torch.Tensor, bool] = WeakIdKeyDictionary()
+        for tensor in inputs:
+            self.rounded[tensor] = False
+
+    def is_rounded(self, tensor: torch.Tensor) -> bool:
+        """Whether `tensor` follows from an input and was rounded on its way."""
+        return bool(self.rounded.get(tensor, False))
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Run `func`, and move its result."""
+        kwargs = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            return self._nested(func, args, kwargs)
+        rounded = [self.rounded[x] for x in pytree.tree_leaves((args, kwargs)) if x in self]
+        if not rounded:
+            return func(*args, **kwargs)
+        name = func.overloadpacket.__name__
+        kind = kind_of(func)
+        if kind == "formula":
+            with self:
+                result = FORMULAS[name](args[0])
+            if name in self.off:
+                result += self._draw(result) * self.off[name](args[0])
+            return result
+        if kind == "decomposed":
+            with self:
+                return decomposition_table[func](*args, **kwargs)
+        if kind == "quantize":
+            args = (self._before_quantizing(args[0], args[1], name, args[-1]), *args[1:])
+        result = func(*args, **kwargs)
+        for made in pytree.tree_leaves(result):
+            if not isinstance(made, torch.Tensor):
+                continue
+            if kind in ("sum", "approximated") and made.is_floating_point():
+                by = self._error_of_sum(func, name, made, args, kwargs) if kind == "sum" else made.abs()
+                self._move(made, by, name)
+                if name in self.off:
+                    made += self._draw(made) * self.off[name](args[0])
+            is_rounded = kind == "quantize" or (kind != "exact" and made.dtype.is_floating_point)
+            self.rounded[made] = any(rounded) or is_rounded or self.rounded.get(made, False)
+        return result
+
+    def __contains__(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and value in self.rounded
+
+    def _nested(self, func: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run a condition or a loop operator by operator, and any other nested graph as it is."""
+        name = func.name()  # type: ignore[no-untyped-call]
+        with self:
+            if name == "cond":
+                condition, taken, other, operands = args
+                return (taken if condition else other)(*operands)
+            if name == "while_loop":
+                condition, body, carried, *further = args
+                beside = tuple(further[0]) if further else ()
+                while condition(*carried, *beside):
+                    carried = body(*carried, *beside)
+                return tuple(carried)
+        return func(*args, **kwargs)
+
+    def _error_of_sum(
+        self, func: Any, name: str, made: torch.Tensor, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> torch.Tensor:
+        """Return the sizes of the terms of each element of `made`, added up in kind: relative to it, its units."""
+        positive = [x.abs() if isinstance(x, torch.Tensor) else x for x in args]
+        total = func(*positive, **kwargs)
+        # Of n roundings at random: sqrt(n) of one (Higham and Mary 2019). Kernels add up in float32 at least.
+        finer = torch.finfo(torch.float32).eps / torch.finfo(made.dtype).eps
+        error: torch.Tensor = made.abs() + total * (finer * math.sqrt(SUMS[name](made, *args)))
+        return error
+
+    def _move(self, made: torch.Tensor, size: torch.Tensor, name: str) -> None:
+        # What is narrower than float32 is computed in that, and rounded once.
+        is_exact = name in ARITHMETIC or name in SUMS or made.itemsize < 4
+        units = 1.0 if is_exact else APPROXIMATED
+        size = torch.where(size.isfinite(), size, 0.0)
+        wide = torch.promote_types(made.dtype, torch.float32)
+        made.copy_(made.to(wide) + self._draw(made) * (size.to(wide) * (units * torch.finfo(made.dtype).eps)))
+
+    def _before_quantizing(self, value: torch.Tensor, scale: Any, name: str, dtype: Any) -> torch.Tensor:
+        chosen_anew = name == "quantize_per_token" or scale in self
+        if not chosen_anew and not self.rounded.get(value, False):
+            return value
+        codes = DYNAMIC_CODES if chosen_anew else INT16_CODES if dtype is torch.int16 else CODES
+        moved: torch.Tensor = value + self._draw(value) * (codes * scale)
+        return moved
+
+    def _draw(self, like: torch.Tensor) -> torch.Tensor | float:
+        if self.direction is not None:
+            return self.direction
+        drawn = self.generator.random(tuple(like.shape), np.float32)
+        return torch.from_numpy(np.asarray(drawn)) * 2.0 - 1.0
+
+
+def spreads(
+    model: torch.nn.Module,
+    inputs: Sequence[torch.Tensor],
+    scales: Sequence[float],
+    generator: np.random.Generator,
+    off: Approximations,
+) -> tuple[Tensor, ...]:
+    """Return how far rounding alone moves each element of each output of a model; see `harness.artifact.Sample`.
+
+    Parameters
+    ----------
+    model
+        The (quantized) eager graph. Its buffers are left as they are.
+    scales
+        See `harness.artifact.Lowered`.
+    """
+    states = [(buffer, buffer.clone()) for buffer in model.buffers()]
+
+    def run(own: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        with torch.no_grad():
+            outputs = pytree.tree_leaves(model(*own))
+            for buffer, before in states:
+                buffer.copy_(before)
+        return outputs
+
+    # Not what the model gives that the graph was made of: where the graph is another, that is no rounding.
+    expected = flatten(run([x.clone() for x in inputs]))
+    furthest = [np.zeros(tensor.shape) for tensor in expected]
+    for direction in RUNS:
+        own = [x.clone() for x in inputs]
+        with Rounding(own, direction, generator, off) as rounding:
+            moved = run(own)
+        for index, (value, made, right) in enumerate(zip(moved, flatten(moved), expected, strict=True)):
+            if made.shape != right.shape:
+                # Rounding decides of the shape.
+                furthest[index].fill(np.inf)
+                continue
+            if value not in rounding:
+                # A constant that the program may compute when it runs.
+                furthest[index].fill(scales[index] if index < len(scales) else 0.0)
+            if not rounding.is_rounded(value):
+                continue
+            distance = np.abs(made.wide() - right.wide())
+            # Where eager gives no number nothing is compared; where a moved run gives none, anything may come.
+            distance = np.where(np.isfinite(right.wide()), np.nan_to_num(distance, nan=np.inf), 0.0)
+            furthest[index] = np.maximum(furthest[index], np.maximum(distance, TOUCHED))
+    return tuple(Tensor.of(each.astype(np.float32)) for each in furthest)

@@ -1,0 +1,159 @@
+"""How far rounding moves an output: nothing where none is, a code near a tie, as much as a model makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from harness.exporting.numerics import flatten
+from harness.exporting.rounding import APPROXIMATIONS, TOUCHED, spreads
+from harness.targets import TOSA
+
+quantized = torch.ops.quantized_decomposed
+SCALE = 0.125
+
+
+class Of(nn.Module):
+    """A function as a model."""
+
+    def __init__(self, function: Callable[..., torch.Tensor], **buffers: torch.Tensor) -> None:
+        super().__init__()
+        self.function = function
+        for name, buffer in buffers.items():
+            self.register_buffer(name, buffer)
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        return self.function(*inputs, *self.buffers())
+
+
+def spread(model: nn.Module, *inputs: torch.Tensor, backend: str = "", scale: float = 0.0) -> np.ndarray:
+    """Return how far rounding moves the one output of `model`, as a part of its largest value."""
+    expected = flatten(model(*inputs))
+    off = APPROXIMATIONS.get(backend, {})
+    (found,) = spreads(model, inputs, (scale,), np.random.default_rng(0), off)
+    return found.array() / np.abs(expected[0].array().astype(np.float64)).max()
+
+
+def through_codes(x: torch.Tensor, dtype: torch.dtype = torch.int8) -> torch.Tensor:
+    limits = torch.iinfo(dtype)
+    codes = quantized.quantize_per_tensor(x, SCALE, 0, limits.min, limits.max, dtype)
+    return quantized.dequantize_per_tensor(codes, SCALE, 0, limits.min, limits.max, dtype)
+
+
+X = torch.linspace(-1.0, 1.0, 24).reshape(4, 6)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.cat((x, x.flip(0))).permute(1, 0)[:, 1:],
+        lambda x: torch.relu(x).clamp(max=0.5),
+        lambda x: torch.where(x > 0, x, -x).amax(dim=1),
+        lambda x: x.argmax(dim=1),
+    ],
+    ids=["moves", "limits", "chooses", "counts"],
+)
+def test_what_no_rounding_touches_is_exact(function: Callable[..., torch.Tensor]) -> None:
+    assert not spread(Of(function), X).any()
+
+
+@pytest.mark.parametrize(
+    ("function", "least", "most"),
+    [
+        (lambda x: x * 3.0, 2**-24, 2**-22),
+        (lambda x: torch.exp(x), 2**-23, 2**-20),
+        (lambda x: x @ x.T, 2**-24, 2**-20),
+        (lambda x: nn.functional.layer_norm(x, (6,)), 2**-24, 2**-17),
+        # The small difference of large numbers.
+        (lambda x: (x * 1e4 + 1e4 * 1.5) - 1e4 * 1.5 - 9999 * x, 2**-16, 2**-6),
+    ],
+    ids=["product", "exponential", "sums", "norm", "cancellation"],
+)
+def test_a_float_result_moves_by_units_in_its_last_place(
+    function: Callable[..., torch.Tensor], least: float, most: float
+) -> None:
+    assert least <= spread(Of(function), X).max() <= most
+
+
+def test_bfloat16_has_units_of_its_own() -> None:
+    assert 2**-9 < spread(Of(lambda x: torch.exp(x)), X.bfloat16()).max() < 2**-5
+
+
+def test_what_is_near_a_tie_moves_by_a_code_and_nothing_else_does() -> None:
+    codes = torch.tensor([1.0, 1.25, 1.4, 1.49, 1.5, 1.51, 1.6, 1.75])
+    moved = spread(Of(lambda x: through_codes(x * SCALE)), codes) * 2 * SCALE
+    assert moved.tolist() == pytest.approx([TOUCHED] * 3 + [SCALE] * 3 + [TOUCHED] * 2)
+
+
+def test_an_input_that_is_quantized_stays_where_it_is() -> None:
+    assert spread(Of(through_codes), X).max() == pytest.approx(TOUCHED)
+
+
+def test_int16_is_moved_by_up_to_a_code() -> None:
+    assert spread(Of(lambda x: through_codes(x * SCALE, torch.int16)), torch.tensor([1.2, 3.0])).all()
+
+
+def test_a_scale_that_is_chosen_from_the_values_moves_their_codes() -> None:
+    def dynamic(x: torch.Tensor) -> torch.Tensor:
+        scale = x.abs().amax() / 127.0
+        return quantized.quantize_per_tensor.tensor(x, scale, torch.tensor(0), -128, 127, torch.int8) * scale
+
+    assert spread(Of(dynamic), X).max() > 0.9 / 127
+
+
+def test_polynomials_are_off_where_they_are() -> None:
+    moved = spread(Of(torch.expm1), torch.tensor([0.01, 0.3, 0.5, -1.0]), backend=TOSA)
+    assert moved[1] > 1e-5 > 3e-6 > moved[[0, 2, 3]].max()
+
+
+def test_constants_do_not_move() -> None:
+    model = Of(lambda x, weight: x @ through_codes(weight * 0.3), weight=torch.ones(6, 2))
+    plain = Of(lambda x, weight: x @ weight, weight=through_codes(torch.ones(6, 2) * 0.3))
+    assert spread(model, X).tolist() == spread(plain, X).tolist()
+
+
+def test_a_constant_output_is_a_code_off_where_it_is_quantized() -> None:
+    model = Of(lambda x, weight: through_codes(weight), weight=torch.ones(3))
+    assert spread(model, X, scale=SCALE).tolist() == [SCALE] * 3
+    assert not spread(model, X).any()
+
+
+def test_every_run_begins_with_the_states_that_the_model_has() -> None:
+    def counting(x: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        state += 1.0
+        return x * state
+
+    model = Of(counting, state=torch.zeros(1))
+    assert spread(model, X).max() < 2**-20
+    assert dict(model.named_buffers())["state"].item() == 1.0, "by the call that gives what is expected"
+
+
+def test_conditions_and_loops_are_followed() -> None:
+    class Chooses(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cond(x.sum() > 0, lambda x: x * 3.0, lambda x: torch.exp(x), (x,))  # type: ignore[no-any-return]
+
+    for inputs in (X + 1.0, X - 1.0):
+        program = torch.export.export(Chooses(), (inputs,), strict=True)
+        assert 2**-25 < spread(program.module(), inputs).max() < 2**-19
+
+
+def test_an_outcome_that_a_tie_decides_may_be_any() -> None:
+    nearly_equal = torch.tensor([1.0, 1.0 + 2**-23, 0.0])
+    assert spread(Of(lambda x: (x * 3.0).argmax() + 1), nearly_equal) > 0
+
+
+def test_what_is_no_number_is_not_compared_and_what_becomes_none_may_be_anything() -> None:
+    infinite = torch.tensor([float("-inf"), 0.0])
+    assert np.isfinite(spread(Of(lambda x: torch.softmax(x * 1.0, dim=0)), infinite)).all()
+    # Zero, and below it if the product is rounded down.
+    assert np.isinf(spread(Of(lambda x: torch.sqrt(x * 3.0 - 3.0) + 1.0), torch.ones(1))).all()
+
+
+def test_the_same_is_measured_every_time() -> None:
+    model = Of(lambda x: through_codes(torch.softmax(x, dim=1)) @ x.T)
+    assert spread(model, X).tobytes() == spread(model, X).tobytes()
