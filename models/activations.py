@@ -164,11 +164,6 @@ class Arcs(nn.Module):
         return torch.acos(0.75 * x), torch.atan(2.0 * x)
 
 
-#: TOSA's float polynomials for the arc sine are wrong by up to 1.3e-3 between a half and one, those for the arc tangent
-#: by 1.3e-4, in every release.
-ARC_POLYNOMIALS = 2e-3
-
-
 @case(
     guards="arc cosine and arc tangent become polynomials in float, tables in int8",
 )

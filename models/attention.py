@@ -70,7 +70,6 @@ class MultiheadSelfAttention(nn.Module):
 @case(
     guards="torch's multi-head attention: one packed projection, cut in three",
     also=("xnnpack-dynamic",),
-    # XNNPACK chooses scales anew behind the softmax, eager chose them of other last bits.
 )
 def multihead_attention(data: Data) -> Example:
     return Example(MultiheadSelfAttention(width=8, heads=2), (data.tensor("x", 1, 5, 8),))

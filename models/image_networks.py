@@ -36,7 +36,6 @@ class ResidualBlock(nn.Module):
 
 @case(
     guards="MLPerf Tiny's ResNet-8: residual sums of two scales, strided shortcuts, nine convolutions",
-    # Nine layers in a row, each rounding to its own codes.
 )
 def resnet8(data: Data) -> Example:
     module = nn.Sequential(
@@ -124,7 +123,6 @@ class Bottleneck(nn.Module):
 
 @case(
     guards="a MobileNetV2: ReLU6 folds into its convolutions, linear bottlenecks keep their sign",
-    # A dozen layers in a row, each rounding to its own codes.
 )
 def mobilenet_v2(data: Data) -> Example:
     module = nn.Sequential(
@@ -195,7 +193,6 @@ class UNet(nn.Module):
 
 @case(
     guards="a U-Net: skips concatenate tensors of unequal scales, made far apart, in the right order",
-    # The output is a small difference of large terms: a code of theirs is worth a dozen of its own.
 )
 def unet(data: Data) -> Example:
     return Example(UNet(channels=2, features=4), (data.tensor("x", 1, 2, 16, 16),))

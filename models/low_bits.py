@@ -16,9 +16,6 @@ from harness import Data, Example, case
 
 #: Inputs whose weights share a scale: the fewest that XNNPACK takes.
 GROUP = 32
-#: The runtime quantizes each row of an input to 8 bits anew: one code where eager's rounding falls to the other side,
-#: for each of two layers in a row.
-PER_TOKEN = 2 / 127
 
 quantized = torch.ops.quantized_decomposed
 

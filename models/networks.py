@@ -79,7 +79,6 @@ class SelfAttentionBlock(nn.Module):
 @case(
     guards="a self-attention block: three projections of one input, layer norm, softmax, residual",
     also=("tosa-int16", "tosa-fp+int", "tosa-bf16", "xnnpack-dynamic"),
-    # Some ten roundings in a row; TOSA interpolates the tables of int16 between 513 points.
 )
 def self_attention(data: Data) -> Example:
     return Example(SelfAttentionBlock(width=8, heads=2), (data.tensor("x", 1, 6, 8),))

@@ -42,7 +42,6 @@ class CentredLinears(torch.nn.Module):
 @case(
     guards="five partitions with weights of their own keep one order whatever the hash seed",
     report=19045,
-    # Five delegates in a row, each rounding to its own codes.
 )
 def five_delegates(data: Data) -> Example:
     return Example(CentredLinears(width=6, layers=5), (data.tensor("x", 4, 6),))

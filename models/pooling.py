@@ -25,7 +25,6 @@ class AveragePools(nn.Module):
 @case(
     guards="average pools divide by the right count: padding, ceil_mode, count_include_pad, own divisor",
     also=("tosa-int16",),
-    # Where the divisor is the model's own, TOSA averages, rounds, multiplies and rounds again.
 )
 def avg_pool(data: Data) -> Example:
     return Example(AveragePools(), (data.tensor("x", 1, 2, 6, 8),))

@@ -18,7 +18,6 @@ def dense(features: int, units: int) -> nn.Sequential:
 @case(
     guards="MLPerf Tiny's deep autoencoder: batch norm behind linear layers, a code of eight numbers",
     also=("xnnpack-dynamic",),
-    # Ten layers in a row, each of which chooses its scale anew from what the layers before it rounded.
 )
 def deep_autoencoder(data: Data) -> Example:
     widths = (640, 128, 128, 128, 128, 8, 128, 128, 128, 128)
@@ -60,7 +59,6 @@ class VisionTransformer(nn.Module):
 
 @case(
     guards="a ViT: a constant class token is concatenated before tokens that a convolution made",
-    # Some thirty roundings in a row; softmax and the norms make much of a code.
 )
 def vision_transformer(data: Data) -> Example:
     module = VisionTransformer(channels=3, size=12, patch=4, width=8, classes=4)

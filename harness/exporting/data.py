@@ -128,6 +128,31 @@ class Data:
         return map_memory(examples, fill)
 
     @handed_on
+    def normal(self, name: str, *shape: int) -> torch.Tensor:
+        """Return float32 values of the standard normal distribution, such as no sum of is exact."""
+        return torch.from_numpy(np.asarray(self.generator(name).standard_normal(shape), dtype=np.float32))
+
+    @handed_on
+    def fill_normal(self, module: torch.nn.Module) -> torch.nn.Module:
+        """Overwrite the parameters and batch-norm statistics of `module` as training might; return it in eval mode.
+
+        Weights are normal with a standard deviation of one over the root of their fan-in, scales and running variances
+        lie around one, other vectors around zero, with a standard deviation of a tenth.
+        """
+        for name, parameter in module.named_parameters():
+            drawn = self.normal(name, *parameter.shape)
+            if parameter.dim() > 1:
+                parameter.data = drawn / math.sqrt(parameter[0].numel())
+            else:
+                parameter.data = 0.1 * drawn + (1.0 if name.endswith("weight") else 0.0)
+        for name, buffer in module.named_buffers():
+            if name.endswith("running_mean"):
+                buffer.data = 0.1 * self.normal(name, *buffer.shape)
+            if name.endswith("running_var"):
+                buffer.data = 1.0 + (0.2 * self.normal(name, *buffer.shape)).abs()
+        return module.eval()
+
+    @handed_on
     def fill(self, module: torch.nn.Module) -> torch.nn.Module:
         """Overwrite every floating parameter and batch-norm statistic of `module`; return it in eval mode.
 

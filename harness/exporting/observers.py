@@ -1,8 +1,8 @@
 """Observers whose ranges do not follow the last bit of what they observe.
 
 A kernel of another instruction set may give an exponential, and so the largest value of a tensor, another last bit.
-A scale computed from it would differ in its last bit as well, and with it every golden of the cell. `GridObserver`
-rounds a range outwards to a coarse grid before it computes scale and zero point.
+A scale computed from it would differ in its last bit as well, and with it every golden of the cell. `OnGrid` rounds a
+range outwards to a coarse grid before it computes scale and zero point.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 import torch
-from torchao.quantization.pt2e import MinMaxObserver
+from torchao.quantization.pt2e import HistogramObserver, MinMaxObserver
+from torchao.quantization.pt2e.observer import UniformQuantizationObserverBase
 
 #: Steps of the grid within one power of two.
 STEPS = 8
@@ -31,10 +32,20 @@ def on_grid(value: float) -> float:
     return math.copysign(step * math.ceil(abs(value) * (1 - SLACK) / step), value)
 
 
-class GridObserver(MinMaxObserver):
-    """A per-tensor min-max observer whose minimum and maximum are rounded outwards to the grid of `on_grid`."""
+class OnGrid(UniformQuantizationObserverBase):
+    """An observer whose minimum and maximum are rounded outwards to the grid of `on_grid`."""
 
-    def calculate_qparams(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def _calculate_qparams(
+        self, min_val: torch.Tensor, max_val: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return (scale, zero point), each of shape (1,) or ()."""
-        low, high = (torch.full_like(limit, on_grid(limit.item())) for limit in (self.min_val, self.max_val))
-        return self._calculate_qparams(low, high)  # type: ignore[no-any-return]
+        low, high = (torch.full_like(limit, on_grid(limit.item())) for limit in (min_val, max_val))
+        return super()._calculate_qparams(low, high)  # type: ignore[no-any-return]
+
+
+class GridObserver(OnGrid, MinMaxObserver):
+    """One for each tensor that takes the smallest and the largest value."""
+
+
+class GridHistogramObserver(OnGrid, HistogramObserver):
+    """One for each tensor that takes the ends between which a histogram loses least: the releases' own choice."""

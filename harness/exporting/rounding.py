@@ -104,7 +104,7 @@ EXACT = frozenset(
             "max_pool2d_with_indices",
         ),
         *("max_pool3d_with_indices", "abs", "neg", "sign", "topk", "sort", "upsample_nearest2d"),
-        *("floor", "ceil", "round", "trunc"),
+        *("floor", "ceil", "round", "trunc", "full_like", "zeros_like", "ones_like", "new_full", "new_zeros"),
     }
 )
 #: Of operators that are not, units in the last place of the result by which a kernel may be off. Sums, products and
@@ -158,7 +158,7 @@ SUMS: Mapping[str, Callable[..., int]] = {
 
 #: How far a value may be from eager's before it is rounded to a code, in codes. Both backends multiply by a scale of
 #: 32 bits and round once (TOSA 1.0, RESCALE; XNNPACK's requantization): what is near a tie may go the other way.
-CODES = 1.0 / 64.0
+CODES = 1.0 / 16.0
 #: The same for int16: TOSA's RESCALE of a 48-bit accumulator multiplies by 16 bits, which is half a code at full range,
 #: and its tables are interpolated between 513 points.
 INT16_CODES = 1.0
@@ -262,7 +262,10 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             with self:
                 return decomposition_table[func](*args, **kwargs)
         if kind == "quantize":
-            args = (self._before_quantizing(args[0], args[1], name, args[-1]), *args[1:])
+            if self._is_exact(args[0], args[1], name):
+                kind = "exact"
+            else:
+                args = (self._before_quantizing(args[0], args[1], name, args[-1]), *args[1:])
         result = func(*args, **kwargs)
         for made in pytree.tree_leaves(result):
             if not isinstance(made, torch.Tensor):
@@ -313,10 +316,15 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         wide = torch.promote_types(made.dtype, torch.float32)
         made.copy_(made.to(wide) + self._draw(made) * (size.to(wide) * (units * torch.finfo(made.dtype).eps)))
 
+    def _is_chosen_anew(self, scale: Any, name: str) -> bool:
+        return name == "quantize_per_token" or scale in self
+
+    def _is_exact(self, value: torch.Tensor, scale: Any, name: str) -> bool:
+        """Whether both sides quantize the same value by the same scale."""
+        return not self.rounded.get(value, False) and not self._is_chosen_anew(scale, name)
+
     def _before_quantizing(self, value: torch.Tensor, scale: Any, name: str, dtype: Any) -> torch.Tensor:
-        chosen_anew = name == "quantize_per_token" or scale in self
-        if not chosen_anew and not self.rounded.get(value, False):
-            return value
+        chosen_anew = self._is_chosen_anew(scale, name)
         codes = DYNAMIC_CODES if chosen_anew else INT16_CODES if dtype is torch.int16 else CODES
         moved: torch.Tensor = value + self._draw(value) * (codes * scale)
         return moved

@@ -26,7 +26,7 @@ from torchao.quantization.pt2e.quantizer import QuantizationSpec
 from harness import Example, targets
 from harness.exporting import compat
 from harness.exporting.data import cast
-from harness.exporting.observers import GridObserver
+from harness.exporting.observers import GridHistogramObserver, GridObserver
 from harness.guard import resolve
 from harness.targets import TOSA, Quantization, Target, TargetError
 
@@ -132,7 +132,9 @@ def config_of(backend: str, quantization: Quantization, settings: str) -> Any:
         return config_type(snorm_int8(), snorm_int8(), None, None)
     module = arm_quantizer if backend == TOSA else xnnpack_quantizer
     config = getattr(module, quantization.config)(**quantization.arguments)
-    return config if settings == "histogram" else on_grid(config)
+    if settings == "histogram":
+        return config
+    return with_observer(config, GridHistogramObserver if settings == "histogram-on-grid" else GridObserver)
 
 
 def snorm_int8() -> QuantizationSpec:
@@ -154,12 +156,10 @@ def snorm_int8() -> QuantizationSpec:
     )
 
 
-def on_grid(config: Any) -> Any:
-    """Replace the histogram observers of a quantization config, a dataclass of specifications, by `GridObserver`."""
+def with_observer(config: Any, observer: type[Any]) -> Any:
+    """Replace the histogram observers of a quantization config, a dataclass of specifications, by `observer`."""
     specs = {
-        field.name: dataclasses.replace(
-            spec, observer_or_fake_quant_ctr=GridObserver.with_args(**made.keywords)
-        )
+        field.name: dataclasses.replace(spec, observer_or_fake_quant_ctr=observer.with_args(**made.keywords))
         for field in dataclasses.fields(config)
         if isinstance(spec := getattr(config, field.name), QuantizationSpec)
         and (made := spec.observer_or_fake_quant_ctr.p).func is HistogramObserver

@@ -56,11 +56,11 @@ def quantization(target: str, settings: str) -> str:
         raise NotShownError(
             f"target {target!r} is made by {function}, which is more than a script can repeat: there is no script"
         )
-    if declared.is_quantized and settings not in ("symmetric", "histogram", "snorm-int8"):
+    if declared.is_quantized and settings == "int8-head":
         raise NotShownError(
             f"quantizer settings {settings!r} name a part of the model, which a graph has not: there is no script"
         )
-    return "histogram" if settings == "symmetric" else settings
+    return settings if settings == "snorm-int8" else "histogram"
 
 
 def script(
