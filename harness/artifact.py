@@ -208,8 +208,9 @@ class Lowered:
     def tolerance(self, sample: Sample, index: int) -> NDArray[np.float64]:
         """Return the absolute tolerance for each element of output number `index` of a sample, or for all of them.
 
-        It is zero where no rounding touches the output. Elsewhere an element may be off by `MARGIN` times what it was
-        seen to move, or what the elements around it moved on average, and by one code.
+        It is zero where no rounding touches the output. Where no element of the output was seen to move by more than a
+        code, on any sample, it is that. Elsewhere an element may be off by `MARGIN` times what it moved, or what the
+        elements of all samples moved on average.
         """
         scale = self.scales[index] if index < len(self.scales) else 0.0
         least = max(self.bound * self.largest(sample, index), scale * ONE_CODE)
@@ -218,7 +219,10 @@ class Lowered:
         spread = sample.spreads[index].array().astype(np.float64)
         if not spread.any():
             return np.zeros(())
-        finite = spread[np.isfinite(spread)]
+        everywhere = np.concatenate([each.spreads[index].array().ravel() for each in self.samples])
+        if everywhere.max() <= scale * ONE_CODE:
+            return np.array(least)
+        finite = everywhere[np.isfinite(everywhere)].astype(np.float64)
         around = math.sqrt(np.square(finite).mean()) if finite.size else 0.0
         return np.maximum(MARGIN * np.maximum(spread, around), least)
 
@@ -237,7 +241,7 @@ class Lowered:
 ONE_CODE = 1.001
 
 #: A few runs do not show the furthest that rounding can go.
-MARGIN = 2.0
+MARGIN = 3.0
 
 
 def _largest(tensor: Tensor) -> float:

@@ -80,14 +80,29 @@ def moved(spread: list[float], bound: float = 0.0, scale: float = 0.0) -> list[f
     return np.broadcast_to(lowered.tolerance(sample, 0), len(spread)).tolist()  # type: ignore[no-any-return]
 
 
-def test_an_element_may_be_off_by_twice_what_rounding_moves_it() -> None:
-    assert moved([3.0, 3.0]) == [6.0, 6.0]
+def test_an_element_may_be_off_by_three_times_what_rounding_moves_it() -> None:
+    assert moved([3.0, 3.0]) == [9.0, 9.0]
 
 
 def test_an_element_that_was_not_seen_to_move_may_be_off_as_those_around_it() -> None:
-    assert moved([4.0, 0.0, 0.0, 0.0]) == [8.0, 4.0, 4.0, 4.0]
+    assert moved([4.0, 0.0, 0.0, 0.0]) == [12.0, 6.0, 6.0, 6.0]
     # One that may be anything says nothing of the others.
-    assert moved([math.inf, 3.0, 3.0]) == [math.inf, 6.0, 6.0]
+    assert moved([math.inf, 3.0, 3.0]) == [math.inf, 9.0, 9.0]
+
+
+def test_a_quantized_output_of_which_nothing_moves_further_may_be_off_by_a_code() -> None:
+    assert moved([1.0, 1.0, 0.0], scale=1.0) == pytest.approx([1.0, 1.0, 1.0], rel=0.01)
+    assert moved([2.0, 2.0], scale=1.0) == [6.0, 6.0]
+
+
+def test_what_elements_move_on_another_sample_counts() -> None:
+    values = Tensor.of(np.float32([8.0]))
+    samples = tuple(
+        Sample(name, (values,), (), (Tensor.of(np.float32([spread])),))
+        for name, spread in (("example", 1.0), ("zeros", 7.0))
+    )
+    lowered = Lowered(graph="", delegates=(), pte=b"", samples=samples, bound=0.0, schemas=(), scales=(1.0,))
+    assert [lowered.tolerance(sample, 0).tolist() for sample in samples] == [[15.0], [21.0]]
 
 
 def test_what_rounding_touches_may_be_off_by_a_code_and_by_the_bound() -> None:
