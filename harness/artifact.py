@@ -313,6 +313,8 @@ class Artifact:
         The passes and node visitors that ran.
     shortcuts
         Names of the shortcuts that were installed.
+    twins
+        What further processes made of the same request that began with the same memory; see `harness.factors`.
     """
 
     result: Lowered | Failure
@@ -320,6 +322,7 @@ class Artifact:
     seconds: float
     watched: Watched | None = None
     shortcuts: tuple[str, ...] = ()
+    twins: tuple[Artifact, ...] = ()
 
 
 @dataclass(frozen=True)

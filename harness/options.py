@@ -21,6 +21,10 @@ CORE, FULL = TIERS = ("core", "full")
 #: What ``--variations`` is by default: a core is checked often, the whole zoo before a release.
 VARIATIONS = {CORE: "quick", FULL: "full"}
 
+#: Cells of a run for which the factor is sought that their disagreement follows: it takes as long as the export of a
+#: few dozen cells, and many cells mostly disagree for one reason.
+FACTORS = 3
+
 
 @dataclass(frozen=True)
 class Options:
@@ -64,6 +68,8 @@ class Options:
         Its directory, and how many bytes it may take.
     sample
         Which of the reused exports are made again and compared.
+    factors
+        For how many cells that disagree the factor is sought that the disagreement follows.
     called
         The words of the command that a person typed.
     """
@@ -97,6 +103,7 @@ class Options:
     store: Path = Path()
     store_size: int = SIZE
     sample: Sample = field(default_factory=Sample)
+    factors: int = FACTORS
     called: tuple[str, ...] = ("python", "-m", "harness", "run")
 
 
@@ -188,6 +195,14 @@ def add_to(add: Callable[..., Any]) -> None:
         metavar="PART%[:SEED]",
         help="with --reuse: make a sample of the reused exports again, and compare",
     )
+    add(
+        "--factors",
+        type=_count,
+        default=FACTORS,
+        metavar="N",
+        help="name what the disagreement follows (hash seed, heap, ...) of so many cells, by exporting them up to 26 "
+        "times more; 0 exports none again (default: %(default)s)",
+    )
     # The command that a wrapper was called with, for messages.
     add("--called-as", default="", help=argparse.SUPPRESS)
 
@@ -228,6 +243,7 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         store=option.store or repository.store or default_root(),
         store_size=option.store_size or SIZE,
         sample=option.reuse_check or Sample(),
+        factors=option.factors,
         called=tuple(shlex.split(option.called_as)) or ("python", "-m", "pytest", *words),
     )
 
@@ -237,6 +253,12 @@ def _shard(text: str) -> Shard:
         return Shard.named(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of cells: say 0 or more")
+    return int(text)
 
 
 def _bytes(text: str) -> int:

@@ -16,7 +16,9 @@ from harness.artifact import PARTITIONING, Artifact, Cell, Lowered, Outcome
 from harness.cluster.sweep import ClusterSweep
 from harness.decode import DecodeError
 from harness.exporting import shortcuts
-from harness.judging import golden, roots, verdict
+from harness.factors import Experiment
+from harness.judging import attribution, golden, roots, verdict
+from harness.judging.attribution import Attribution
 from harness.judging.comparison import Comparison, compare, damaged, undecodable
 from harness.judging.divergence import Divergence
 from harness.judging.snapshot import GoldenExtension
@@ -45,6 +47,7 @@ from harness.storage.store import Store
 from harness.sweeping import seconds
 from harness.sweeping.settings import Settings, cores, default_interpreter
 from harness.sweeping.sweep import Sweep
+from harness.variations import Variation
 
 
 class Run:
@@ -72,6 +75,8 @@ class Run:
         What the run takes from the store of artifacts; None where it uses none.
     changes
         What ``--changed-since`` chose; None where every cell may be.
+    attributed
+        For how many cells the factor was sought that their disagreement follows.
     confirmed
         Cells whose golden's manifest now names more variations that agree.
     """
@@ -141,6 +146,8 @@ class Run:
         self.verdicts: dict[Cell, Verdict] = {}
         self.differences: dict[Cell, float] = {}
         self.confirmed: list[Cell] = []
+        self.attributed = 0
+        self.targets: tuple[str, ...] = ()
         self.sweep: Sweep | None = None
         self._lock = roots.lock(self.goldens, self.release.version)
 
@@ -175,6 +182,7 @@ class Run:
     def start(self, cells: Sequence[Cell]) -> None:
         """Make the folders ready, alone in those that are written, and start exporting `cells`."""
         self.results.open()
+        self.targets = tuple(sorted({cell.target for cell in cells}))
         self._provenance(cells).write(self.results.root)
         if self.reuse is not None:
             self.reuse.open()
@@ -244,6 +252,7 @@ class Run:
             self.results.clear(cell)
         else:
             self.results.keep(cell, outcomes)
+            judged = dataclasses.replace(judged, attribution=self._attribution(judged, outcomes))
             judged = dataclasses.replace(judged, detail=(*self._where(judged, outcomes), *judged.detail))
         self.verdicts[cell] = judged
         wrong = self.reuse.error_of(cell) if self.reuse is not None else None
@@ -302,23 +311,48 @@ class Run:
             one_program = verdict.have_one_program(verdict.group_by_content(outcomes))
             made = "when the program runs" if one_program else "by serialization or emission"
             yield f"no pass diverges: what differs is made {made}"
+        if judged.attribution is not None:
+            yield judged.attribution.line
         if judged.divergence is not None and judged.name in verdict.DISAGREEING:
-            pair = [group[0].variation for group in verdict.group_by_content(outcomes)[:2]]
-            yield from self._difference(judged.cell, pair, judged.divergence)
+            yield from self._difference(judged.cell, self._pair(outcomes), judged.divergence)
 
-    def _difference(self, cell: Cell, names: Sequence[str], found: Divergence) -> Iterator[str]:
+    def _attribution(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Attribution | None:
+        """Say what the verdict of a cell follows, exporting again for as many cells as were asked for."""
+        if judged.name in verdict.AGREEING:
+            alike = len(outcomes) > 1 and len(verdict.group_by_content(outcomes)) == 1
+            return attribution.constant(len(outcomes)) if alike else None
+        if judged.name not in verdict.DISAGREEING or judged.known or not self.options.factors:
+            return None
+        if self.options.cluster is not None:
+            return Attribution(
+                "the factor it follows is not sought on a cluster: run the cell without --cluster"
+            )
+        if self.attributed == self.options.factors:
+            return Attribution(
+                f"the factor it follows was sought for {self.attributed} cells of this run, and not for this one: "
+                "the command below seeks it"
+            )
+        self.attributed += 1
+        one, other = self._pair(outcomes)
+        return Experiment(judged.cell, one, other, self.settings, self.targets).run()
+
+    def _pair(self, outcomes: Sequence[Outcome]) -> list[Variation]:
+        """Return two variations that disagree."""
+        by_name = {variation.name: variation for variation in self.variations}
+        return [by_name[group[0].variation] for group in verdict.group_by_content(outcomes)[:2]]
+
+    def _difference(self, cell: Cell, pair: Sequence[Variation], found: Divergence) -> Iterator[str]:
         """Export two variations again, keep the graph after the pass at which they diverge, and compare."""
         if found.numbers is None or f"({PARTITIONING})" in found.line:
             return
         kept = []
-        for name, number in zip(names, found.numbers, strict=True):
-            variation = [variation for variation in self.variations if variation.name == name]
-            with Sweep([cell], variation, dataclasses.replace(self.settings, keep=number)) as sweep:
+        for variation, number in zip(pair, found.numbers, strict=True):
+            with Sweep([cell], [variation], dataclasses.replace(self.settings, keep=number)) as sweep:
                 (outcome,) = sweep.outcomes(cell)
             if isinstance(outcome.result, Artifact) and outcome.result.watched is not None:
                 kept.append({f"graph after {found.name}": outcome.result.watched.kept})
         if len(kept) == 2:
-            yield from verdict.text_difference(kept[0], kept[1], names[0], names[1])
+            yield from verdict.text_difference(kept[0], kept[1], pair[0].name, pair[1].name)
 
     # After the last cell
 

@@ -7,7 +7,7 @@ Four things that must not matter leak into artifacts, as orders or as names:
 - the file system: the order in which it lists a directory, the names of working and temporary directories;
 - counters of the process, which every earlier export in it has advanced.
 
-A variation fixes one choice of each.
+A variation fixes one choice of each; `FACTORS` names what it is made of.
 
 How likely do k variations miss a leak? The default four hash seeds put every pair of tags, the names that partitioning
 uses, in both orders, in every set of 2 to 16 tags: such a leak is never missed. Other names, and objects that hash by
@@ -23,7 +23,8 @@ import itertools
 import os
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, AnyStr, Generic, Self
 
 from harness.errors import HarnessError
@@ -51,16 +52,58 @@ class Variation:
     hash_seed
         ``PYTHONHASHSEED`` of the interpreter.
     heap_seed
-        Seed of what the exporting process does to its heap, before it imports torch and again before it exports, and to
-        the listings of directories; 0 leaves both as they are. It also decides `exported_before`.
+        Seed of what the exporting process does to its heap, before it imports torch and again before it exports; 0
+        leaves it as it is.
+    listings_seed
+        Seed of the order in which it lists directories, 0 for that of the file system; None takes `heap_seed`.
+    history_seed
+        Seed of `exported_before`; None takes `heap_seed`.
+    directory
+        Working and temporary directory of its exports, one after the other; None gives each a new one.
     """
 
     hash_seed: int
     heap_seed: int
+    listings_seed: int | None = None
+    history_seed: int | None = None
+    directory: Path | None = None
 
     @property
     def name(self) -> str:
-        return f"seed{self.hash_seed}-heap{self.heap_seed}"
+        name = f"seed{self.hash_seed}-heap{self.heap_seed}"
+        if self.listings != self.heap_seed:
+            name += f"-listings{self.listings}"
+        if self.history != self.heap_seed:
+            name += f"-history{self.history}"
+        return name if self.directory is None else f"{name}-in-{self.directory.name}"
+
+    @property
+    def listings(self) -> int:
+        """Seed of `shuffle_listings`."""
+        return self.heap_seed if self.listings_seed is None else self.listings_seed
+
+    @property
+    def history(self) -> int:
+        """Seed of `exported_before`."""
+        return self.heap_seed if self.history_seed is None else self.history_seed
+
+    def within(self, directory: Path) -> Variation:
+        """Return this variation with every seed said, and its exports in `directory`."""
+        return Variation(self.hash_seed, self.heap_seed, self.listings, self.history, directory)
+
+    def taking(self, factors: Iterable[str], other: Variation) -> Variation:
+        """Return this variation with the `FACTORS` named as they are in `other`; both say every seed (`within`)."""
+        return replace(self, **{FACTORS[name]: getattr(other, FACTORS[name]) for name in factors})
+
+
+#: What a variation is made of, as messages call it, to the field of `Variation` that says it.
+FACTORS = {
+    "hash seed": "hash_seed",
+    "heap": "heap_seed",
+    "listings": "listings_seed",
+    "directory": "directory",
+    "history": "history_seed",
+}
 
 
 def parse_hash_seeds(text: str) -> tuple[int, ...]:
@@ -144,7 +187,7 @@ def perturb_heap(seed: int) -> list[object]:
     return held
 
 
-def exported_before(targets: Sequence[str], heap_seed: int) -> tuple[str, ...]:
+def exported_before(targets: Sequence[str], seed: int) -> tuple[str, ...]:
     """Return the targets for which a template exports its small model, one after the other, before it serves.
 
     Each once, and under a seed other than 0 some once more, so that counters of the process, which names may follow,
@@ -153,9 +196,9 @@ def exported_before(targets: Sequence[str], heap_seed: int) -> tuple[str, ...]:
     >>> exported_before(("a", "b", "c", "d"), 0), exported_before(("a", "b", "c", "d"), 1)
     (('a', 'b', 'c', 'd'), ('a', 'b', 'c', 'd', 'a', 'd'))
     """
-    if heap_seed == 0 or not targets:
+    if seed == 0 or not targets:
         return tuple(targets)
-    return (*targets, *targets[(heap_seed - 1) % min(3, len(targets)) :: 3])
+    return (*targets, *targets[(seed - 1) % min(3, len(targets)) :: 3])
 
 
 class ShuffledScan(Generic[AnyStr]):

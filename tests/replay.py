@@ -2,7 +2,8 @@
 
 The file named by `VARIABLE` holds a pickled mapping from a cell (``tosa-fp/alpha``), a case (``alpha``) or ``*`` to
 what its exports made: one artifact, or one per variation, or the exception that `Sweep.outcomes` raises. Under
-``known`` it may hold the release's known defects, as releases.toml states them.
+``known`` it may hold the release's known defects, as releases.toml states them; under ``again`` a mapping like itself,
+of what further sweeps of the run make.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+import harness.factors
 import harness.run
 import harness.suite
 from harness.artifact import Cell, Outcome
@@ -26,7 +28,10 @@ VARIABLE = "EXECUTORCH_GOLDENS_REPLAY"
 
 
 class Replay:
-    """What runs and suites use of a `harness.sweeping.sweep.Sweep`; the first of a run has all of its variations."""
+    """What runs and suites use of a `harness.sweeping.sweep.Sweep`; the first of a run has all of its variations.
+
+    Under further variations, what was recorded follows the hash seed alone.
+    """
 
     all_variations: tuple[Variation, ...] = ()
 
@@ -36,10 +41,13 @@ class Replay:
         variations: Sequence[Variation],
         settings: Settings,
         lasting: bool = False,
+        targets: Sequence[str] | None = None,
     ) -> None:
         self.variations = tuple(variations)
-        Replay.all_variations = Replay.all_variations or self.variations
         self.answers = recorded()
+        if Replay.all_variations:
+            self.answers |= self.answers.get("again", {})
+        Replay.all_variations = Replay.all_variations or self.variations
 
     def start(self) -> None:
         """Do nothing: the exports have been made."""
@@ -59,19 +67,20 @@ class Replay:
     def doing(self) -> str:
         return "running: none yet"
 
-    def outcomes(self, cell: Cell) -> tuple[Outcome, ...]:
+    def outcomes(self, cell: Cell, variations: Sequence[Variation] | None = None) -> tuple[Outcome, ...]:
         answer = next(self.answers[key] for key in (str(cell), cell.case, "*") if key in self.answers)
         if isinstance(answer, Exception):
             raise answer
         results = answer if isinstance(answer, tuple) else (answer,) * len(self.all_variations)
+        seeds = [variation.hash_seed for variation in self.all_variations]
+        by_seed = dict(zip(seeds, results, strict=True))
         return tuple(
-            Outcome(cell, variation.name, result, seconds=0.5, peak_mb=300.0)
-            for variation, result in zip(self.all_variations, results, strict=True)
-            if variation in self.variations
+            Outcome(cell, variation.name, by_seed[variation.hash_seed], seconds=0.5, peak_mb=300.0)
+            for variation in (self.variations if variations is None else variations)
         )
 
     def again(self, cell: Cell, variations: Sequence[Variation]) -> tuple[Outcome, ...]:
-        return self.outcomes(cell)
+        return self.outcomes(cell, variations)
 
 
 def recorded() -> dict[str, Any]:
@@ -89,7 +98,8 @@ def load_cells(models: Sequence[str], release: Release, wanted: Sequence[str] = 
 
 def pytest_configure() -> None:
     """Replace the sweep of this process, its zoo, and the known defects of its release."""
-    harness.run.Sweep = harness.suite.Sweep = Replay
+    harness.run.Sweep = harness.suite.Sweep = harness.factors.Sweep = Replay
+    harness.run.ClusterSweep = lambda address, release, *asked: Replay(*asked)
     harness.run.load_cells = load_cells
     known = {cell: KnownDefect(*text.split(": ", 1)) for cell, text in recorded().get("known", {}).items()}
     find_release = harness.run.find_release

@@ -5,7 +5,7 @@ input, one JSON object a line; answers leave on a pipe of their own (``--answers
 prints cannot disturb them. A request::
 
     {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "target": "tosa-int", "tolerance": null,
-     "heap_seed": 1, "patches": ["partition-order"], "keep": 0, "execute": true,
+     "heap_seed": 1, "patches": ["partition-order"], "keep": 0, "execute": true, "twins": 0,
      "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import functools
 import json
 import os
@@ -33,13 +34,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from harness.artifact import Artifact
 from harness.guard import GuardError
 from harness.registry import Case, load
-from harness.variations import exported_before, perturb_heap, shuffle_listings
+from harness.variations import Variation, exported_before, perturb_heap, shuffle_listings
 
 #: How often a template looks for children that ended or ran out of time, in seconds.
 POLL_SECONDS = 0.02
@@ -126,12 +128,47 @@ def warm_up(targets: Sequence[str]) -> None:
     gc.freeze()
 
 
+def run_twins(request: dict[str, Any]) -> None:
+    """Carry out a request in some processes, one after the other, whose memory is the same when they begin.
+
+    What one of them does and another does not follows neither an order by address nor anything else in memory.
+    """
+    results = [f"{request['result']}.{number}" for number in range(request["twins"])]
+    # `os.fork` runs hooks that leave objects in the parent. The C library's does not: each copy is like the one before.
+    fork = ctypes.PyDLL(None).fork
+    for result in results:
+        copy = fork()
+        if copy == 0:
+            process = os.fork()
+            if process == 0:
+                run_request({**request, "result": result, "twins": 0})
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(0)
+            end_as(process)
+            os._exit(0)
+        end_as(copy)
+    first, *twins = (pickle.loads(Path(result).read_bytes()) for result in results)
+    write_artifact(Path(request["result"]), replace(first, twins=tuple(twins)))
+
+
+def end_as(process: int) -> None:
+    """Wait for a child; where it fails or is killed, this process comes to the same end."""
+    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    if code != 0:
+        os._exit(code)
+
+
 def run_request(request: dict[str, Any]) -> None:
     """Carry out one request in this process; leaves the pickled artifact, or raises."""
     from harness import patches
     from harness.exporting import compat
     from harness.exporting.export import export
 
+    if request["twins"]:
+        return run_twins(request)
     os.chdir(request["cwd"])
     tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
     held = perturb_heap(request["heap_seed"])
@@ -145,7 +182,11 @@ def run_request(request: dict[str, Any]) -> None:
         request["tolerance"],
     )
     del held
-    result = Path(request["result"])
+    write_artifact(Path(request["result"]), artifact)
+
+
+def write_artifact(result: Path, artifact: Artifact) -> None:
+    """Leave an artifact whole, or nothing."""
     aside = result.with_suffix(".partial")
     aside.write_bytes(pickle.dumps(artifact))
     aside.replace(result)
@@ -340,13 +381,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1, help="threads that torch computes with")
     parser.add_argument("--onednn", action="store_true", help="let oneDNN replace torch's kernels")
     parser.add_argument(
-        "--heap-seed", type=int, default=0, help="how to perturb heap and listings before the first import"
+        "--heap-seed", type=int, default=0, help="how to perturb the heap before the first import"
     )
+    parser.add_argument("--listings-seed", type=int, help="how to shuffle listings (default: as the heap)")
+    parser.add_argument("--history-seed", type=int, help="what to export before (default: as the heap)")
     parser.add_argument("--isolation", choices=("fork", "fresh"), default="fork")
     options = parser.parse_args(arguments)
+    # The hash seed is the interpreter's, the directory that of each request.
+    variation = Variation(0, options.heap_seed, options.listings_seed, options.history_seed)
     sys.path[:0] = options.paths
     # What an import makes of a listing stays as well. Children inherit the shuffle, or are given the same seed.
-    shuffle_listings(options.heap_seed)
+    shuffle_listings(variation.listings)
     # What torch and ExecuTorch allocate when they are imported, operators for instance, never moves again.
     _held = perturb_heap(options.heap_seed)
     if options.once is not None:
@@ -354,6 +399,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.set_inheritable(options.answers, False)
     if options.isolation == "fresh":
         like_this = ["--threads", str(options.threads), "--heap-seed", str(options.heap_seed)]
+        like_this += ["--listings-seed", str(variation.listings)]
         like_this += ["--onednn"] if options.onednn else []
         like_this += [
             "--models",
@@ -372,7 +418,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             install_shortcuts(options.shortcuts)
         except GuardError as error:
             sys.exit(str(error))
-        warm_up(exported_before(options.targets, options.heap_seed))
+        warm_up(exported_before(options.targets, variation.history))
         template = Template(0, options.answers, fork_child(options.answers, options.threads))
     template.answer({"ready": True})
     template.serve()

@@ -23,6 +23,7 @@ from harness.artifact import (
     Tensor,
 )
 from harness.decode import Constant, Decoded, Graph
+from harness.judging.attribution import Attribution
 from harness.judging.divergence import Divergence
 from harness.judging.golden import FAILURE, compared, decode_delegates
 from harness.structure import BoundaryChanged, compare
@@ -36,6 +37,8 @@ SHOWN_ELEMENTS = 4
 
 #: Verdicts of cells whose variations disagree.
 DISAGREEING = ("order-only", "unstable")
+#: Verdicts of cells whose variations mostly agree on what is wrong.
+AGREEING = ("corrupt", "failed")
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class Verdict:
         The pass that made the difference, where one is known.
     excess
         Of a program that is wrong in nothing but its outputs.
+    attribution
+        What of the variations it follows, where that is known or was sought.
     """
 
     cell: Cell
@@ -89,6 +94,7 @@ class Verdict:
     known: bool = False
     divergence: Divergence | None = None
     excess: Excess | None = None
+    attribution: Attribution | None = None
 
     @property
     def accepted(self) -> bool:

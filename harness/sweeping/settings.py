@@ -96,6 +96,8 @@ class Settings:
         Directory of pickled modules with their inputs, by name of the case, which are exported in place of `models`.
     reuse
         What takes exports from the store of artifacts and puts them there; None uses no store.
+    twins
+        In how many processes that begin with the same memory each export is made; 0 makes it in one, without another.
     """
 
     interpreter: Path
@@ -111,6 +113,7 @@ class Settings:
     tolerances: Mapping[str, float] = field(default_factory=dict)
     pickled: Path | None = None
     reuse: Reuse | None = None
+    twins: int = 0
 
 
 def worker_environment(interpreter: Path, hash_seed: int, machine: Machine = Machine()) -> dict[str, str]:

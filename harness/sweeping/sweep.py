@@ -92,6 +92,8 @@ class Sweep:
         Whether its templates wait for further exports (`again`) until the sweep is stopped.
     further_patches
         Names of patches that exports of a cell get after those of `settings`.
+    targets
+        What templates export before they serve; by default the targets of `cells`.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class Sweep:
         settings: Settings,
         lasting: bool = False,
         further_patches: Mapping[Cell, Sequence[str]] = types.MappingProxyType({}),
+        targets: Sequence[str] | None = None,
     ) -> None:
         if settings.isolation == "fork" and not hasattr(os, "fork"):
             raise SweepError("this system cannot fork a template: export with --isolation fresh")
@@ -108,7 +111,7 @@ class Sweep:
         self.lasting = lasting
         self.further_patches = further_patches
         self.variations = tuple(variations)
-        self.targets = sorted({cell.target for cell in cells})
+        self.targets = sorted({cell.target for cell in cells} if targets is None else targets)
         self.numbers = itertools.count()
         self.schedule = Schedule()
         self.schedule.add(
@@ -241,7 +244,13 @@ class Sweep:
         Once a template is ready, others start one at a time: what is ready exports meanwhile.
         """
         while self._taken() < self.settings.jobs:
-            ready = [variation for variation, template in self.templates.items() if template.ready]
+            # One export at a time in a directory that variations share.
+            taken = {job.variation.directory for job in self.running()} - {None}
+            ready = [
+                variation
+                for variation, template in self.templates.items()
+                if template.ready and variation.directory not in taken
+            ]
             lacking = self.schedule.lacking(self.templates)
             starts_beside = bool(ready) and len(ready) < len(self.templates)
             job = self.schedule.take(ready) if lacking is None or starts_beside else None
@@ -275,6 +284,8 @@ class Sweep:
             *("--paths", *map(str, paths)),
             *("--targets", *self.targets),
             *("--heap-seed", str(variation.heap_seed)),
+            *("--listings-seed", str(variation.listings)),
+            *("--history-seed", str(variation.history)),
             *("--threads", str(machine.threads)),
             *("--shortcuts", *self.settings.shortcuts),
             *(["--onednn"] if machine.onednn else []),
@@ -301,7 +312,8 @@ class Sweep:
 
     def _request(self, template: TemplateProcess, job: Job) -> None:
         scratch = self._scratch(job)
-        (scratch / "cwd").mkdir(parents=True)
+        scratch.mkdir(parents=True)
+        self._working_directory(job).mkdir(parents=True)
         template.running[job.number] = job
         template.expected[job.number] = time.monotonic() + ANSWER_LIMIT
         template.send(
@@ -316,9 +328,10 @@ class Sweep:
                 "patches": [*self.settings.patches, *self.further_patches.get(job.cell, ())],
                 "keep": self.settings.keep,
                 "execute": self.settings.execute,
+                "twins": self.settings.twins,
                 "result": str(scratch / "artifact"),
                 "log": str(scratch / "log"),
-                "cwd": str(scratch / "cwd"),
+                "cwd": str(self._working_directory(job)),
                 "limit": self.settings.limit,
             }
         )
@@ -359,6 +372,9 @@ class Sweep:
 
     def _deliver(self, job: Job, answer: dict[str, Any]) -> None:
         casualty = self._casualty(job, answer, self._scratch(job))
+        if job.variation.directory is not None:
+            # The next export there must find it as this one did.
+            shutil.rmtree(job.variation.directory, ignore_errors=True)
         ended = Ended(job.variation, functools.partial(self._outcome, job, answer, casualty))
         with self.changed:
             self.results[job.cell].append(ended)
@@ -384,8 +400,11 @@ class Sweep:
         return outcome
 
     def _scratch(self, job: Job) -> Path:
-        """Return the folder of an export: its working directory, its log, its artifact."""
+        """Return the folder of an export: its log, its artifact, its working directory where it has its own."""
         return self.directory / f"export-{job.number}"
+
+    def _working_directory(self, job: Job) -> Path:
+        return job.variation.directory or self._scratch(job) / "cwd"
 
     def _casualty(self, job: Job, answer: dict[str, Any], scratch: Path) -> Casualty | None:
         """Return how an export came to no end; None where it left an artifact."""
@@ -437,7 +456,8 @@ class Sweep:
                     f"{job}: two templates of {self.settings.interpreter} hung, that is, said nothing for "
                     f"{ANSWER_LIMIT:g} s when an answer was due; try --jobs 1 or --isolation fresh"
                 )
-            shutil.rmtree(self._scratch(job), ignore_errors=True)
+            for folder in (self._working_directory(job), self._scratch(job)):
+                shutil.rmtree(folder, ignore_errors=True)
         self.schedule.add(
             Job(next(self.numbers), job.cell, job.variation, again=True)
             for job in reversed(template.running.values())
