@@ -162,6 +162,65 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Departure:
+    """A value inside a delegate that is not what eager gives, though what it is made from is.
+
+    Attributes
+    ----------
+    delegate
+        See `Delegate`.
+    operator
+        What computes it, in the words of the payload's format, and the tensor: ``CONV2D tosa_conv2d_default_2``. Empty
+        where the payload does not tell.
+    node
+        The operator of the edge graph that it was lowered from, and its node: ``aten.linear aten_linear_default_2``.
+    module
+        Path of the module that this was traced from; empty where the graph does not tell.
+    before
+        Operators, or inputs of the delegate, whose values it is made from and are seen.
+    unseen
+        Operators between those and the departure whose values are not seen: it may begin at one of these.
+    agrees
+        Whether what it is made from is within its tolerances.
+    alone
+        Whether the operator, run eagerly on the delegate's own values, gives something else. Otherwise it is the first
+        value that departs, and no operator departs by itself.
+    expected, actual
+        In real numbers, float32, where it is quantized.
+    tolerance
+        Of each element: the largest absolute difference that is no departure.
+    """
+
+    delegate: str
+    operator: str
+    node: str
+    module: str
+    before: tuple[str, ...]
+    unseen: tuple[str, ...]
+    agrees: bool
+    alone: bool
+    expected: Tensor
+    actual: Tensor
+    tolerance: Tensor
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where a program whose outputs are not what eager gives begins to depart.
+
+    Attributes
+    ----------
+    sample
+        The first sample whose outputs depart.
+    where
+        The rest of a sentence where it is no value inside a delegate.
+    """
+
+    sample: str
+    where: Departure | str
+
+
+@dataclass(frozen=True)
 class Lowered:
     """What an export made when nothing raised.
 
@@ -188,6 +247,8 @@ class Lowered:
         For cases whose outputs are constants: what the delegates must hold, in the dtype they hold it in.
     unjudged
         Names of the samples that are left out: on them eager gives no finite number where it does on the example.
+    begins
+        Where outputs that are beyond their tolerance begin to depart from eager's; None where none is.
     """
 
     graph: str
@@ -200,6 +261,7 @@ class Lowered:
     codes: tuple[Tensor, ...] = ()
     unjudged: tuple[str, ...] = ()
     limit: float = IMPRECISE
+    begins: Beginning | None = field(default=None, compare=False)
 
     @property
     def pte_sha256(self) -> str:
@@ -216,15 +278,9 @@ class Lowered:
         least = max(self.bound * self.largest(sample, index), scale * ONE_CODE)
         if not sample.spreads:
             return np.array(least)
-        spread = sample.spreads[index].array().astype(np.float64)
-        if not spread.any():
-            return np.zeros(())
+        spread = sample.spreads[index].array()
         everywhere = np.concatenate([each.spreads[index].array().ravel() for each in self.samples])
-        if everywhere.max() <= scale * ONE_CODE:
-            return np.array(least)
-        finite = everywhere[np.isfinite(everywhere)].astype(np.float64)
-        around = math.sqrt(np.square(finite).mean()) if finite.size else 0.0
-        return np.maximum(MARGIN * np.maximum(spread, around), least)
+        return tolerance_of(spread, everywhere, scale * ONE_CODE, least)
 
     def largest(self, sample: Sample, index: int) -> float:
         """Return the largest absolute value expected of output number `index` in a sample or in the example."""
@@ -242,6 +298,31 @@ ONE_CODE = 1.001
 
 #: A few runs do not show the furthest that rounding can go.
 MARGIN = 3.0
+
+
+def tolerance_of(
+    spread: NDArray[Any], everywhere: NDArray[Any], code: float, least: float
+) -> NDArray[np.float64]:
+    """Return the absolute tolerance for each element of a value, or for all of them; see `Lowered.tolerance`.
+
+    Parameters
+    ----------
+    spread
+        How far rounding alone moved each element.
+    everywhere
+        How far it moved those of all samples.
+    code
+        A little more than what one code is worth; 0 where the value is not quantized.
+    least
+        For what is rounded at all.
+    """
+    if not spread.any():
+        return np.zeros(())
+    if everywhere.max() <= code:
+        return np.array(least)
+    finite = everywhere[np.isfinite(everywhere)].astype(np.float64)
+    around = math.sqrt(np.square(finite).mean()) if finite.size else 0.0
+    return np.maximum(MARGIN * np.maximum(spread.astype(np.float64), around), least)
 
 
 def _largest(tensor: Tensor) -> float:

@@ -345,13 +345,13 @@ def test_a_delegate_that_is_not_what_it_declares_is_a_program_that_does_not_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Releases lose output slots (report #18866), and give outputs in another order than the graph has them."""
-    run = numerics._run_model
-    monkeypatch.setattr(numerics, "_run_model", lambda *given: [output[None] for output in run(*given)])
+    run = numerics.run_model
+    monkeypatch.setattr(numerics, "run_model", lambda *given: [output[None] for output in run(*given)])
     artifact = export(ZOO["linear"], "tosa-fp")
     assert isinstance(artifact.result, Failure)
     assert (artifact.result.stage, artifact.result.type) == ("run", "RuntimeError")
     assert re.match(r"a delegate has 3 dimensions where \w+ has 2", artifact.result.message)
-    monkeypatch.setattr(numerics, "_run_model", lambda *given: run(*given) * 2)
+    monkeypatch.setattr(numerics, "run_model", lambda *given: run(*given) * 2)
     artifact = export(ZOO["linear"], "tosa-fp")
     assert isinstance(artifact.result, Failure)
     assert artifact.result.message.startswith("a delegate gives 1 tensors where there are 2")

@@ -18,7 +18,7 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from harness.artifact import IMPRECISE, Artifact, Delegate, Failure, Lowered, Sample, Tensor
 from harness.decode import Schemas
-from harness.exporting import compat, numerics, rounding, shortcuts
+from harness.exporting import compat, departure, numerics, rounding, shortcuts
 from harness.exporting.blame import own_error
 from harness.exporting.data import Data, Example, example_of, samples_of
 from harness.exporting.targets import Lowering
@@ -40,10 +40,14 @@ class Export:
         For each of them, how far rounding alone moves each element.
     bound
         In place of the target's.
+    off
+        See `harness.exporting.rounding.APPROXIMATIONS`.
     scales, codes, unjudged
         See `Lowered`.
     made
         What there is before it is run: graph and delegates.
+    program
+        The lowered program before it is emitted, once there is one that is to be run.
     watch
         Notes the stages; enter it to have passes and node visitors noted as well.
     """
@@ -61,6 +65,7 @@ class Export:
         self.lowering = lowering
         self.target = lowering.target
         self.bound = self.target.bound if bound is None else bound
+        self.off = rounding.APPROXIMATIONS.get(self.target.backend, {})
         self.stage = "model"
         self.samples: dict[str, tuple[torch.Tensor, ...]] = {}
         self.expected: dict[str, tuple[Tensor, ...]] = {}
@@ -69,6 +74,7 @@ class Export:
         self.codes: tuple[Tensor, ...] = ()
         self.unjudged: tuple[str, ...] = ()
         self.made: Lowered | None = None
+        self.program: departure.Program | None = None
         self.watch = Watch(keep)
 
     def run(self) -> Lowered:
@@ -104,6 +110,8 @@ class Export:
             outputs = {
                 name: numerics.in_reference_model(program, inputs) for name, inputs in self.samples.items()
             }
+        if self.executing:
+            self.program = departure.Program.of(edge.exported_program())
         self.stage = "emit"
         pte = bytes(edge.to_executorch().buffer)
         self.watch.stage("pte", pte)
@@ -114,6 +122,13 @@ class Export:
             Sample(name, self.expected[name], outputs[name], self.spreads[name]) for name in self.samples
         )
         return dataclasses.replace(self.made, pte=pte, samples=samples)
+
+    def with_beginning(self, lowered: Lowered) -> Lowered:
+        """Return `lowered` with where its outputs begin to depart, if they do."""
+        if self.program is None:
+            return lowered
+        begins = departure.beginning(self.program, lowered, self.samples, self.off)
+        return dataclasses.replace(lowered, begins=begins)
 
     def lower(self, example: Example) -> EdgeProgramManager:
         """Run eagerly, export, quantize where the target does, and lower."""
@@ -149,14 +164,13 @@ class Export:
 
     def spread(self, module: torch.fx.GraphModule) -> None:
         """Measure how far rounding alone moves the outputs of the (quantized) eager graph."""
-        off = rounding.APPROXIMATIONS.get(self.target.backend, {})
         self.spreads = {
             name: rounding.spreads(
                 module,
                 inputs,
                 self.scales,
                 Data(self.case.name).generator(f"rounding {name}"),
-                off,
+                self.off,
             )
             for name, inputs in self.samples.items()
         }
@@ -216,6 +230,8 @@ def export(
         Whether the program is executed on the case's samples.
     bound
         In place of the target's.
+    off
+        See `harness.exporting.rounding.APPROXIMATIONS`.
 
     Raises
     ------
@@ -236,6 +252,9 @@ def export(
         result = failure(attempt.stage, error)
         if attempt.stage == "run":
             result = dataclasses.replace(result, made=attempt.made)
+    if isinstance(result, Lowered):
+        # What is lowered again for this is none of the export's passes: nothing watches.
+        result = attempt.with_beginning(result)
     seconds = time.perf_counter() - started
     return Artifact(result, tuple(patches), seconds, attempt.watch.result(), tuple(shortcuts.INSTALLED))
 

@@ -10,7 +10,7 @@ import torch
 from executorch.exir.delegate import executorch_call_delegate
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
 from executorch.exir.lowered_backend_module import LoweredBackendModule
-from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from harness.artifact import Tensor
@@ -25,6 +25,13 @@ DEQUANTIZE = frozenset(
         _DECOMPOSED.dequantize_per_tensor.default,
         _DECOMPOSED.dequantize_per_tensor.tensor,
         _DECOMPOSED.dequantize_per_tensor.tensor2,
+    }
+)
+QUANTIZE = frozenset(
+    {
+        _DECOMPOSED.quantize_per_tensor.default,
+        _DECOMPOSED.quantize_per_tensor.tensor,
+        _DECOMPOSED.quantize_per_tensor.tensor2,
     }
 )
 #: Operators whose third argument is a tensor of zero points.
@@ -78,11 +85,11 @@ def in_runtime(pte: bytes, inputs: Sequence[torch.Tensor]) -> tuple[Tensor, ...]
 
     The runtime starts a thread pool of its own: call this in a process that will not fork afterwards.
     """
-    return flatten(_run_forward(pte, inputs))
+    return flatten(run_forward(pte, inputs))
 
 
 @handed_on
-def _run_forward(pte: bytes, inputs: Sequence[torch.Tensor]) -> list[Any]:
+def run_forward(pte: bytes, inputs: Sequence[torch.Tensor]) -> list[Any]:
     from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
 
     module = _load_for_executorch_from_buffer(pte)
@@ -98,17 +105,57 @@ def in_reference_model(
 
     What stands between the delegates runs eagerly, operator by operator.
     """
+    return run_edge(EdgeInterpreter(program.graph_module), program.graph_signature, held_by(program), inputs)
+
+
+def run_edge(
+    interpreter: EdgeInterpreter,
+    signature: ExportGraphSignature,
+    held: Mapping[str, Any],
+    inputs: Sequence[torch.Tensor],
+) -> tuple[Tensor, ...]:
+    """Run an edge program; return what it gives the user.
+
+    Parameters
+    ----------
+    held
+        See `held_by`.
+    """
     with torch.no_grad():
-        outputs = _DelegateInterpreter(program.graph_module).run(*_arguments(program, inputs))
-    specs = program.graph_signature.output_specs
+        outputs = interpreter.run(*_arguments(signature, held, inputs))
+    specs = signature.output_specs
     user = [value for value, spec in zip(outputs, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]
     return flatten(user)
 
 
-def _arguments(program: torch.export.ExportedProgram, inputs: Sequence[torch.Tensor]) -> list[Any]:
-    """Return the values of the placeholders of `program`: parameters, buffers, constants, then user inputs."""
-    held = {**program.state_dict, **program.constants}
-    specs = program.graph_signature.input_specs
+def evaluate(
+    program: torch.export.ExportedProgram,
+    inputs: Sequence[torch.Tensor],
+    given: Mapping[str, torch.Tensor] | None = None,
+) -> dict[str, Any]:
+    """Run an edge program eagerly; return what each node computes, by name.
+
+    Parameters
+    ----------
+    given
+        By name of a node: what the nodes after it take in place of what it computes.
+    """
+    interpreter = _Noting(program.graph_module, given or {})
+    with torch.no_grad():
+        interpreter.run(*_arguments(program.graph_signature, held_by(program), inputs))
+    return interpreter.values
+
+
+def held_by(program: torch.export.ExportedProgram) -> dict[str, Any]:
+    """Return parameters, buffers and constants of a program by the names that its signature has for them."""
+    return {**program.state_dict, **program.constants}
+
+
+def _arguments(
+    signature: ExportGraphSignature, held: Mapping[str, Any], inputs: Sequence[torch.Tensor]
+) -> list[Any]:
+    """Return the values of the placeholders of a program: parameters, buffers, constants, then user inputs."""
+    specs = signature.input_specs
     _require_matching("the program takes", [s for s in specs if s.kind is InputKind.USER_INPUT], inputs)
     remaining = iter(inputs)
     return [
@@ -123,19 +170,40 @@ def _require_matching(what: str, declared: Sequence[Any], given: Sequence[Any]) 
         raise RuntimeError(f"{what} {len(declared)} tensors where there are {len(given)}")
 
 
-class _DelegateInterpreter(torch.fx.Interpreter):
+class EdgeInterpreter(torch.fx.Interpreter):
     """Runs delegates in the reference model and every other node eagerly."""
+
+    def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        return run_tosa(lowered, inputs)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if target is executorch_call_delegate:
             lowered, *tensors = args
-            return run_tosa(lowered, tensors)
-        if (target._op if isinstance(target, EdgeOpOverload) else target) in PER_CHANNEL:
+            return self.call_delegate(lowered, tensors)
+        if operator_of(target) in PER_CHANNEL:
             # Quantizers leave int32 zero points; the eager kernel, unlike the runtime's, takes int64 only.
             args = tuple(
                 arg.long() if _is_int32(arg) and index == 2 else arg for index, arg in enumerate(args)
             )
         return super().call_function(target, args, kwargs)
+
+
+class _Noting(EdgeInterpreter):
+    """Notes what each node computes; see `evaluate`."""
+
+    def __init__(self, module: torch.fx.GraphModule, given: Mapping[str, torch.Tensor]) -> None:
+        super().__init__(module)
+        self.given = given
+        self.values: dict[str, Any] = {}
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        self.values[n.name] = super().run_node(n)
+        return self.given.get(n.name, self.values[n.name])
+
+
+def operator_of(target: Any) -> Any:
+    """Return the operator of torch that a node's target is, in the edge dialect or as it is."""
+    return target._op if isinstance(target, EdgeOpOverload) else target
 
 
 def _is_int32(value: Any) -> bool:
@@ -153,27 +221,32 @@ def run_tosa(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> l
     RuntimeError
         If the reference model finds the payload, or its inputs, not to be valid TOSA.
     """
-    nodes = lowered.original_module.graph.nodes
-    placeholders = {node.name: node for node in nodes if node.op == "placeholder"}
-    taken = [placeholders[name] for name in lowered.original_module.graph_signature.user_inputs]
-    given = next(node for node in nodes if node.op == "output").args[0]
-    _require_matching("a delegate takes", taken, inputs)
-    arrays = [
-        _to_model(_of_rank(tensor.detach(), node).permute(_dim_order(node)).contiguous())
-        for node, tensor in zip(taken, inputs, strict=True)
-    ]
-    outputs = _run_model(lowered.processed_bytes, arrays)
+    given = next(node for node in lowered.original_module.graph.nodes if node.op == "output").args[0]
+    outputs = run_model(lowered.processed_bytes, tosa_arrays(lowered, inputs))
     _require_matching("a delegate gives", given, outputs)
     return [
-        _of_rank(_from_model(output, node.meta["val"].dtype), node).permute(
+        _of_rank(from_model(output, node.meta["val"].dtype), node).permute(
             tuple(np.argsort(_dim_order(node)))
         )
         for node, output in zip(given, outputs, strict=True)
     ]
 
 
+def tosa_arrays(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[np.ndarray[Any, Any]]:
+    """Return what the reference model takes for the inputs of a TOSA delegate."""
+    nodes = lowered.original_module.graph.nodes
+    placeholders = {node.name: node for node in nodes if node.op == "placeholder"}
+    taken = [placeholders[name] for name in lowered.original_module.graph_signature.user_inputs]
+    _require_matching("a delegate takes", taken, inputs)
+    return [
+        _to_model(_of_rank(tensor.detach(), node).permute(_dim_order(node)).contiguous())
+        for node, tensor in zip(taken, inputs, strict=True)
+    ]
+
+
 @handed_on
-def _run_model(payload: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+def run_model(payload: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    """Run a TOSA payload in the reference model; raise RuntimeError if it, or an input, is not valid TOSA."""
     import tosa_reference_model
 
     outputs, status = tosa_reference_model.run(
@@ -209,7 +282,7 @@ def _to_model(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     return (tensor.view(torch.uint8) if _is_float8(tensor.dtype) else tensor).numpy()
 
 
-def _from_model(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
+def from_model(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
     """Return the tensor that the reference model gave as `array`."""
     copied = np.array(array)
     if dtype is torch.bfloat16:

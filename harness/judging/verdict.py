@@ -428,7 +428,35 @@ def text_difference(
 def wrongs(lowered: Lowered) -> Iterator[str]:
     """Yield the lines that say what is wrong with an artifact that all variations agree on; none if it is right."""
     yield from wrong_outputs(lowered)
+    yield from beginning(lowered)
     yield from wrong_delegates(lowered)
+
+
+def beginning(lowered: Lowered) -> Iterator[str]:
+    """Yield where outputs that are wrong begin to depart from eager's; nothing if none is."""
+    if lowered.begins is None:
+        return
+    where, sample = lowered.begins.where, lowered.begins.sample
+    if isinstance(where, str):
+        yield f"where it begins (sample {sample}): {where}"
+        return
+    source = f"{where.node} of {where.module}" if where.module else where.node
+    place = f"{where.operator} ({source})" if where.operator else source
+    yield f"{'begins at' if where.alone else 'adds up from'} {place} in {where.delegate}, sample {sample}"
+    if not where.alone:
+        yield "  no operator departs by itself: differences within the tolerance add up to one beyond it"
+    elif where.before:
+        agrees = (
+            "agrees with eager" if where.agrees else "departs already, and does not explain what comes out"
+        )
+        yield f"  made from {', '.join(where.before)}, which {agrees}"
+    else:
+        yield "  made from constants only"
+    if where.unseen:
+        yield f"  or at one of these just before it, whose values are not seen: {', '.join(where.unseen)}"
+    tolerance = where.tolerance.array().astype(np.float64)
+    value = Deviation("its value", where.expected, where.actual, tolerance)
+    yield from (f"  {line}" for line in value.lines())
 
 
 def wrong_outputs(lowered: Lowered) -> Iterator[str]:

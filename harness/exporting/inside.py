@@ -1,0 +1,48 @@
+"""What looking into a delegate gives: the values inside, by the nodes of the graph that it was lowered from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+
+
+@dataclass(frozen=True)
+class Held:
+    """A tensor inside a delegate.
+
+    Attributes
+    ----------
+    operator
+        What computes it, in the words of the payload's format; empty where that is not known.
+    value
+        As the delegate has it: its dimensions may be in another order than the graph's, or cut and joined.
+    """
+
+    operator: str
+    value: torch.Tensor
+
+
+#: By name of a node: the tensors that its operator, however it was lowered, left in the delegate, in order.
+Values: TypeAlias = Mapping[str, Sequence[Held]]
+#: Whether a tensor is not what the graph gives for a node, by the node's name.
+Departs: TypeAlias = Callable[[str, torch.Tensor], bool]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a backend's delegates are looked into with.
+
+    Attributes
+    ----------
+    run
+        From a delegate and its inputs to its outputs.
+    values
+        From a delegate, its inputs and its outputs, which depart, to the values inside.
+    """
+
+    run: Callable[[LoweredBackendModule, Sequence[torch.Tensor]], list[torch.Tensor]]
+    values: Callable[[LoweredBackendModule, Sequence[torch.Tensor], Sequence[torch.Tensor], Departs], Values]

@@ -1,0 +1,297 @@
+"""Which operator begins a departure from eager, and how that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from harness import releases
+from harness.artifact import Beginning, Departure, Lowered, Sample, Tensor
+from harness.decode import decode
+from harness.exporting import departure, numerics
+from harness.exporting.departure import AFTER, BEFORE, arrangements, beginning, exceeds
+from harness.exporting.export import Export, export
+from harness.exporting.inside_tosa import with_outputs
+from harness.exporting.targets import Lowering
+from harness.judging import verdict
+from harness.registry import load
+from tests.mutants import MUTANTS, Edit
+from tests.mutants.mutant import install, place
+
+ZOO = load(("models",))
+PAYLOADS = Path(__file__).with_name("payloads")
+
+
+# Values inside a TOSA delegate
+
+
+@pytest.mark.parametrize(
+    ("name", "outputs", "all_tensors"), [("equal-buffers-1.2.0", 3, 6), ("loop-1.4.1", 1, 4)]
+)
+def test_every_tensor_of_a_tosa_payload_becomes_an_output_and_changes_none(
+    name: str, outputs: int, all_tensors: int
+) -> None:
+    payload = (PAYLOADS / f"{name}.tosa").read_bytes()
+    graph = decode(payload).graphs[0]
+    inputs = [
+        np.arange(np.prod(graph.values[name].shape or ()), dtype=np.float32).reshape(graph.values[name].shape)
+        for name in graph.inputs
+    ]
+    changed, names = with_outputs(payload)
+    assert decode(changed).graphs[0].outputs == tuple(names)
+    assert names[:outputs] == list(graph.outputs)
+    found = numerics.run_model(changed, inputs)
+    assert len(found) == len(names) == all_tensors
+    for before, now in zip(numerics.run_model(payload, inputs), found, strict=False):
+        np.testing.assert_array_equal(before, now)
+    assert [array.shape for array in found] == [graph.values[name].shape for name in names]
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        pytest.param(lambda x: x.permute(0, 2, 3, 1), id="channels last"),
+        pytest.param(lambda x: x.reshape(6, 4, 5), id="dimensions joined"),
+        pytest.param(
+            lambda x: x.permute(0, 2, 3, 1).reshape(1, 2, 4, 5, 3), id="permuted, one dimension more"
+        ),
+    ],
+)
+def test_a_tensor_is_found_in_whatever_order_a_delegate_has_its_dimensions(
+    stored: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    x = torch.arange(120.0).reshape(2, 3, 4, 5)
+    assert any(torch.equal(x, found) for found in arrangements(stored(x).contiguous(), x))
+
+
+def test_a_tensor_of_another_dtype_or_size_is_no_arrangement() -> None:
+    x = torch.arange(6).reshape(2, 3)
+    assert not list(arrangements(x.to(torch.int8), x))
+    assert not list(arrangements(x[:1], x))
+    assert [found.dtype for found in arrangements(x.to(torch.int32), x)] == [torch.int64]
+
+
+def test_what_eager_does_not_compute_as_a_number_is_not_expected() -> None:
+    expected = np.array([-np.inf, np.nan, 1.0])
+    assert not exceeds(expected, np.array([-3e38, 7.0, 1.0]), np.zeros(()))
+    assert exceeds(expected, np.array([-np.inf, np.nan, np.nan]), np.array(1e9))
+    assert exceeds(expected, np.array([-np.inf, np.nan, 2.0]), np.array([9.0, 9.0, 0.5]))
+
+
+# The message
+
+DEPARTURE = Departure(
+    delegate="lowered_module_0",
+    operator="CONV2D tosa_conv2d_default_2",
+    node="aten.linear aten_linear_default_2",
+    module="value",
+    before=("aten.native_layer_norm",),
+    unseen=(),
+    agrees=True,
+    alone=True,
+    expected=Tensor.of(np.float32([1.0, 2.0])),
+    actual=Tensor.of(np.float32([1.0, 2.5])),
+    tolerance=Tensor.of(np.array(0.25)),
+)
+
+
+def said(where: Departure | str) -> list[str]:
+    one, other = Tensor.of(np.float32([1.0])), Tensor.of(np.float32([2.0]))
+    samples = (Sample("extremes", (one,), (other,)),)
+    begins = Beginning("extremes", where)
+    wrong = Lowered("", (), b"", samples, 0.0, (), begins=begins)
+    return [line for line in verdict.wrongs(wrong) if not line.startswith(("output", "  [0]:"))]
+
+
+def test_the_operator_is_named_with_its_place_its_inputs_and_its_numbers() -> None:
+    assert said(DEPARTURE) == [
+        "begins at CONV2D tosa_conv2d_default_2 (aten.linear aten_linear_default_2 of value) in lowered_module_0, "
+        "sample extremes",
+        "  made from aten.native_layer_norm, which agrees with eager",
+        "  its value float32[2]: 1 of 2 values differ, max 0.5, mean 0.25 (tolerance 0.25)",
+        "    [1]: 2.5 where 2.0 was expected",
+    ]
+
+
+def test_what_is_not_seen_and_what_adds_up_is_said() -> None:
+    lines = said(replace(DEPARTURE, operator="", module="", unseen=("aten.permute_copy",), agrees=False))
+    assert lines[0] == "begins at aten.linear aten_linear_default_2 in lowered_module_0, sample extremes"
+    assert lines[1].endswith("which departs already, and does not explain what comes out")
+    assert lines[2] == "  or at one of these just before it, whose values are not seen: aten.permute_copy"
+    assert said(replace(DEPARTURE, before=()))[1] == "  made from constants only"
+    lines = said(replace(DEPARTURE, alone=False))
+    assert lines[0].startswith("adds up from CONV2D")
+    assert lines[1].startswith("  no operator departs by itself")
+
+
+def test_what_begins_in_no_delegate_is_one_line() -> None:
+    assert said("before the delegates") == ["where it begins (sample extremes): before the delegates"]
+
+
+# Where no delegate makes it
+
+
+@pytest.fixture(scope="module")
+def linear(own_flatc: None) -> tuple[Export, Lowered]:
+    attempt = Export(ZOO["linear"], Lowering.named("xnnpack-fp32"))
+    return attempt, attempt.run()
+
+
+def found(attempt: Export, lowered: Lowered) -> Beginning:
+    assert attempt.program is not None
+    begins = beginning(attempt.program, lowered, attempt.samples, attempt.off)
+    assert begins is not None
+    return begins
+
+
+def moved(tensor: Tensor) -> Tensor:
+    return Tensor.of(tensor.array() + np.float32(1))
+
+
+def test_a_program_that_is_right_begins_nowhere(linear: tuple[Export, Lowered]) -> None:
+    attempt, made = linear
+    assert attempt.program is not None
+    assert beginning(attempt.program, made, attempt.samples, attempt.off) is None
+    assert attempt.with_beginning(made).begins is None
+
+
+def test_a_graph_that_does_not_give_what_eager_gives_is_wrong_before_the_delegates(
+    linear: tuple[Export, Lowered],
+) -> None:
+    attempt, made = linear
+    samples = tuple(replace(sample, expected=tuple(map(moved, sample.expected))) for sample in made.samples)
+    assert found(attempt, replace(made, samples=samples)) == Beginning("example", BEFORE)
+
+
+def test_a_program_that_does_not_give_what_its_delegates_give_is_wrong_outside_of_them(
+    linear: tuple[Export, Lowered],
+) -> None:
+    attempt, made = linear
+    first, second, *rest = made.samples
+    wrong = replace(second, outputs=tuple(map(moved, second.outputs)))
+    assert found(attempt, replace(made, samples=(first, wrong, *rest))) == Beginning(second.name, AFTER)
+
+
+def test_what_cannot_be_looked_into_leaves_the_verdict_and_says_why(
+    linear: tuple[Export, Lowered], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt, made = linear
+    monkeypatch.setattr(departure, "LOOKS", {})
+    samples = tuple(replace(sample, outputs=tuple(map(moved, sample.outputs))) for sample in made.samples)
+    assert found(attempt, replace(made, samples=samples)).where == (
+        "cannot be told: LookupError: nobody knows how to look into a delegate of XnnpackBackend"
+    )
+
+
+# For real: each defect is edited into the installed release
+
+FUSE = "executorch.backends.arm._passes.fuse_constant_ops_pass:FuseConstantArgsPass._fuse_nodes"
+SERIALIZE = "executorch.backends.xnnpack.operators.node_visitor:NodeVisitor.get_serialized_buffer_index"
+
+#: A weight of the attention block's middle projection is folded, and serialized, upside down.
+FOLDED = Edit(
+    FUSE,
+    "data = node.target(*new_args, **new_kwargs)",
+    "data = node.target(*new_args, **new_kwargs)\n"
+    "        if 'value' in str(node.meta.get('nn_module_stack')):\n"
+    "            data = data.flip(0)",
+)
+SERIALIZED = Edit(
+    SERIALIZE,
+    "        const_val = const_val.contiguous()\n\n",
+    "        const_val = const_val.contiguous()\n"
+    "        if get_attr_node.name in ('p_value_weight', 'b__frozen_param2'):\n"
+    "            const_val = const_val.flip(0).contiguous()\n\n",
+)
+
+
+@dataclass(frozen=True)
+class Injected:
+    """A defect, and where the harness is to say that it begins.
+
+    Attributes
+    ----------
+    operator
+        What `Departure.operator` begins with.
+    before
+        Operators of `Departure.before`; an input of the delegate is ``input``.
+    """
+
+    cell: str
+    edits: tuple[Edit, ...]
+    operator: str
+    node: str
+    module: str
+    before: tuple[str, ...]
+
+
+def mutant(name: str) -> tuple[Edit, ...]:
+    return next(mutant.edits for mutant in MUTANTS if mutant.name == name)
+
+
+LINEAR = "aten.linear aten_linear_default_2"
+INJECTED = (
+    Injected("tosa-fp/self-attention", (FOLDED,), "CONV2D ", LINEAR, "value", ("aten.native_layer_norm",)),
+    Injected(
+        *("tosa-int/self-attention", (FOLDED,), "CONV2D and RESCALE ", LINEAR, "value", ("aten.add.Tensor",))
+    ),
+    Injected("xnnpack-fp32/self-attention", (SERIALIZED,), "", LINEAR, "value", ("input",)),
+    Injected("xnnpack-int8/self-attention", (SERIALIZED,), "", LINEAR, "value", ("input",)),
+    # Seen only where the program ends before it: XNNPACK fuses it, unless what it is fused with is an output.
+    Injected(
+        "xnnpack-fp32/conv-bn-relu",
+        mutant("xnnpack-relu-without-its-bound"),
+        "",
+        "aten.relu aten_relu_default",
+        "",
+        ("aten._native_batch_norm_legit_no_training",),
+    ),
+    Injected(
+        "tosa-fp/conv-bn-relu",
+        mutant("batch-norm-without-mean"),
+        "CONV2D ",
+        "aten._native_batch_norm_legit_no_training aten__native_batch_norm_legit_no_training_default",
+        "norm",
+        ("input",),
+    ),
+    Injected(
+        "tosa-int/gelu-tanh",
+        mutant("table-of-wrapped-codes"),
+        "TABLE tosa_table_default",
+        "aten.gelu aten_gelu_default",
+        "",
+        ("input",),
+    ),
+)
+
+
+@pytest.mark.parametrize("injected", INJECTED, ids=lambda injected: injected.cell)
+@pytest.mark.slow
+def test_the_operator_that_begins_a_departure_is_named(
+    injected: Injected, own_flatc: None, monkeypatch: pytest.MonkeyPatch, release: str
+) -> None:
+    if release != releases.load().default:
+        pytest.skip("mutants are edits of the default release")
+    for edit in injected.edits:
+        # What is put back afterwards.
+        holder, name = place(edit.function)
+        monkeypatch.setattr(holder, name, vars(holder)[name])
+        install(edit.function, [edit])
+    target, case = injected.cell.split("/")
+    made = export(ZOO[case], target).result
+    assert isinstance(made, Lowered)
+    assert made.begins is not None
+    where = made.begins.where
+    assert isinstance(where, Departure), where
+    assert where.operator.startswith(injected.operator)
+    assert bool(where.operator) == bool(injected.operator)
+    assert (where.node, where.module) == (injected.node, injected.module)
+    assert tuple(name.partition(" ")[0] for name in where.before) == injected.before
+    assert (where.agrees, where.alone) == (True, True)
+    (line,) = [line for line in verdict.wrongs(made) if line.startswith("begins at")]
+    assert injected.node in line
