@@ -38,6 +38,10 @@ INT16_CONFIG = "get_symmetric_a16w8_quantization_config"
 SETTINGS = ("symmetric", "histogram", "histogram-on-grid", "int8-head", "snorm-int8")
 
 
+#: What a model can be cast to.
+DTYPES = ("float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2")
+
+
 class TargetError(HarnessError, ValueError):
     """A target that does not hold together; the message names it and the field."""
 
@@ -105,7 +109,7 @@ class Target:
     quantization
         None for float targets.
     dtype
-        Name of what the model's floating weights and inputs are cast to before anything else, ``bfloat16``; empty
+        Name of what the model's floating weights and inputs are cast to before anything else, one of `DTYPES`; empty
         leaves them.
     bound
         How far outputs may be from the (quantized) eager ones beside what rounding explains
@@ -159,9 +163,7 @@ class Target:
                 self.runs != {TOSA: REFERENCE_MODEL, XNNPACK: RUNTIME}.get(self.backend, self.runs)
             ),
             f"bound: {self.bound} is not at least 0": not self.bound >= 0.0,
-            f"dtype: {self.dtype!r} is not one of float16, bfloat16, float64": (
-                self.dtype not in ("", "float16", "bfloat16", "float64")
-            ),
+            f"dtype: {self.dtype!r} is not one of {', '.join(DTYPES)}": self.dtype not in ("", *DTYPES),
             f"partitioner: missing; only {TOSA!r} and {XNNPACK!r} have one here": (
                 not own and not self.partitioner
             ),
@@ -263,6 +265,24 @@ TARGETS: Mapping[str, Target] = {
             backend=TOSA,
             specification="TOSA-1.0+FP+bf16",
             dtype="bfloat16",
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
+            name="tosa-fp8e4m3",
+            description="TOSA-1.0+FP+fp8e4m3, the model in float8 with 4 bits of exponent",
+            backend=TOSA,
+            specification="TOSA-1.0+FP+fp8e4m3",
+            dtype="float8_e4m3fn",
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
+            name="tosa-fp8e5m2",
+            description="TOSA-1.0+FP+fp8e5m2, the model in float8 with 5 bits of exponent",
+            backend=TOSA,
+            specification="TOSA-1.0+FP+fp8e5m2",
+            dtype="float8_e5m2",
             runs=REFERENCE_MODEL,
             further=True,
         ),

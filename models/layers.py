@@ -10,7 +10,7 @@ from harness import Data, Example, case
 
 @case(
     guards="a linear layer: per-channel weight scales, int32 bias",
-    also=("tosa-int16", "tosa-bf16", "xnnpack-dynamic"),
+    also=("tosa-int16", "tosa-bf16", "tosa-fp8e4m3", "tosa-fp8e5m2", "xnnpack-dynamic"),
 )
 def linear(data: Data) -> Example:
     return Example(nn.Linear(12, 8), (data.tensor("x", 3, 12),))

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from harness.exporting.eager import FLOAT8, Float8InFloat32
 from harness.exporting.numerics import flatten
 from harness.exporting.rounding import APPROXIMATIONS, TOUCHED, spreads
 from harness.targets import TOSA
@@ -154,3 +155,54 @@ def test_what_is_no_number_is_not_compared_and_what_becomes_none_may_be_anything
 def test_the_same_is_measured_every_time() -> None:
     model = Of(lambda x: through_codes(torch.softmax(x, dim=1)) @ x.T)
     assert spread(model, X).tobytes() == spread(model, X).tobytes()
+
+
+# float8: both dtypes have 16 and a neighbour whose middle is 17 or 18.
+MIDDLES = [(torch.float8_e4m3fn, 1.0), (torch.float8_e5m2, 2.0)]
+
+
+def spread_of_float8(
+    function: Callable[..., torch.Tensor], dtype: torch.dtype, *inputs: list[list[float]]
+) -> np.ndarray:
+    with Float8InFloat32():
+        given = [torch.tensor(x).to(dtype) for x in inputs]
+        (found,) = spreads(Of(function), given, (), np.random.default_rng(0), {})
+    return found.array()
+
+
+@pytest.mark.parametrize(("dtype", "half"), MIDDLES, ids=str)
+@pytest.mark.parametrize("added", [[0.0], [2.0**-6]], ids=["all", "not all"])
+def test_a_sum_of_float8_in_the_middle_of_two_moves_if_float16_does_not_hold_its_terms(
+    added: list[float], dtype: torch.dtype, half: float
+) -> None:
+    one, other = [[16.0, half, *added]], [[1.0], [1.0], added]
+    moved = spread_of_float8(torch.mm, dtype, one, other)
+    assert moved == (2 * half if added[0] else TOUCHED)
+    beside = spread_of_float8(torch.addmm, dtype, [[half]], [[16.0, *added]], [[1.0], added])
+    assert beside == (2 * half if added[0] else TOUCHED)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "two", "three", "step"),
+    [
+        (torch.float8_e4m3fn, [16.0, 18.0], [15.0, 16.0, 20.0], 2.0),
+        (torch.float8_e5m2, [16.0, 20.0], [14.0, 20.0, 20.0], 4.0),
+    ],
+    ids=str,
+)
+def test_a_mean_of_float8_moves_if_its_number_of_elements_is_no_power_of_two(
+    dtype: torch.dtype, two: list[float], three: list[float], step: float
+) -> None:
+    def mean(x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.avg_pool2d(x[None, None], (1, x.shape[1]))
+
+    assert spread_of_float8(mean, dtype, [two]) == TOUCHED
+    assert spread_of_float8(mean, dtype, [three]) == step
+
+
+@pytest.mark.parametrize("dtype", FLOAT8, ids=str)
+def test_a_cast_to_float8_moves_only_with_what_it_casts(dtype: torch.dtype) -> None:
+    def cast(x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.float32).to(dtype)
+
+    assert not (spread_of_float8(cast, dtype, [[0.5, 1.0, 1.5]]) > TOUCHED).any()

@@ -107,9 +107,11 @@ class Export:
         if self.target.runs == REFERENCE_MODEL:
             self.stage = "run"
             program = edge.exported_program()
-            outputs = {
-                name: numerics.in_reference_model(program, inputs) for name, inputs in self.samples.items()
-            }
+            with self.lowering.eager():
+                outputs = {
+                    name: numerics.in_reference_model(program, inputs)
+                    for name, inputs in self.samples.items()
+                }
         if self.executing:
             self.program = departure.Program.of(edge.exported_program())
         self.stage = "emit"
@@ -127,7 +129,8 @@ class Export:
         """Return `lowered` with where its outputs begin to depart, if they do."""
         if self.program is None:
             return lowered
-        begins = departure.beginning(self.program, lowered, self.samples, self.off)
+        with self.lowering.eager():
+            begins = departure.beginning(self.program, lowered, self.samples, self.off)
         return dataclasses.replace(lowered, begins=begins)
 
     def lower(self, example: Example) -> EdgeProgramManager:
@@ -153,7 +156,7 @@ class Export:
 
         Samples that it has no meaning for are samples no longer.
         """
-        with torch.no_grad():
+        with torch.no_grad(), self.lowering.eager():
             self.expected = {
                 name: numerics.flatten(copy.deepcopy(module)(*inputs))
                 for name, inputs in self.samples.items()
@@ -164,16 +167,17 @@ class Export:
 
     def spread(self, module: torch.fx.GraphModule) -> None:
         """Measure how far rounding alone moves the outputs of the (quantized) eager graph."""
-        self.spreads = {
-            name: rounding.spreads(
-                module,
-                inputs,
-                self.scales,
-                Data(self.case.name).generator(f"rounding {name}"),
-                self.off,
-            )
-            for name, inputs in self.samples.items()
-        }
+        with self.lowering.eager():
+            self.spreads = {
+                name: rounding.spreads(
+                    module,
+                    inputs,
+                    self.scales,
+                    Data(self.case.name).generator(f"rounding {name}"),
+                    self.off,
+                )
+                for name, inputs in self.samples.items()
+            }
 
     def quantize(
         self, program: torch.export.ExportedProgram, quantizer: Any, example: Example

@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from harness.artifact import Tensor
+from harness.exporting.eager import FLOAT8, is_float8
 from harness.exporting.numerics import flatten
 from harness.targets import TOSA
 
@@ -156,6 +157,13 @@ SUMS: Mapping[str, Callable[..., int]] = {
     "upsample_bilinear2d": lambda made, *others: 4,
 }
 
+#: Of those, sums of float8 in TOSA, with what torch adds to them: terms are added up in float16, and the sum is rounded
+#: once (TOSA 1.0: `acc_type` of the convolutions and AVG_POOL2D, the result of MATMUL).
+SUMS_OF_FLOAT8: Mapping[str, Callable[..., int]] = {
+    **{name: SUMS[name] for name in ("mm", "bmm", "convolution", "avg_pool2d")},
+    "addmm": lambda made, added, one, other: one.shape[-1] + 1,
+}
+
 #: How far a value may be from eager's before it is rounded to a code, in codes. Both backends multiply by a scale of
 #: 32 bits and round once (TOSA 1.0, RESCALE; XNNPACK's requantization): what is near a tie may go the other way.
 CODES = 1.0 / 16.0
@@ -252,6 +260,10 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         name = func.overloadpacket.__name__
         kind = kind_of(func)
+        if name in SUMS_OF_FLOAT8 and any(map(is_float8, args)):
+            made = self._sum_of_float8(func, name, args, kwargs)
+            self.rounded[made] = True
+            return made
         if kind == "formula":
             with self:
                 result = FORMULAS[name](args[0])
@@ -270,7 +282,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for made in pytree.tree_leaves(result):
             if not isinstance(made, torch.Tensor):
                 continue
-            if kind in ("sum", "approximated") and made.is_floating_point():
+            # Casts to float8 round alike on both sides, and no other operator gives it.
+            if kind in ("sum", "approximated") and made.is_floating_point() and made.dtype not in FLOAT8:
                 by = self._error_of_sum(func, name, made, args, kwargs) if kind == "sum" else made.abs()
                 self._move(made, by, name)
                 if name in self.off:
@@ -308,6 +321,20 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         error: torch.Tensor = made.abs() + total * (finer * math.sqrt(SUMS[name](made, *args)))
         return error
 
+    def _sum_of_float8(
+        self, func: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> torch.Tensor:
+        """Return a sum of float8 whose terms were added up in float16, if that rounds any of them."""
+        terms = [x.float() if is_float8(x) else x for x in args]
+        made: torch.Tensor = func(*terms, **kwargs)
+        total = func(*(x.abs() if isinstance(x, torch.Tensor) else x for x in terms), **kwargs)
+        number = SUMS_OF_FLOAT8[name](made, *args)
+        eps = torch.finfo(torch.float16).eps
+        # float16 has all multiples of a step up to 2 / eps of them.
+        if total.numel() and float(total.max()) > step_of_sum(name, terms, number) * 2.0 / eps:
+            made += self._draw(made) * (eps * (made.abs() + total * math.sqrt(number)))
+        return made.to(next(x.dtype for x in args if is_float8(x)))
+
     def _move(self, made: torch.Tensor, size: torch.Tensor, name: str) -> None:
         # What is narrower than float32 is computed in that, and rounded once.
         is_exact = name in ARITHMETIC or name in SUMS or made.itemsize < 4
@@ -334,6 +361,35 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self.direction
         drawn = self.generator.random(tuple(like.shape), np.float32)
         return torch.from_numpy(np.asarray(drawn)) * 2.0 - 1.0
+
+
+def step_of_sum(name: str, terms: Sequence[Any], number: int) -> float:
+    """Return the largest power of two that all partial sums of one of `SUMS_OF_FLOAT8` are multiples of; 0 for none.
+
+    Parameters
+    ----------
+    terms
+        The operator's arguments.
+    number
+        How many terms are added up.
+    """
+    steps = [step_of(x) for x in terms if isinstance(x, torch.Tensor)]
+    if name == "avg_pool2d":
+        return steps[0] / number if number & (number - 1) == 0 else 0.0
+    one, other, *added = steps if name != "addmm" else (*steps[1:], steps[0])
+    return min(one * other, *added, math.inf)
+
+
+def step_of(values: torch.Tensor) -> float:
+    """Return the largest power of two that all of `values`, float32, are multiples of.
+
+    >>> step_of(torch.tensor([0.75, -3.0, 0.0]))
+    0.25
+    """
+    mantissas, exponents = np.frexp(np.abs(values.detach().numpy().astype(np.float64)))
+    digits = (mantissas * 2.0**53).astype(np.int64)
+    steps = np.ldexp((digits & -digits).astype(np.float64), exponents - 53)
+    return float(steps[steps > 0].min(initial=np.inf))
 
 
 def spreads(

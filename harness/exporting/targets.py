@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -26,6 +27,7 @@ from torchao.quantization.pt2e.quantizer import QuantizationSpec
 from harness import Example, targets
 from harness.exporting import compat
 from harness.exporting.data import cast
+from harness.exporting.eager import Float8InFloat32
 from harness.exporting.observers import GridHistogramObserver, GridObserver
 from harness.guard import resolve
 from harness.targets import TOSA, Quantization, Target, TargetError
@@ -66,6 +68,12 @@ class Lowering:
         dtype = getattr(torch, self.target.dtype)
         inputs = cast(example.inputs, dtype)
         return dataclasses.replace(example, module=example.module.to(dtype), inputs=inputs)
+
+    def eager(self) -> AbstractContextManager[object]:
+        """Return a context in which eager torch computes the target's dtype."""
+        if not self.target.dtype.startswith("float8"):
+            return nullcontext()
+        return Float8InFloat32()  # type: ignore[no-untyped-call]
 
     def compile_config(self) -> EdgeCompileConfig:
         # The verifier rejects some of the zoo's edge graphs on 1.1.0 before any backend sees them; the upstream

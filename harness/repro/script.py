@@ -35,6 +35,13 @@ observer = FixedQParamsObserver.with_args(
 snorm = QuantizationSpec(torch.int8, observer, -127, 127, torch.per_tensor_symmetric, is_dynamic=False)
 config = QuantizationConfig(snorm, snorm, None, None)"""
 
+#: Of the dtypes that numpy lacks, what of theirs the reference model takes: integers of torch, and of numpy.
+BITS: Mapping[str, tuple[str, str]] = {
+    "bfloat16": ("int16", "uint16"),
+    "float8_e4m3fn": ("uint8", "uint8"),
+    "float8_e5m2": ("uint8", "uint8"),
+}
+
 #: What a kind of defect is, in the script's first line, and what is expected.
 KINDS: Mapping[str, tuple[str, str]] = {
     "raises": ("an export fails", "It is exported, lowered and run."),
@@ -110,8 +117,9 @@ def script(
         tosa=declared.specification,
         quantizer=quantizer,
         dynamic=", dynamic_shapes=dynamic_shapes" if program.shapes() else "",
-        bf16=declared.dtype == "bfloat16",
-        to_numpy=".view(torch.int16).numpy().view(np.uint16)" if declared.dtype == "bfloat16" else ".numpy()",
+        dtype=declared.dtype,
+        bits=BITS.get(declared.dtype, ()) if tosa else (),
+        float8=declared.dtype.startswith("float8"),
         tolerances=list(defect.tolerances),
     )
 
@@ -150,6 +158,9 @@ def _imports(target: Target, settings: str, defect: Defect, runs: bool) -> Itera
     if runs and tosa:
         yield from ("import numpy as np", "import tosa_reference_model")
         yield "from executorch.exir.delegate import executorch_call_delegate"
+        if target.dtype.startswith("float8"):
+            yield "from torch.utils import _pytree as pytree"
+            yield "from torch.utils._python_dispatch import TorchDispatchMode"
     elif runs:
         yield "from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer"
     if defect.kind in ("follows-seed", "slots"):
