@@ -353,7 +353,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _before_quantizing(self, value: torch.Tensor, scale: Any, name: str, dtype: Any) -> torch.Tensor:
         chosen_anew = self._is_chosen_anew(scale, name)
         codes = DYNAMIC_CODES if chosen_anew else INT16_CODES if dtype is torch.int16 else CODES
-        moved: torch.Tensor = value + self._draw(value) * (codes * scale)
+        # Scales that are chosen anew are float64.
+        moved: torch.Tensor = (value + self._draw(value) * (codes * scale)).to(value.dtype)
         return moved
 
     def _draw(self, like: torch.Tensor) -> torch.Tensor | float:
