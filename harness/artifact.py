@@ -354,6 +354,8 @@ class PassRun:
     beyond
         Digest of what the fingerprint leaves out and no golden's trace holds: the names of the graph's nodes; of a
         partitioner, the tag of each node.
+    start
+        Number of the run of a pass or partitioner, from 1, in the order in which they begin; 0 where it is not known.
     """
 
     pipeline: str
@@ -361,6 +363,23 @@ class PassRun:
     fingerprint: str
     changed: bool
     beyond: str = field(default="", compare=False)
+    start: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Omission:
+    """What an export is made without: one run of a pass, or the order that a partitioner gave its tags.
+
+    Attributes
+    ----------
+    start
+        See `PassRun`.
+    tags
+        Of a partitioner, in the order that they get; none for a pass.
+    """
+
+    start: int
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

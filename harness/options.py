@@ -25,6 +25,9 @@ VARIATIONS = {CORE: "quick", FULL: "full"}
 #: few dozen cells, and many cells mostly disagree for one reason.
 FACTORS = 3
 
+#: Passes of a run without which a cell is exported again.
+OMISSIONS = 3
+
 
 @dataclass(frozen=True)
 class Options:
@@ -70,6 +73,8 @@ class Options:
         Which of the reused exports are made again and compared.
     factors
         For how many cells that disagree the factor is sought that the disagreement follows.
+    omissions
+        For how many passes that are blamed a cell is exported without the pass.
     called
         The words of the command that a person typed.
     """
@@ -104,6 +109,7 @@ class Options:
     store_size: int = SIZE
     sample: Sample = field(default_factory=Sample)
     factors: int = FACTORS
+    omissions: int = OMISSIONS
     called: tuple[str, ...] = ("python", "-m", "harness", "run")
 
 
@@ -203,6 +209,14 @@ def add_to(add: Callable[..., Any]) -> None:
         help="name what the disagreement follows (hash seed, heap, ...) of so many cells, by exporting them up to 26 "
         "times more; 0 exports none again (default: %(default)s)",
     )
+    add(
+        "--omissions",
+        type=_count,
+        default=OMISSIONS,
+        metavar="N",
+        help="for so many passes that are blamed, export a cell without the pass and say what that proves; 0 exports "
+        "none again (default: %(default)s)",
+    )
     # The command that a wrapper was called with, for messages.
     add("--called-as", default="", help=argparse.SUPPRESS)
 
@@ -244,6 +258,7 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         store_size=option.store_size or SIZE,
         sample=option.reuse_check or Sample(),
         factors=option.factors,
+        omissions=option.omissions,
         called=tuple(shlex.split(option.called_as)) or ("python", "-m", "pytest", *words),
     )
 
@@ -257,7 +272,7 @@ def _shard(text: str) -> Shard:
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of cells: say 0 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number: say 0 or more")
     return int(text)
 
 

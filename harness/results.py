@@ -103,6 +103,7 @@ class Results:
             "recorded": judged.recorded,
             "accepted": judged.accepted and not error,
             "pass": judged.divergence.name if judged.divergence else None,
+            "without": judged.without or None,
             "factor": judged.attribution.factor if judged.attribution else None,
         }
         with self.file.open("a", encoding="utf-8") as file:

@@ -6,6 +6,7 @@ judges, `judging.roots` and `judging.golden` keep the goldens, `results` keeps t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -17,7 +18,7 @@ from harness.cluster.sweep import ClusterSweep
 from harness.decode import DecodeError
 from harness.exporting import shortcuts
 from harness.factors import Experiment
-from harness.judging import attribution, golden, roots, verdict
+from harness.judging import attribution, golden, omission, roots, verdict
 from harness.judging.attribution import Attribution
 from harness.judging.comparison import Comparison, compare, damaged, undecodable
 from harness.judging.divergence import Divergence
@@ -46,7 +47,7 @@ from harness.storage.reuse import Reuse
 from harness.storage.store import Store
 from harness.sweeping import seconds
 from harness.sweeping.settings import Settings, cores, default_interpreter
-from harness.sweeping.sweep import Sweep
+from harness.sweeping.sweep import Sweep, SweepError
 from harness.variations import Variation
 
 
@@ -77,6 +78,8 @@ class Run:
         What ``--changed-since`` chose; None where every cell may be.
     attributed
         For how many cells the factor was sought that their disagreement follows.
+    omitted
+        Passes that were blamed, and without which a cell was exported again.
     confirmed
         Cells whose golden's manifest now names more variations that agree.
     """
@@ -147,6 +150,7 @@ class Run:
         self.differences: dict[Cell, float] = {}
         self.confirmed: list[Cell] = []
         self.attributed = 0
+        self.omitted: set[str] = set()
         self.targets: tuple[str, ...] = ()
         self.sweep: Sweep | None = None
         self._lock = roots.lock(self.goldens, self.release.version)
@@ -240,6 +244,7 @@ class Run:
         """
         assert self.sweep is not None
         outcomes = self.sweep.outcomes(cell)
+        reviewed = None
         try:
             reviewed = golden.read(golden.directory(self.root, cell))
             comparison = compare(cell, outcomes, reviewed, self.release)
@@ -252,7 +257,11 @@ class Run:
             self.results.clear(cell)
         else:
             self.results.keep(cell, outcomes)
-            judged = dataclasses.replace(judged, attribution=self._attribution(judged, outcomes))
+            judged = dataclasses.replace(
+                judged,
+                attribution=self._attribution(judged, outcomes),
+                without=self._without(judged, outcomes, reviewed),
+            )
             judged = dataclasses.replace(judged, detail=(*self._where(judged, outcomes), *judged.detail))
         self.verdicts[cell] = judged
         wrong = self.reuse.error_of(cell) if self.reuse is not None else None
@@ -311,6 +320,8 @@ class Run:
             one_program = verdict.have_one_program(verdict.group_by_content(outcomes))
             made = "when the program runs" if one_program else "by serialization or emission"
             yield f"no pass diverges: what differs is made {made}"
+        if judged.without:
+            yield judged.without
         if judged.attribution is not None:
             yield judged.attribution.line
         if judged.divergence is not None and judged.name in verdict.DISAGREEING:
@@ -335,6 +346,25 @@ class Run:
         self.attributed += 1
         one, other = self._pair(outcomes)
         return Experiment(judged.cell, one, other, self.settings, self.targets).run()
+
+    def _without(self, judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None) -> str:
+        """Export without the pass that made the difference, once for each; return what that proves, if anything."""
+        found = judged.divergence
+        if found is None or found.omission is None or judged.known or self.options.cluster is not None:
+            return ""
+        if found.name in self.omitted or len(self.omitted) == self.options.omissions:
+            return ""
+        self.omitted.add(found.name)
+        pair = self._pair(outcomes) if judged.name in verdict.DISAGREEING else self.variations[:1]
+        settings = dataclasses.replace(self.settings, reuse=None, omission=found.omission)
+        # The verdict stands without it.
+        with (
+            contextlib.suppress(SweepError, DecodeError),
+            Sweep([judged.cell], pair, settings, targets=self.targets) as sweep,
+        ):
+            made = sweep.outcomes(judged.cell)
+            return omission.proof(judged, found.omission, outcomes, made, reviewed, self.release)
+        return ""
 
     def _pair(self, outcomes: Sequence[Outcome]) -> list[Variation]:
         """Return two variations that disagree."""

@@ -3,7 +3,7 @@
 The file named by `VARIABLE` holds a pickled mapping from a cell (``tosa-fp/alpha``), a case (``alpha``) or ``*`` to
 what its exports made: one artifact, or one per variation, or the exception that `Sweep.outcomes` raises. Under
 ``known`` it may hold the release's known defects, as releases.toml states them; under ``again`` a mapping like itself,
-of what further sweeps of the run make.
+of what further sweeps of the run make; under ``without`` one of what exports without a pass make.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class Replay:
         self.answers = recorded()
         if Replay.all_variations:
             self.answers |= self.answers.get("again", {})
+        if settings.omission is not None:
+            self.answers |= self.answers.get("without", {})
         Replay.all_variations = Replay.all_variations or self.variations
 
     def start(self) -> None:

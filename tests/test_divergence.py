@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.artifact import PARTITIONING, STAGE, PassRun
+from harness.artifact import PARTITIONING, STAGE, Omission, PassRun
 from harness.judging.divergence import departure, divergence
 
 FOLD = PassRun("arm backend", "Fold", "a", True)
@@ -116,3 +116,42 @@ def test_a_pass_that_was_put_in_is_named_where_the_export_fails_behind_it() -> N
     found = departure([FOLD, FUSE, PTE], [FOLD, replace(IDLE, changed=True)], "FuseVisitor")
     assert found is not None
     assert found.name == "Decompose"
+
+
+# What can be left out to see whether it is the cause
+
+
+def started(*runs: PassRun) -> list[PassRun]:
+    return [replace(run, start=number) for number, run in enumerate(runs, 1)]
+
+
+def test_the_run_of_a_pass_that_diverges_can_be_left_out() -> None:
+    other = replace(FUSE, fingerprint="c")
+    found = divergence(started(FOLD, FUSE), started(FOLD, other))
+    assert found is not None
+    assert found.omission == Omission(2)
+
+
+def test_the_run_of_a_pass_that_departs_can_be_left_out_unless_it_is_missing() -> None:
+    acts = departure([FOLD, FUSE], started(FOLD, replace(IDLE, changed=True), FUSE))
+    missing = departure([FOLD, FUSE], started(FOLD))
+    assert acts is not None
+    assert missing is not None
+    assert (acts.omission, missing.omission) == (Omission(2), None)
+
+
+def test_no_stage_can_be_left_out_nor_what_was_not_numbered() -> None:
+    for runs in (started(replace(PTE, fingerprint="q")), [replace(FOLD, fingerprint="c")]):
+        found = departure([FOLD if runs[0].name == "Fold" else PTE], runs)
+        assert found is not None
+        assert found.omission is None
+
+
+def test_a_partitioner_gets_the_goldens_order_of_tags_and_else_that_of_the_first_variation() -> None:
+    departed = departure([TAGS[0]], started(TAGS[1]))
+    recorded = divergence(started(TAGS[1]), started(TAGS[0]), [TAGS[0]])
+    alone = divergence(started(TAGS[1]), started(TAGS[0]))
+    other_tags = departure([replace(TAGS[0], fingerprint="tag0")], started(TAGS[1]))
+    found = [each.omission for each in (departed, recorded, alone, other_tags) if each is not None]
+    golden, first = Omission(1, ("tag0", "tag1")), Omission(1, ("tag1", "tag0"))
+    assert found == [golden, golden, first, None]

@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
-from harness.artifact import STAGE, PassRun
+from harness.artifact import PARTITIONING, STAGE, Lowered, Omission, PassRun
 from harness.exporting import compat
 from harness.exporting.export import export
 from harness.exporting.trace import OUTSIDE, Fingerprints, Watch
@@ -51,6 +51,27 @@ def test_a_pass_that_only_says_so_has_not_changed_the_graph() -> None:
         (OUTSIDE, "AddOne", False),
         (OUTSIDE, "AddOne", True),
     ]
+
+
+def test_the_run_of_a_pass_that_is_left_out_hands_the_graph_on() -> None:
+    module = traced()
+    nodes = len(module.graph.nodes)
+    with Watch(omission=Omission(2)) as watch:
+        for _ in range(3):
+            AddOne(does=True)(module)
+    assert [run.start for run in watch.passes] == [1, 3]
+    assert len(module.graph.nodes) == nodes + 2
+
+
+def test_a_class_that_calls_the_method_of_its_base_is_one_run() -> None:
+    class Twice(AddOne):
+        def __call__(self, graph_module: torch.fx.GraphModule) -> PassResult | None:
+            return super().__call__(graph_module)
+
+    with Watch() as watch:
+        Twice(does=True)(traced())
+        AddOne(does=True)(traced())
+    assert [(run.name, run.start) for run in watch.passes] == [("Twice", 1), ("Twice", 1), ("AddOne", 2)]
 
 
 def test_after_the_watch_everything_is_as_before() -> None:
@@ -123,6 +144,20 @@ def test_a_tosa_export_records_its_passes_by_pipeline_and_its_visitors() -> None
     assert "DecomposeSoftmaxPass" in entered - changing
     assert "tosa tosa.CONV2D.default" in visitors
     assert not [name for name in visitors if name.startswith("xnnpack")]
+
+
+def test_the_tags_of_a_partitioner_are_put_in_the_order_that_is_asked_for() -> None:
+    def tags(omission: Omission | None) -> tuple[int, str]:
+        artifact = export(ZOO["two-delegates"], "tosa-fp", omission=omission)
+        assert artifact.watched is not None
+        assert isinstance(artifact.result, Lowered)
+        (run,) = (run for run in artifact.watched.passes if run.pipeline == PARTITIONING)
+        return run.start, run.fingerprint
+
+    start, order = tags(None)
+    other = tuple(reversed(order.split()))
+    assert len(other) == 2
+    assert tags(Omission(start, other)) == (start, " ".join(other))
 
 
 def test_an_xnnpack_export_records_its_passes_and_visitors() -> None:

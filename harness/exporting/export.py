@@ -16,7 +16,7 @@ from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-from harness.artifact import IMPRECISE, Artifact, Delegate, Failure, Lowered, Sample, Tensor
+from harness.artifact import IMPRECISE, Artifact, Delegate, Failure, Lowered, Omission, Sample, Tensor
 from harness.decode import Schemas
 from harness.exporting import compat, departure, numerics, rounding, shortcuts
 from harness.exporting.blame import own_error
@@ -59,6 +59,7 @@ class Export:
         keep: int = 0,
         execute: bool = True,
         bound: float | None = None,
+        omission: Omission | None = None,
     ) -> None:
         self.case = case
         self.executing = execute
@@ -75,7 +76,7 @@ class Export:
         self.unjudged: tuple[str, ...] = ()
         self.made: Lowered | None = None
         self.program: departure.Program | None = None
-        self.watch = Watch(keep)
+        self.watch = Watch(keep, omission)
 
     def run(self) -> Lowered:
         """Export, lower, emit and run; whatever the release raises passes through."""
@@ -221,6 +222,7 @@ def export(
     keep: int = 0,
     execute: bool = True,
     bound: float | None = None,
+    omission: Omission | None = None,
 ) -> Artifact:
     """Export `case` for `target`; an exception of the release is an artifact, too.
 
@@ -228,7 +230,7 @@ def export(
     ----------
     patches
         Names of the patches that the caller has installed in this process; noted in the artifact.
-    keep
+    keep, omission
         See `harness.exporting.trace.Watch`.
     execute
         Whether the program is executed on the case's samples.
@@ -245,7 +247,7 @@ def export(
         For an exception of the harness's own code.
     """
     started = time.perf_counter()
-    attempt = Export(case, Lowering.named(target), keep, execute, bound)
+    attempt = Export(case, Lowering.named(target), keep, execute, bound, omission)
     result: Lowered | Failure
     try:
         with attempt.watch:

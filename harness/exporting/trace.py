@@ -10,14 +10,15 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any
 
 import torch
 from executorch.exir.backend.partitioner import PartitionResult
+from torch.fx.passes.infra.pass_base import PassResult
 
-from harness.artifact import PARTITIONING, STAGE, PassRun, Watched
+from harness.artifact import PARTITIONING, STAGE, Omission, PassRun, Watched
 from harness.exporting import compat
 
 #: The pipeline of passes that run outside of all of `compat.pipelines`.
@@ -139,6 +140,8 @@ class Watch:
     ----------
     keep
         Number, from 1, of the run whose text is kept with its fingerprint; 0 keeps none.
+    omission
+        The run of a pass that is left out, or of a partitioner whose tags are put in order.
 
     Attributes
     ----------
@@ -148,8 +151,9 @@ class Watch:
         ``backend target`` of each visitor that serialized a node, once.
     """
 
-    def __init__(self, keep: int = 0) -> None:
+    def __init__(self, keep: int = 0, omission: Omission | None = None) -> None:
         self.keep = keep
+        self.omission = omission
         self.kept = ""
         self.passes: list[PassRun] = []
         self.visitors: dict[str, None] = {}
@@ -159,6 +163,9 @@ class Watch:
         self._program: torch.export.ExportedProgram | None = None
         self._last: tuple[torch.fx.GraphModule, str] | None = None
         self._stack = ExitStack()
+        # How many passes and partitioners have begun, and the number of each that has not ended.
+        self._begun = 0
+        self._running: dict[int, int] = {}
 
     def __enter__(self) -> Watch:
         for pipeline in compat.pipelines():
@@ -232,16 +239,32 @@ class Watch:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        before = self._fingerprint(instance, module)
-        self._last = None
-        result = method(instance, module, *args, **kwargs)
-        left = module if result is None else result.graph_module
-        after = self._fingerprint(instance, left)
-        self._last = (left, after)
-        self._keep(left, self._program)
-        run = PassRun(self._pipelines[-1], type(instance).__name__, after, before != after, names(left))
-        self.passes.append(run)
-        return result
+        with self._number(instance) as start:
+            if self.omission is not None and self.omission.start == start:
+                return PassResult(module, False)
+            before = self._fingerprint(instance, module)
+            self._last = None
+            result = method(instance, module, *args, **kwargs)
+            left = module if result is None else result.graph_module
+            after = self._fingerprint(instance, left)
+            self._last = (left, after)
+            self._keep(left, self._program)
+            name = type(instance).__name__
+            self.passes.append(PassRun(self._pipelines[-1], name, after, before != after, names(left), start))
+            return result
+
+    @contextmanager
+    def _number(self, instance: Any) -> Iterator[int]:
+        """Give the number of the run that `instance` begins, or is in: a class may call the method of its base."""
+        if id(instance) in self._running:
+            yield self._running[id(instance)]
+            return
+        self._begun += 1
+        self._running[id(instance)] = self._begun
+        try:
+            yield self._begun
+        finally:
+            del self._running[id(instance)]
 
     def _fingerprint(self, instance: Any, module: torch.fx.GraphModule) -> str:
         """Return the fingerprint of what a pass got or left.
@@ -259,10 +282,13 @@ class Watch:
     def _in_partitioner(self, method: Callable[..., Any], instance: Any, program: Any) -> PartitionResult:
         """Note the tags in the order in which backend lowering will follow them: no graph shows it."""
         self.stage("edge", program)
-        result: PartitionResult = method(instance, program)
+        with self._number(instance) as start:
+            result: PartitionResult = method(instance, program)
+        if self.omission is not None and self.omission.start == start:
+            result.partition_tags = {tag: result.partition_tags[tag] for tag in self.omission.tags}
         tags = " ".join(result.partition_tags)
         placed = digest_of(str(node.meta.get("delegation_tag")) for node in program.graph.nodes)
-        self.passes.append(PassRun(PARTITIONING, type(instance).__name__, tags, bool(tags), placed))
+        self.passes.append(PassRun(PARTITIONING, type(instance).__name__, tags, bool(tags), placed, start))
         return result
 
     def _in_visitor(

@@ -5,8 +5,8 @@ input, one JSON object a line; answers leave on a pipe of their own (``--answers
 prints cannot disturb them. A request::
 
     {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "target": "tosa-int", "tolerance": null,
-     "heap_seed": 1, "patches": ["partition-order"], "keep": 0, "execute": true, "twins": 0,
-     "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
+     "heap_seed": 1, "patches": ["partition-order"], "keep": 0, "execute": true, "omission": null,
+     "twins": 0, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
 started, and when it has ended::
@@ -38,7 +38,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from harness.artifact import Artifact
+from harness.artifact import Artifact, Omission
 from harness.guard import GuardError
 from harness.registry import Case, load
 from harness.variations import Variation, exported_before, perturb_heap, shuffle_listings
@@ -173,6 +173,7 @@ def run_request(request: dict[str, Any]) -> None:
     tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
     held = perturb_heap(request["heap_seed"])
     patches.apply(request["patches"], compat.installed_release())
+    omission = request["omission"]
     artifact = export(
         requested_case(request),
         request["target"],
@@ -180,6 +181,7 @@ def run_request(request: dict[str, Any]) -> None:
         request["keep"],
         request["execute"],
         request["tolerance"],
+        Omission(**omission) if omission is not None else None,
     )
     del held
     write_artifact(Path(request["result"]), artifact)

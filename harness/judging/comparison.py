@@ -80,14 +80,16 @@ def _divergence(
     Where variations disagree it is the first at which two of them diverge; else the first whose result is not the one
     in the golden's trace.
     """
+    recorded = golden.read_trace(reviewed[golden.TRACE]) if reviewed and golden.TRACE in reviewed else None
     if judged.name in verdict.DISAGREEING:
-        return divergence.divergence(*(passes(group[0]) for group in verdict.group_by_content(outcomes)[:2]))
+        one, other = (passes(group[0]) for group in verdict.group_by_content(outcomes)[:2])
+        return divergence.divergence(one, other, recorded or ())
     artifact = outcomes[0].result
-    if not isinstance(artifact, Artifact) or reviewed is None or golden.TRACE not in reviewed:
+    if not isinstance(artifact, Artifact) or reviewed is None or recorded is None:
         return None
     result = artifact.result
     end = result.pass_name or result.function if isinstance(result, Failure) else None
-    found = divergence.departure(golden.read_trace(reviewed[golden.TRACE]), passes(outcomes[0]), end)
+    found = divergence.departure(recorded, passes(outcomes[0]), end)
     made = result.made if isinstance(result, Failure) else result
     if found is not None and made is not None:
         change = verdict.payload_difference(found.name, reviewed, made)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.artifact import PARTITIONING, STAGE, PassRun
+from harness.artifact import PARTITIONING, STAGE, Omission, PassRun
 
 
 @dataclass(frozen=True)
@@ -21,17 +21,27 @@ class Divergence:
         Of the pass.
     numbers
         Where it stands in each export, from 1; None where only one of them has it.
+    omission
+        What an export is made without to see whether it is the cause; None where it cannot be left out.
     """
 
     line: str
     name: str
     numbers: tuple[int, int] | None = None
+    omission: Omission | None = None
 
 
-def divergence(one: Sequence[PassRun], other: Sequence[PassRun]) -> Divergence | None:
+def divergence(
+    one: Sequence[PassRun], other: Sequence[PassRun], recorded: Sequence[PassRun] = ()
+) -> Divergence | None:
     """Return where two variations of one cell diverge; None if no result differs.
 
     Results of passes are compared without names. Where only serialization diverges, names show which pass gave them.
+
+    Parameters
+    ----------
+    recorded
+        The golden's trace: a partitioner that diverges is to follow its order.
     """
     renamed = None
     for number, (left, right) in enumerate(itertools.zip_longest(one, other), 1):
@@ -41,7 +51,7 @@ def divergence(one: Sequence[PassRun], other: Sequence[PassRun]) -> Divergence |
             line = f"first pass that diverges: {_place(left)}, number {number} of {len(one)}, "
             if left.pipeline == PARTITIONING:
                 return Divergence(f"{line}with the same tags on different nodes", left.name)
-            renamed = Divergence(f"{line}in names only", left.name)
+            renamed = Divergence(f"{line}in names only", left.name, omission=_omission(left))
             continue
         if renamed is not None and left is not None and left.pipeline == STAGE:
             return renamed
@@ -51,7 +61,8 @@ def divergence(one: Sequence[PassRun], other: Sequence[PassRun]) -> Divergence |
             return Divergence(f"first pass that diverges: number {number} is {names}", run.name)
         shown = f": {left.fingerprint} | {right.fingerprint}" if left.pipeline == PARTITIONING else ""
         line = f"first pass that diverges: {_place(left)}, number {number} of {len(one)}{shown}"
-        return Divergence(line, left.name, (number, number))
+        orders = (_omission(left, run) for run in (*recorded, left) if _place(run) == _place(left))
+        return Divergence(line, left.name, (number, number), next(filter(None, orders), None))
     return renamed
 
 
@@ -78,12 +89,11 @@ def departure(
         label = "first pass whose result differs from the golden's"
         if was is not None and now is not None and _place(was) == _place(now):
             shown = f": {was.fingerprint} | {now.fingerprint}" if was.pipeline == PARTITIONING else ""
-            return Divergence(f"{label}: {_place(was)}{shown}", was.name)
+            return Divergence(f"{label}: {_place(was)}{shown}", was.name, omission=_omission(now, was))
         if was is None or (now is not None and _put_in(was, now, recorded, effective, end)):
             assert now is not None
-            return Divergence(
-                f"{label}: {_place(now)}, which changed nothing when the golden was recorded", now.name
-            )
+            line = f"{label}: {_place(now)}, which changed nothing when the golden was recorded"
+            return Divergence(line, now.name, omission=_omission(now))
         idle = any(_place(run) == _place(was) and not run.changed for run in runs)
         why = "which no longer changes the graph" if idle else "which no longer runs"
         return Divergence(f"{label}: {_place(was)}, {why}", was.name)
@@ -99,6 +109,17 @@ def _put_in(
     return to_come and sum(_place(run) == _place(now) for run in runs) > sum(
         _place(run) == _place(now) for run in recorded
     )
+
+
+def _omission(run: PassRun, wanted: PassRun | None = None) -> Omission | None:
+    """Return what leaves out the run of a pass, or gives a partitioner's tags the order of the run `wanted`."""
+    if run.start == 0 or run.pipeline == STAGE:
+        return None
+    if run.pipeline != PARTITIONING:
+        return Omission(run.start)
+    if wanted is None or sorted(run.fingerprint.split()) != sorted(wanted.fingerprint.split()):
+        return None
+    return Omission(run.start, tuple(wanted.fingerprint.split()))
 
 
 def _place(run: PassRun) -> str:

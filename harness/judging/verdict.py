@@ -83,6 +83,8 @@ class Verdict:
         Of a program that is wrong in nothing but its outputs.
     attribution
         What of the variations it follows, where that is known or was sought.
+    without
+        What an export without the pass that made the difference proves; empty where it proves nothing.
     """
 
     cell: Cell
@@ -95,6 +97,7 @@ class Verdict:
     divergence: Divergence | None = None
     excess: Excess | None = None
     attribution: Attribution | None = None
+    without: str = ""
 
     @property
     def accepted(self) -> bool:

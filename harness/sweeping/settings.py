@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.artifact import Omission
 from harness.exporting.shortcuts import SHORTCUTS
 from harness.exporting.worker import ROOT
 
@@ -96,6 +97,8 @@ class Settings:
         Directory of pickled modules with their inputs, by name of the case, which are exported in place of `models`.
     reuse
         What takes exports from the store of artifacts and puts them there; None uses no store.
+    omission
+        What exports are made without; None leaves nothing out.
     twins
         In how many processes that begin with the same memory each export is made; 0 makes it in one, without another.
     """
@@ -113,6 +116,7 @@ class Settings:
     tolerances: Mapping[str, float] = field(default_factory=dict)
     pickled: Path | None = None
     reuse: Reuse | None = None
+    omission: Omission | None = None
     twins: int = 0
 
 

@@ -22,7 +22,7 @@ import threading
 import time
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -328,6 +328,7 @@ class Sweep:
                 "patches": [*self.settings.patches, *self.further_patches.get(job.cell, ())],
                 "keep": self.settings.keep,
                 "execute": self.settings.execute,
+                "omission": asdict(self.settings.omission) if self.settings.omission else None,
                 "twins": self.settings.twins,
                 "result": str(scratch / "artifact"),
                 "log": str(scratch / "log"),
