@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +17,8 @@ from harness import releases
 from harness.artifact import Beginning, Departure, Lowered, Sample, Tensor
 from harness.decode import decode
 from harness.exporting import departure, numerics
-from harness.exporting.departure import AFTER, BEFORE, arrangements, beginning, exceeds
+from harness.exporting.apart import ApartError, run_apart
+from harness.exporting.departure import AFTER, BEFORE, arrangements, exceeds
 from harness.exporting.export import Export, export
 from harness.exporting.inside_tosa import with_outputs
 from harness.exporting.targets import Lowering
@@ -143,8 +147,7 @@ def linear(own_flatc: None) -> tuple[Export, Lowered]:
 
 
 def found(attempt: Export, lowered: Lowered) -> Beginning:
-    assert attempt.program is not None
-    begins = beginning(attempt.program, lowered, attempt.samples, attempt.off)
+    begins = attempt.with_beginning(lowered).begins
     assert begins is not None
     return begins
 
@@ -155,8 +158,7 @@ def moved(tensor: Tensor) -> Tensor:
 
 def test_a_program_that_is_right_begins_nowhere(linear: tuple[Export, Lowered]) -> None:
     attempt, made = linear
-    assert attempt.program is not None
-    assert beginning(attempt.program, made, attempt.samples, attempt.off) is None
+    assert departure.first_departing(made) is None
     assert attempt.with_beginning(made).begins is None
 
 
@@ -185,6 +187,42 @@ def test_what_cannot_be_looked_into_leaves_the_verdict_and_says_why(
     samples = tuple(replace(sample, outputs=tuple(map(moved, sample.outputs))) for sample in made.samples)
     assert found(attempt, replace(made, samples=samples)).where == (
         "cannot be told: LookupError: nobody knows how to look into a delegate of XnnpackBackend"
+    )
+
+
+def test_a_process_that_dies_or_hangs_while_it_looks_leaves_the_verdict(
+    linear: tuple[Export, Lowered], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt, made = linear
+    samples = tuple(replace(sample, outputs=tuple(map(moved, sample.outputs))) for sample in made.samples)
+    wrong = replace(made, samples=samples)
+    monkeypatch.setattr(departure, "beginning", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    said = "cannot be told: the process that looked into it died of SIGKILL"
+    assert found(attempt, wrong) == Beginning("example", said)
+    monkeypatch.setattr(departure, "beginning", lambda *_: time.sleep(60))
+    monkeypatch.setattr("harness.exporting.export.LOOKING", 0.1)
+    assert found(attempt, wrong) == Beginning("example", "cannot be told: it took more than 0.1 s")
+
+
+def test_what_is_run_apart_comes_back_whole_and_what_it_raises_does_not() -> None:
+    numbers = run_apart(lambda: [os.getpid(), *range(100_000)], 60.0)
+    assert numbers[0] != os.getpid()
+    assert numbers[1:] == list(range(100_000))
+    with pytest.raises(ApartError, match="raises"):
+        run_apart(lambda: 1 // 0, 60.0)
+
+
+def test_outputs_in_another_order_are_no_departure_of_an_operator(
+    own_flatc: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = departure.LOOKS["TOSABackend"]
+    swapped = replace(look, run=lambda *given: look.run(*given)[::-1])
+    monkeypatch.setattr(departure, "LOOKS", {"TOSABackend": swapped})
+    attempt = Export(ZOO["output-order"], Lowering.named("tosa-fp"))
+    made = attempt.run()
+    samples = tuple(replace(sample, outputs=sample.outputs[::-1]) for sample in made.samples)
+    assert found(attempt, replace(made, samples=samples)).where == (
+        "in lowered_module_0, which gives its outputs in another order than its graph: 2, 1, 0"
     )
 
 
@@ -250,6 +288,15 @@ INJECTED = (
         "aten.relu aten_relu_default",
         "",
         ("aten._native_batch_norm_legit_no_training",),
+    ),
+    # Its convolution has no value of its own: the activation is quantized in its place.
+    Injected(
+        "xnnpack-int8/conv-bn-relu",
+        mutant("bias-scaled-twice"),
+        "",
+        "aten.relu aten_relu_default",
+        "",
+        ("input",),
     ),
     Injected(
         "tosa-fp/conv-bn-relu",

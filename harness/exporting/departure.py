@@ -147,36 +147,41 @@ class Program:
         return cls(GraphModule(program.graph_module, graph), signature, numerics.held_by(program))
 
 
+def first_departing(lowered: Lowered) -> Sample | None:
+    """Return the first sample whose outputs are not what they should be; None if there is none."""
+    return next((sample for sample in lowered.samples if _departs(lowered, sample, sample.outputs)), None)
+
+
 def beginning(
     program: Program,
     lowered: Lowered,
-    samples: Mapping[str, Sequence[torch.Tensor]],
+    sample: Sample,
+    inputs: Sequence[torch.Tensor],
     off: rounding.Approximations,
-) -> Beginning | None:
-    """Return where the first sample whose outputs depart begins to depart; None if there is none.
+) -> Beginning:
+    """Return where a sample whose outputs depart begins to depart.
+
+    The runtime may end the process over a program that no partitioner would have made.
 
     Parameters
     ----------
     lowered
         What the program gave when it was run.
-    samples
-        The inputs of each sample, by its name.
+    inputs
+        Of the sample.
     off
         Of the backend; see `harness.exporting.rounding.APPROXIMATIONS`.
     """
-    for sample in lowered.samples:
-        if _departs(lowered, sample, sample.outputs):
-            walk = _Walk(program.module, lowered.bound, off)
-            try:
-                outputs = numerics.run_edge(walk, program.signature, program.held, samples[sample.name])
-            except Exception as error:
-                # Whatever a release raises where it is asked for more than an export, the verdict stays.
-                message = (str(error).strip().splitlines() or [""])[0]
-                return Beginning(sample.name, f"cannot be told: {type(error).__name__}: {message}")
-            if walk.found is not None:
-                return Beginning(sample.name, walk.found)
-            return Beginning(sample.name, BEFORE if _departs(lowered, sample, outputs) else AFTER)
-    return None
+    walk = _Walk(program.module, lowered.bound, off)
+    try:
+        outputs = numerics.run_edge(walk, program.signature, program.held, inputs)
+    except Exception as error:
+        # Whatever a release raises where it is asked for more than an export, the verdict stays.
+        message = (str(error).strip().splitlines() or [""])[0]
+        return Beginning(sample.name, f"cannot be told: {type(error).__name__}: {message}")
+    if walk.found is not None:
+        return Beginning(sample.name, walk.found)
+    return Beginning(sample.name, BEFORE if _departs(lowered, sample, outputs) else AFTER)
 
 
 def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> bool:
@@ -201,7 +206,7 @@ class _Walk(numerics.EdgeInterpreter):
         self.bound = bound
         self.off = off
         self.delegate = ""
-        self.found: Departure | None = None
+        self.found: Departure | str | None = None
 
     def run_node(self, n: Node) -> Any:
         if n.target is executorch_call_delegate:
@@ -217,7 +222,12 @@ class _Walk(numerics.EdgeInterpreter):
         look = LOOKS[lowered.backend_id]
         outputs = look.run(lowered, inputs)
         comparison = _Comparison(self.delegate, lowered, inputs, outputs, self.bound, self.off)
-        if comparison.output_departs():
+        if order := comparison.order(outputs):
+            self.found = (
+                f"in {self.delegate}, which gives its outputs in another order than its graph: "
+                f"{', '.join(map(str, order))}"
+            )
+        elif comparison.output_departs():
             self.found = comparison.first(look.values(lowered, inputs, outputs, comparison.departs))
         return outputs
 
@@ -280,6 +290,19 @@ class _Comparison:
 
     def output_departs(self) -> bool:
         return any(point.departs for point in self.points.values())
+
+    def order(self, outputs: Sequence[torch.Tensor]) -> list[int]:
+        """Return which output of the graph each of the delegate's is, where they are others in order; else nothing."""
+        order: list[int] = []
+        for output in outputs:
+            found = (
+                number
+                for number, node in enumerate(self.outputs)
+                if number not in order and output.shape == self.eager.values[node.name].shape
+                if not self.departs(node.name, output)
+            )
+            order.append(next(found, -1))
+        return order if -1 not in order and order != sorted(order) and self.output_departs() else []
 
     def departs(self, name: str, actual: torch.Tensor, eager: Evaluated | None = None) -> bool:
         """Whether `actual` is not what the graph gives for a node, or gives in another run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import re
 import time
 import traceback
@@ -16,15 +17,29 @@ from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-from harness.artifact import IMPRECISE, Artifact, Delegate, Failure, Lowered, Omission, Sample, Tensor
+from harness.artifact import (
+    IMPRECISE,
+    Artifact,
+    Beginning,
+    Delegate,
+    Failure,
+    Lowered,
+    Omission,
+    Sample,
+    Tensor,
+)
 from harness.decode import Schemas
 from harness.exporting import compat, departure, numerics, rounding, shortcuts
+from harness.exporting.apart import ApartError, run_apart
 from harness.exporting.blame import own_error
 from harness.exporting.data import Data, Example, example_of, samples_of
 from harness.exporting.targets import Lowering
 from harness.exporting.trace import Watch
 from harness.registry import Case
 from harness.targets import REFERENCE_MODEL, RUNTIME
+
+#: Seconds that looking for the operator that begins a departure may take: a third of what an export may.
+LOOKING = 60.0
 
 
 class Export:
@@ -128,10 +143,17 @@ class Export:
 
     def with_beginning(self, lowered: Lowered) -> Lowered:
         """Return `lowered` with where its outputs begin to depart, if they do."""
-        if self.program is None:
+        sample = departure.first_departing(lowered)
+        if self.program is None or sample is None:
             return lowered
-        with self.lowering.eager():
-            begins = departure.beginning(self.program, lowered, self.samples, self.off)
+        look = functools.partial(
+            departure.beginning, self.program, lowered, sample, self.samples[sample.name], self.off
+        )
+        try:
+            with self.lowering.eager():
+                begins = run_apart(look, LOOKING)
+        except ApartError as error:
+            begins = Beginning(sample.name, f"cannot be told: {error}")
         return dataclasses.replace(lowered, begins=begins)
 
     def lower(self, example: Example) -> EdgeProgramManager:

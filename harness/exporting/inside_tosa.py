@@ -41,7 +41,8 @@ def values(
     """
     graph = decode(lowered.processed_bytes, schemas=Schemas.installed()).graphs[0]
     given = lowered.original_module.graph.output_node().args[0]
-    made_of = {name: node.name for name, node in zip(graph.outputs, given, strict=True)} | origins(lowered)
+    written = {name: node.name for name, node in zip(graph.outputs, given, strict=True)}
+    made_of = written | origins(lowered)
     payload, names = with_outputs(lowered.processed_bytes)
     arrays = numerics.run_model(payload, numerics.tosa_arrays(lowered, inputs))
     found = {
@@ -52,8 +53,9 @@ def values(
     }
     held: dict[str, list[Held]] = {}
     for operator, tensor, node in traced(graph, made_of):
-        if tensor in found:
-            held.setdefault(node, []).append(Held(operator, found[tensor]))
+        # Whatever it was made of, an output is what the delegate gives for a node.
+        for name in dict.fromkeys((node, written.get(tensor, node)) if tensor in found else ()):
+            held.setdefault(name, []).append(Held(operator, found[tensor]))
     return held
 
 

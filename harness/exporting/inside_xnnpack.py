@@ -143,7 +143,8 @@ def _nearest(nodes: Iterable[Node], visible: Mapping[str, Any]) -> list[str]:
 def visible(program: ExportedProgram) -> dict[str, Node]:
     """Return the nodes that can be made outputs, by the name of the node whose value they show.
 
-    A value that is quantized with fixed parameters is none: XNNPACK has only its codes. A dequantize shows them.
+    A value that is quantized with fixed parameters is none: XNNPACK has only its codes. A dequantize shows them. Nor is
+    one that is made of codes and whose activation is quantized in its place.
     """
     given = set(program.graph_signature.user_inputs)
     outputs = set(program.graph.output_node().all_input_nodes)
@@ -163,11 +164,19 @@ def visible(program: ExportedProgram) -> dict[str, Node]:
         elif (
             node not in outputs
             and operator not in numerics.QUANTIZE | numerics.DEQUANTIZE
-            and isinstance(node.meta.get("val"), torch.Tensor)
+            and isinstance(value := node.meta.get("val"), torch.Tensor)
+            # The runtime of 1.1.0 ends the process over an output without dimensions.
+            and value.dim() > 0
             and all(numerics.operator_of(user.target) is not STATIC_QUANTIZE for user in node.users)
+            and not any(each in follows and _belongs_to_operator(each) for each in node.all_input_nodes)
         ):
             found[node.name] = node
     return found
+
+
+def _belongs_to_operator(node: Node) -> bool:
+    """Whether `node` is a dequantize of an operator that works on codes."""
+    return numerics.operator_of(node.target) is STATIC_DEQUANTIZE and bool(node.meta.get(IMPLICIT))
 
 
 def with_outputs(program: ExportedProgram, wanted: Iterable[Node], keep: bool) -> ExportedProgram:
