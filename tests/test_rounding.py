@@ -182,6 +182,13 @@ def test_a_sum_of_float8_in_the_middle_of_two_moves_if_float16_does_not_hold_its
     assert beside == (2 * half if added[0] else TOUCHED)
 
 
+@pytest.mark.parametrize(("dtype", "half"), MIDDLES, ids=str)
+def test_what_is_added_to_a_product_of_float8_is_rounded_with_it(dtype: torch.dtype, half: float) -> None:
+    # Rounded before, the product would be 16, and the sum in the middle.
+    moved = spread_of_float8(torch.addmm, dtype, [[half]], [[16.0, half / 2]], [[1.0], [1.0]])
+    assert moved == TOUCHED
+
+
 @pytest.mark.parametrize(
     ("dtype", "two", "three", "step"),
     [
