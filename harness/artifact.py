@@ -271,8 +271,8 @@ class Lowered:
         """Return the absolute tolerance for each element of output number `index` of a sample, or for all of them.
 
         It is zero where no rounding touches the output. Where no element of the output was seen to move by more than a
-        code, on any sample, it is that. Elsewhere an element may be off by `MARGIN` times what it moved, or what the
-        elements of all samples moved on average.
+        code, on any sample, it is that. Elsewhere an element may be off by `MARGIN` times what it moved, or what those
+        that moved, on all samples, moved on average.
         """
         scale = self.scales[index] if index < len(self.scales) else 0.0
         least = max(self.bound * self.largest(sample, index), scale * ONE_CODE)
@@ -295,6 +295,9 @@ class Lowered:
 
 #: A little more than one code: codes times scale are float32, and so are their differences.
 ONE_CODE = 1.001
+
+#: The spread of what is rounded and was not seen to move: more than none.
+TOUCHED = float(np.finfo(np.float32).tiny)
 
 #: A few runs do not show the furthest that rounding can go.
 MARGIN = 3.0
@@ -320,8 +323,8 @@ def tolerance_of(
         return np.zeros(())
     if everywhere.max() <= code:
         return np.array(least)
-    finite = everywhere[np.isfinite(everywhere)].astype(np.float64)
-    around = math.sqrt(np.square(finite).mean()) if finite.size else 0.0
+    moved = everywhere[np.isfinite(everywhere) & (everywhere > TOUCHED)].astype(np.float64)
+    around = math.sqrt(np.square(moved).mean()) if moved.size else 0.0
     return np.maximum(MARGIN * np.maximum(spread.astype(np.float64), around), least)
 
 

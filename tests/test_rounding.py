@@ -9,9 +9,10 @@ import pytest
 import torch
 from torch import nn
 
+from harness.artifact import TOUCHED
 from harness.exporting.eager import FLOAT8, Float8InFloat32
 from harness.exporting.numerics import flatten
-from harness.exporting.rounding import APPROXIMATIONS, TOUCHED, spreads
+from harness.exporting.rounding import APPROXIMATIONS, spreads
 from harness.targets import TOSA
 
 quantized = torch.ops.quantized_decomposed
@@ -89,6 +90,15 @@ def test_what_is_near_a_tie_moves_by_a_code_and_nothing_else_does() -> None:
     codes = torch.tensor([1.0, 1.25, 1.4, 1.49, 1.5, 1.51, 1.6, 1.75])
     moved = spread(Of(lambda x: through_codes(x * SCALE)), codes) * 2 * SCALE
     assert moved.tolist() == pytest.approx([TOUCHED] * 3 + [SCALE] * 3 + [TOUCHED] * 2)
+
+
+def test_codes_that_get_another_scale_are_rounded_and_those_that_keep_theirs_are_not() -> None:
+    def again(x: torch.Tensor, scale: float) -> torch.Tensor:
+        codes = quantized.quantize_per_tensor(through_codes(x), scale, 0, -128, 127, torch.int8)
+        return quantized.dequantize_per_tensor(codes, scale, 0, -128, 127, torch.int8)
+
+    assert not spread(Of(lambda x: again(x, SCALE)), X).any()
+    assert spread(Of(lambda x: again(x, 2 * SCALE)), X).max() >= 2 * SCALE
 
 
 def test_int16_is_moved_by_up_to_a_code() -> None:

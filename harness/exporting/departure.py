@@ -23,7 +23,7 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Graph, GraphModule, Node
 
-from harness.artifact import ONE_CODE, Beginning, Departure, Lowered, Sample, Tensor, tolerance_of
+from harness.artifact import ONE_CODE, TOUCHED, Beginning, Departure, Lowered, Sample, Tensor, tolerance_of
 from harness.exporting import inside_tosa, inside_xnnpack, numerics, rounding
 from harness.exporting.inside import Held, Look, Values
 
@@ -100,7 +100,7 @@ def evaluate(
         with rounding.Rounding([*own, *held.values()], direction, generator, off) as moving:
             # Each was rounded before it came here, if only to a code.
             for tensor in (*own, *held.values()):
-                moving.rounded[tensor] = True
+                moving.state[tensor] = rounding.ROUNDED
             moved = numerics.evaluate(program, own, held)
         for name, node in nodes.items():
             numbers, scale = wanted[name]
@@ -110,7 +110,7 @@ def evaluate(
             elif moving.is_rounded(moved[name]):
                 with np.errstate(invalid="ignore", over="ignore"):
                     distance = np.nan_to_num(np.abs(real(node, moved[name])[0] - numbers), nan=np.inf)
-                distance = np.where(np.isfinite(numbers), np.maximum(distance, rounding.TOUCHED), 0.0)
+                distance = np.where(np.isfinite(numbers), np.maximum(distance, TOUCHED), 0.0)
                 spreads[name] = np.maximum(spreads[name], distance)
     tolerances = {}
     for name, (numbers, scale) in wanted.items():

@@ -23,7 +23,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-from harness.artifact import Tensor
+from harness.artifact import TOUCHED, Tensor
 from harness.exporting.eager import FLOAT8, is_float8
 from harness.exporting.numerics import flatten
 from harness.targets import TOSA
@@ -32,9 +32,6 @@ aten = torch.ops.aten
 
 #: By name of an operator: how far lowering computes it off at an input.
 Approximations = Mapping[str, Callable[[torch.Tensor], torch.Tensor]]
-
-#: The spread of what is rounded and was not seen to move: more than none.
-TOUCHED = float(np.finfo(np.float32).tiny)
 
 #: Where every rounding goes in one run: all up, all down, or each its own way. Lowering may round all ties the other
 #: way, which no run at random shows.
@@ -213,6 +210,14 @@ def kind_of(func: Any) -> str:
     return "decomposed" if in_steps and func in decomposition_table else "approximated"
 
 
+#: What became of a value on its way from an input: nothing that changes a number; it was codes, and is their numbers;
+#: it was rounded.
+GIVEN, CODED, ROUNDED = range(3)
+
+#: Codes are whole numbers; what float32 leaves of them is this near.
+WHOLE = 2.0**-12
+
+
 class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While it is entered, every rounding of what follows from `inputs` is moved.
 
@@ -239,14 +244,14 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.direction = direction
         self.generator = generator
         self.off = off
-        #: What follows from an input, and whether it has been rounded on its way.
-        self.rounded: MutableMapping[torch.Tensor, bool] = WeakIdKeyDictionary()
+        #: What follows from an input, and what became of it on its way.
+        self.state: MutableMapping[torch.Tensor, int] = WeakIdKeyDictionary()
         for tensor in inputs:
-            self.rounded[tensor] = False
+            self.state[tensor] = GIVEN
 
     def is_rounded(self, tensor: torch.Tensor) -> bool:
         """Whether `tensor` follows from an input and was rounded on its way."""
-        return bool(self.rounded.get(tensor, False))
+        return self.state.get(tensor, GIVEN) == ROUNDED
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -255,8 +260,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if isinstance(func, HigherOrderOperator):
             return self._nested(func, args, kwargs)
-        rounded = [self.rounded[x] for x in pytree.tree_leaves((args, kwargs)) if x in self]
-        if not rounded:
+        states = [self.state[x] for x in pytree.tree_leaves((args, kwargs)) if x in self]
+        if not states:
             return func(*args, **kwargs)
         name = func.overloadpacket.__name__
         kind = kind_of(func)
@@ -289,11 +294,13 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 if name in self.off:
                     made += self._draw(made) * self.off[name](args[0])
             is_rounded = kind == "quantize" or (kind != "exact" and made.dtype.is_floating_point)
-            self.rounded[made] = any(rounded) or is_rounded or self.rounded.get(made, False)
+            coded = CODED if name.startswith("dequantize_") else GIVEN
+            own = ROUNDED if is_rounded else coded
+            self.state[made] = max(*states, own, self.state.get(made, GIVEN))
         return result
 
     def __contains__(self, value: Any) -> bool:
-        return isinstance(value, torch.Tensor) and value in self.rounded
+        return isinstance(value, torch.Tensor) and value in self.state
 
     def _nested(self, func: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run a condition or a loop operator by operator, and any other nested graph as it is."""
@@ -347,8 +354,11 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return name == "quantize_per_token" or scale in self
 
     def _is_exact(self, value: torch.Tensor, scale: Any, name: str) -> bool:
-        """Whether both sides quantize the same value by the same scale."""
-        return not self.rounded.get(value, False) and not self._is_chosen_anew(scale, name)
+        """Whether both sides quantize the same value by the same scale, or what are codes already."""
+        if self._is_chosen_anew(scale, name) or self.state.get(value, GIVEN) == ROUNDED:
+            return False
+        codes = value / scale if name == "quantize_per_tensor" else value
+        return self.state.get(value, GIVEN) == GIVEN or bool(((codes - codes.round()).abs() < WHOLE).all())
 
     def _before_quantizing(self, value: torch.Tensor, scale: Any, name: str, dtype: Any) -> torch.Tensor:
         chosen_anew = self._is_chosen_anew(scale, name)
