@@ -267,7 +267,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kind = kind_of(func)
         if name in SUMS_OF_FLOAT8 and any(map(is_float8, args)):
             made = self._sum_of_float8(func, name, args, kwargs)
-            self.rounded[made] = True
+            self.state[made] = ROUNDED
             return made
         if kind == "formula":
             with self:
