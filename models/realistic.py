@@ -186,8 +186,9 @@ class RotaryAttention(nn.Module):
         self.out = nn.Linear(width, width, bias=False)
         half = width // heads // 2
         angles = torch.outer(torch.arange(length), 100.0 ** -(torch.arange(half) / half))
-        self.register_buffer("cosines", angles.cos())
-        self.register_buffer("sines", angles.sin())
+        # The same bits whatever computes them.
+        self.register_buffer("cosines", (angles.cos() * 4096).round() / 4096)
+        self.register_buffer("sines", (angles.sin() * 4096).round() / 4096)
         self.register_buffer("mask", torch.full((length, length), -16.0).triu(1))
 
     def turned(self, x: torch.Tensor) -> torch.Tensor:
