@@ -16,11 +16,14 @@ import torch
 from harness import releases
 from harness.artifact import Beginning, Departure, Lowered, Sample, Tensor
 from harness.decode import decode
-from harness.exporting import departure, numerics
-from harness.exporting.apart import ApartError, run_apart
-from harness.exporting.departure import AFTER, BEFORE, arrangements, exceeds
+from harness.exporting import numerics
+from harness.exporting.departure import beginning as departure
+from harness.exporting.departure.apart import ApartError, run_apart
+from harness.exporting.departure.beginning import AFTER, BEFORE
+from harness.exporting.departure.comparison import arrangements
+from harness.exporting.departure.evaluation import exceeds
+from harness.exporting.departure.tosa import with_outputs
 from harness.exporting.export import Export, export
-from harness.exporting.inside_tosa import with_outputs
 from harness.exporting.targets import Lowering
 from harness.judging import verdict
 from harness.registry import load

@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from harness.artifact import TOUCHED
+from harness.exporting.arithmetic import APPROXIMATIONS
 from harness.exporting.eager import FLOAT8, Float8InFloat32
 from harness.exporting.numerics import flatten
-from harness.exporting.rounding import APPROXIMATIONS, spreads
+from harness.exporting.rounding import spreads
 from harness.targets import TOSA
 
 quantized = torch.ops.quantized_decomposed

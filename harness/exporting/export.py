@@ -29,10 +29,11 @@ from harness.artifact import (
     Tensor,
 )
 from harness.decode import Schemas
-from harness.exporting import compat, departure, numerics, rounding, shortcuts
-from harness.exporting.apart import ApartError, run_apart
+from harness.exporting import arithmetic, compat, numerics, rounding, shortcuts
 from harness.exporting.blame import own_error
 from harness.exporting.data import Data, Example, example_of, samples_of
+from harness.exporting.departure import beginning
+from harness.exporting.departure.apart import ApartError, run_apart
 from harness.exporting.targets import Lowering
 from harness.exporting.trace import Watch
 from harness.registry import Case
@@ -56,7 +57,7 @@ class Export:
     bound
         In place of the target's.
     off
-        See `harness.exporting.rounding.APPROXIMATIONS`.
+        See `harness.exporting.arithmetic.APPROXIMATIONS`.
     scales, codes, unjudged
         See `Lowered`.
     made
@@ -81,7 +82,7 @@ class Export:
         self.lowering = lowering
         self.target = lowering.target
         self.bound = self.target.bound if bound is None else bound
-        self.off = rounding.APPROXIMATIONS.get(self.target.backend, {})
+        self.off = arithmetic.APPROXIMATIONS.get(self.target.backend, {})
         self.stage = "model"
         self.samples: dict[str, tuple[torch.Tensor, ...]] = {}
         self.expected: dict[str, tuple[Tensor, ...]] = {}
@@ -90,7 +91,7 @@ class Export:
         self.codes: tuple[Tensor, ...] = ()
         self.unjudged: tuple[str, ...] = ()
         self.made: Lowered | None = None
-        self.program: departure.Program | None = None
+        self.program: beginning.Program | None = None
         self.watch = Watch(keep, omission)
 
     def run(self) -> Lowered:
@@ -129,7 +130,7 @@ class Export:
                     for name, inputs in self.samples.items()
                 }
         if self.executing:
-            self.program = departure.Program.of(edge.exported_program())
+            self.program = beginning.Program.of(edge.exported_program())
         self.stage = "emit"
         pte = bytes(edge.to_executorch().buffer)
         self.watch.stage("pte", pte)
@@ -143,11 +144,11 @@ class Export:
 
     def with_beginning(self, lowered: Lowered) -> Lowered:
         """Return `lowered` with where its outputs begin to depart, if they do."""
-        sample = departure.first_departing(lowered)
+        sample = beginning.first_departing(lowered)
         if self.program is None or sample is None:
             return lowered
         look = functools.partial(
-            departure.beginning, self.program, lowered, sample, self.samples[sample.name], self.off
+            beginning.beginning, self.program, lowered, sample, self.samples[sample.name], self.off
         )
         try:
             with self.lowering.eager():
@@ -259,7 +260,7 @@ def export(
     bound
         In place of the target's.
     off
-        See `harness.exporting.rounding.APPROXIMATIONS`.
+        See `harness.exporting.arithmetic.APPROXIMATIONS`.
 
     Raises
     ------

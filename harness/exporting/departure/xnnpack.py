@@ -27,7 +27,7 @@ from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from harness.exporting import numerics
-from harness.exporting.inside import Departs, Held, Values
+from harness.exporting.departure.held import Departs, Held, Values
 
 #: Of the one partition.
 TAG = "tag0"

@@ -15,7 +15,7 @@ from torch.fx import GraphModule
 from harness.decode import Graph, Schemas, decode
 from harness.decode.flatbuffer import Table
 from harness.exporting import compat, numerics
-from harness.exporting.inside import Departs, Held, Values
+from harness.exporting.departure.held import Departs, Held, Values
 
 #: What every pass hands on from a node to those that it makes of it, in all five releases.
 HANDLE = "debug_handle"
