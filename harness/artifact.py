@@ -206,12 +206,12 @@ class Departure:
 
 @dataclass(frozen=True)
 class Beginning:
-    """Where a program whose outputs are not what eager gives begins to depart.
+    """Where a program begins to depart from what eager gives.
 
     Attributes
     ----------
     sample
-        The first sample whose outputs depart.
+        The first sample whose outputs depart; where none does, the first that is imprecise.
     where
         The rest of a sentence where it is no value inside a delegate.
     """
@@ -248,7 +248,8 @@ class Lowered:
     unjudged
         Names of the samples that are left out: on them eager gives no finite number where it does on the example.
     begins
-        Where outputs that are beyond their tolerance begin to depart from eager's; None where none is.
+        Where outputs beyond their tolerance begin to depart from eager's, or whether anything does in a program
+        that is imprecise; None in others.
     """
 
     graph: str

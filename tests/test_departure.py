@@ -19,7 +19,7 @@ from harness.decode import decode
 from harness.exporting import numerics
 from harness.exporting.departure import beginning as departure
 from harness.exporting.departure.apart import ApartError, run_apart
-from harness.exporting.departure.beginning import AFTER, BEFORE
+from harness.exporting.departure.beginning import AFTER, BEFORE, WITHIN
 from harness.exporting.departure.comparison import arrangements
 from harness.exporting.departure.evaluation import exceeds
 from harness.exporting.departure.tosa import with_outputs
@@ -163,6 +163,25 @@ def test_a_program_that_is_right_begins_nowhere(linear: tuple[Export, Lowered]) 
     attempt, made = linear
     assert departure.first_departing(made) is None
     assert attempt.with_beginning(made).begins is None
+
+
+def imprecise(made: Lowered) -> Lowered:
+    """What rounding may move by anything, and the verdict thinks nothing of."""
+    samples = tuple(
+        replace(
+            sample,
+            spreads=tuple(Tensor.of(np.full(each.shape, 1e9, np.float32)) for each in sample.expected),
+        )
+        for sample in made.samples
+    )
+    return replace(made, samples=samples)
+
+
+def test_an_imprecise_program_whose_operators_are_right_says_so(linear: tuple[Export, Lowered]) -> None:
+    attempt, made = linear
+    begins = found(attempt, imprecise(made))
+    assert begins == Beginning("example", WITHIN)
+    assert not list(verdict.wrongs(replace(imprecise(made), begins=begins)))
 
 
 def test_a_graph_that_does_not_give_what_eager_gives_is_wrong_before_the_delegates(
@@ -320,18 +339,23 @@ INJECTED = (
 )
 
 
-@pytest.mark.parametrize("injected", INJECTED, ids=lambda injected: injected.cell)
-@pytest.mark.slow
-def test_the_operator_that_begins_a_departure_is_named(
-    injected: Injected, own_flatc: None, monkeypatch: pytest.MonkeyPatch, release: str
-) -> None:
+@pytest.fixture
+def injected(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, release: str) -> Injected:
+    """A defect that this process has until the test ends."""
     if release != releases.load().default:
         pytest.skip("mutants are edits of the default release")
-    for edit in injected.edits:
+    defect: Injected = request.param
+    for edit in defect.edits:
         # What is put back afterwards.
         holder, name = place(edit.function)
         monkeypatch.setattr(holder, name, vars(holder)[name])
         install(edit.function, [edit])
+    return defect
+
+
+@pytest.mark.parametrize("injected", INJECTED, ids=lambda injected: injected.cell, indirect=True)
+@pytest.mark.slow
+def test_the_operator_that_begins_a_departure_is_named(injected: Injected, own_flatc: None) -> None:
     target, case = injected.cell.split("/")
     made = export(ZOO[case], target).result
     assert isinstance(made, Lowered)
@@ -345,3 +369,15 @@ def test_the_operator_that_begins_a_departure_is_named(
     assert (where.agrees, where.alone) == (True, True)
     (line,) = [line for line in verdict.wrongs(made) if line.startswith("begins at")]
     assert injected.node in line
+
+
+@pytest.mark.parametrize("injected", INJECTED[:4], ids=lambda injected: injected.cell, indirect=True)
+@pytest.mark.slow
+def test_the_operator_is_named_where_rounding_hides_what_it_does(injected: Injected, own_flatc: None) -> None:
+    target, case = injected.cell.split("/")
+    attempt = Export(ZOO[case], Lowering.named(target))
+    made = imprecise(attempt.run())
+    assert departure.first_departing(made) is None
+    where = found(attempt, made).where
+    assert isinstance(where, Departure), where
+    assert (where.node, where.module, where.alone) == (injected.node, injected.module, True)

@@ -143,8 +143,8 @@ class Export:
         return dataclasses.replace(self.made, pte=pte, samples=samples)
 
     def with_beginning(self, lowered: Lowered) -> Lowered:
-        """Return `lowered` with where its outputs begin to depart, if they do."""
-        sample = beginning.first_departing(lowered)
+        """Return `lowered` with where its outputs begin to depart, if they do, or rounding may hide that they do."""
+        sample = beginning.first_departing(lowered) or beginning.first_imprecise(lowered)
         if self.program is None or sample is None:
             return lowered
         look = functools.partial(

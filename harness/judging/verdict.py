@@ -209,7 +209,7 @@ def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
     if math.isfinite(most):
         accepted = math.ceil(most * 110) / 100
         way_out += f', or accept it in the case: imprecise={{"{cell.target}": {accepted:g}}}'
-    return Verdict(cell, "imprecise", reason, (way_out,))
+    return Verdict(cell, "imprecise", reason, (*beginning(result), way_out))
 
 
 def agreed(outcomes: Sequence[Outcome]) -> Artifact:
@@ -430,13 +430,15 @@ def text_difference(
 
 def wrongs(lowered: Lowered) -> Iterator[str]:
     """Yield the lines that say what is wrong with an artifact that all variations agree on; none if it is right."""
-    yield from wrong_outputs(lowered)
-    yield from beginning(lowered)
+    outputs = list(wrong_outputs(lowered))
+    yield from outputs
+    if outputs:
+        yield from beginning(lowered)
     yield from wrong_delegates(lowered)
 
 
 def beginning(lowered: Lowered) -> Iterator[str]:
-    """Yield where outputs that are wrong begin to depart from eager's; nothing if none is."""
+    """Yield where outputs begin to depart from eager's; nothing for those that do not and are precise."""
     if lowered.begins is None:
         return
     where, sample = lowered.begins.where, lowered.begins.sample

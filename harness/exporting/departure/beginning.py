@@ -31,6 +31,7 @@ LOOKS: Mapping[str, Look] = {
 BEFORE = (
     "before the delegates: they compute what their graphs say, and the graphs do not give what eager gives"
 )
+WITHIN = "nowhere: all that is seen of the delegates is what eager makes of the same values, within its own rounding"
 AFTER = "outside of the delegates: in an operator between them, in the memory plan or in the emitted program"
 
 
@@ -66,6 +67,17 @@ def first_departing(lowered: Lowered) -> Sample | None:
     return next((sample for sample in lowered.samples if _departs(lowered, sample, sample.outputs)), None)
 
 
+def first_imprecise(lowered: Lowered) -> Sample | None:
+    """Return the first sample that rounding alone may move by more than is accepted; None if there is none."""
+    imprecise = (
+        sample
+        for sample in lowered.samples
+        for index in range(len(sample.expected))
+        if lowered.imprecision(sample, index) > lowered.limit
+    )
+    return next(imprecise, None)
+
+
 def beginning(
     program: Program,
     lowered: Lowered,
@@ -73,7 +85,7 @@ def beginning(
     inputs: Sequence[torch.Tensor],
     off: Approximations,
 ) -> Beginning:
-    """Return where a sample whose outputs depart begins to depart.
+    """Return where a sample whose outputs depart begins to depart, or whether any value inside does.
 
     The runtime may end the process over a program that no partitioner would have made.
 
@@ -86,7 +98,8 @@ def beginning(
     off
         Of the backend; see `harness.exporting.arithmetic.APPROXIMATIONS`.
     """
-    walk = _Walk(program.module, lowered.bound, off)
+    departs = _departs(lowered, sample, sample.outputs)
+    walk = _Walk(program.module, lowered.bound, off, closely=not departs)
     try:
         outputs = numerics.run_edge(walk, program.signature, program.held, inputs)
     except Exception as error:
@@ -95,6 +108,8 @@ def beginning(
         return Beginning(sample.name, f"cannot be told: {type(error).__name__}: {message}")
     if walk.found is not None:
         return Beginning(sample.name, walk.found)
+    if not departs:
+        return Beginning(sample.name, WITHIN)
     return Beginning(sample.name, BEFORE if _departs(lowered, sample, outputs) else AFTER)
 
 
@@ -113,10 +128,17 @@ def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> boo
 
 
 class _Walk(numerics.EdgeInterpreter):
-    """Runs a lowered program delegate by delegate, and looks into the first that does not give what its graph gives."""
+    """Runs a lowered program delegate by delegate, and looks into the first that does not give what its graph gives.
 
-    def __init__(self, module: GraphModule, bound: float, off: Approximations) -> None:
+    Parameters
+    ----------
+    closely
+        Look into those that do as well: rounding may hide what an operator makes.
+    """
+
+    def __init__(self, module: GraphModule, bound: float, off: Approximations, closely: bool) -> None:
         super().__init__(module)
+        self.closely = closely
         self.bound = bound
         self.off = off
         self.delegate = ""
@@ -141,6 +163,6 @@ class _Walk(numerics.EdgeInterpreter):
                 f"in {self.delegate}, which gives its outputs in another order than its graph: "
                 f"{', '.join(map(str, order))}"
             )
-        elif comparison.output_departs():
+        elif self.closely or comparison.output_departs():
             self.found = comparison.first(look.values(lowered, inputs, outputs, comparison.departs))
         return outputs

@@ -110,8 +110,11 @@ class Comparison:
         node = self.nodes[name]
         return exceeds(real(node, eager.values[name])[0], real(node, actual)[0], eager.tolerances[name])
 
-    def first(self, values: Values) -> Departure:
-        """Return the first departure on the way to the outputs that its operator makes, or the first there is."""
+    def first(self, values: Values) -> Departure | None:
+        """Return the first departure on the way to the outputs that its operator makes, or the first there is.
+
+        Where no output departs, that is any that its operator makes; None if there is none.
+        """
         for node in self.nodes.values():
             for point in self.matches(node, values):
                 known = self.points.get(point.node)
@@ -121,10 +124,10 @@ class Comparison:
         # What each operator makes of the delegate's own values.
         own = self.evaluate(given={node.name: point.actual for node, point in self.points.items()})
         chain = self.chain()
-        for point in chain:
+        for point in chain or self.seen():
             if self.departs(point.node.name, point.actual, own):
                 return self.described(point, own, alone=True)
-        return self.described(chain[0], self.eager, alone=False)
+        return self.described(chain[0], self.eager, alone=False) if chain else None
 
     def matches(self, node: Node, values: Values) -> list[_Point]:
         """Return what the tensors that were made of `node` show: its value, its codes, and what is fused with it.
@@ -181,7 +184,11 @@ class Comparison:
                 continue
             seen.add(node)
             waiting += node.all_input_nodes
-        return [self.points[node] for node in self.nodes.values() if node in seen and node in self.points]
+        return [point for point in self.seen() if point.node in seen]
+
+    def seen(self) -> list[_Point]:
+        """Return all points, in order."""
+        return [self.points[node] for node in self.nodes.values() if node in self.points]
 
     def described(self, point: _Point, eager: Evaluated, *, alone: bool) -> Departure:
         wanted, _ = real(point.node, eager.values[point.node.name])
