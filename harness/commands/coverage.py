@@ -12,6 +12,8 @@ from harness.arguments import share
 from harness.commands.core import settle
 from harness.coverage import TABLES, Coverage, reasons, table
 from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
+from harness.storage.reuse import Reuse
+from harness.storage.store import SIZE, Store, default_root
 from harness.sweeping.settings import Settings, cores, default_interpreter
 from harness.sweeping.sweep import Sweep
 from harness.variations import variations
@@ -28,6 +30,9 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--update", action="store_true", help="write the table, and the core that rests on it"
     )
+    parser.add_argument(
+        "--reuse", action="store_true", help="take exports from the store of artifacts, and put them there"
+    )
     share(parser.add_argument, "--jobs", default=cores())
     parser.set_defaults(run=run)
 
@@ -40,12 +45,25 @@ def run(options: argparse.Namespace) -> int:
     cells = load_cells(models, release)
     selected = select(cells, options.cell)
     names = patches.select("auto", release.patches)
-    settings = Settings(interpreter, models, names, options.jobs, EXPORT_TIMEOUT)
+    settings = Settings(
+        interpreter,
+        models,
+        names,
+        options.jobs,
+        EXPORT_TIMEOUT,
+        tolerances=config.load().tolerances,
+        reuse=Reuse(Store(config.load().store or default_root(), SIZE)) if options.reuse else None,
+    )
     coverage = Coverage()
+    if settings.reuse is not None:
+        settings.reuse.open()
     with Sweep([cell for cell in cells if cell in selected], variations((0,)), settings) as sweep:
         for cell in sweep.results:
             for outcome in sweep.outcomes(cell):
                 coverage.add(outcome)
+    if settings.reuse is not None:
+        settings.reuse.close()
+        print("\n".join(settings.reuse.lines()), file=sys.stderr)
     # Only now: it imports ExecuTorch, which the process that sweeps does without.
     from harness.exporting.compat import visitor_classes
 
