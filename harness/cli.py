@@ -34,6 +34,7 @@ COMMANDS = {
     "seconds": "harness.commands.seconds",
     "shortcuts": "harness.commands.shortcuts",
     "stock": "harness.commands.stock",
+    "tolerances": "harness.commands.tolerances",
     "upstream": "harness.commands.upstream",
     "worker": "harness.commands.worker",
 }

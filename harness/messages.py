@@ -103,7 +103,7 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
         if judged.known:
             reason = run.release.known[str(judged.cell)].reason
             yield f"known: {judged.cell} is {judged.name}: {reason}"
-    yield from numerics(run.differences)
+    yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
     if run.confirmed:
         yield f"confirmed: the manifests of {len(run.confirmed)} goldens now name these variations as well"
     yield from (f"pruned: {golden.directory(run.root, cell)}" for cell in pruned)
@@ -121,7 +121,7 @@ def counts(verdicts: Iterable[str]) -> str:
 
 
 def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
-    """Yield a line per target from `harness.judging.verdict.worst_difference` of its cells."""
+    """Yield a line per target from the error of its cells; see `harness.judging.accuracy.Accuracy`."""
     for target in dict.fromkeys(cell.target for cell in differences):
         of_target = {cell: part for cell, part in differences.items() if cell.target == target}
         worst = max(of_target, key=lambda cell: of_target[cell])

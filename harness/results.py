@@ -18,6 +18,7 @@ import filelock
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from harness.decode import DecodeError
 from harness.judging import golden
+from harness.judging.accuracy import Accuracy
 from harness.judging.comparison import origin
 from harness.judging.verdict import Verdict
 from harness.releases import Release
@@ -78,7 +79,7 @@ class Results:
         return self.root / cell.target / cell.case
 
     def note(
-        self, judged: Verdict, outcomes: Sequence[Outcome], difference: float | None, error: str = ""
+        self, judged: Verdict, outcomes: Sequence[Outcome], accuracy: Accuracy | None, error: str = ""
     ) -> None:
         """Append the cell's line to results.jsonl; with an `error`, the cell fails whatever its verdict."""
         digests = {
@@ -97,7 +98,9 @@ class Results:
             "reused": [outcome.reused for outcome in outcomes],
             "peak_mb": round(max(outcome.peak_mb for outcome in outcomes), 1),
             "pte_sha256": digests.pop() if len(digests) == 1 else None,
-            "difference": difference,
+            "difference": accuracy.error if accuracy else None,
+            "tolerance": accuracy.tolerance if accuracy else None,
+            "used": accuracy.used if accuracy else None,
             "reason": error or judged.reason,
             "known": judged.known,
             "recorded": judged.recorded,

@@ -19,6 +19,7 @@ from harness.decode import DecodeError
 from harness.exporting import shortcuts
 from harness.factors import Experiment
 from harness.judging import attribution, golden, omission, roots, verdict
+from harness.judging.accuracy import Accuracy
 from harness.judging.attribution import Attribution
 from harness.judging.comparison import Comparison, compare, damaged, undecodable
 from harness.judging.divergence import Divergence
@@ -70,8 +71,8 @@ class Run:
         Those that are of it; `selected` are those of them that are of the shard.
     verdicts
         Of the cells that were checked.
-    differences
-        Of those of them whose program is right, `harness.judging.verdict.worst_difference`.
+    accuracies
+        Of those of them whose program is right, how near it is to eager.
     reuse
         What the run takes from the store of artifacts; None where it uses none.
     changes
@@ -147,7 +148,7 @@ class Run:
         in_order = [cell for cell in self.known if cell in self.asked]
         self.selected = self.asked if options.shard is None else options.shard.of(in_order, table)
         self.verdicts: dict[Cell, Verdict] = {}
-        self.differences: dict[Cell, float] = {}
+        self.accuracies: dict[Cell, Accuracy] = {}
         self.confirmed: list[Cell] = []
         self.attributed = 0
         self.omitted: set[str] = set()
@@ -265,7 +266,7 @@ class Run:
             judged = dataclasses.replace(judged, detail=(*self._where(judged, outcomes), *judged.detail))
         self.verdicts[cell] = judged
         wrong = self.reuse.error_of(cell) if self.reuse is not None else None
-        self.results.note(judged, outcomes, self.differences.get(cell), str(wrong or ""))
+        self.results.note(judged, outcomes, self.accuracies.get(cell), str(wrong or ""))
         if wrong is not None:
             raise wrong
         return judged
@@ -293,7 +294,7 @@ class Run:
         if texts is None:
             return judged
         if isinstance(outcome.result, Artifact) and isinstance(outcome.result.result, Lowered):
-            self.differences[judged.cell] = verdict.worst_difference(outcome.result.result)
+            self.accuracies[judged.cell] = Accuracy.of(outcome.result.result)
         place = golden.directory(self.root, judged.cell)
         recorded = snapshot.use_extension(GoldenExtension.of(place, reviewed)) == texts
         if judged.name == "stable" and self.updating and reviewed is not None:

@@ -530,18 +530,6 @@ def _rounded_up(value: float) -> float:
     return shortened if shortened >= value else float(f"{shortened + step:.2g}")
 
 
-def worst_difference(lowered: Lowered) -> float:
-    """Return the largest difference of an output from what is expected, as a fraction of its largest absolute value."""
-    worst = 0.0
-    for sample in lowered.samples:
-        for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=False)):
-            largest = lowered.largest(sample, index)
-            if expected.shape == actual.shape and largest:
-                difference = Deviation("", expected, actual).differences().max(initial=0.0)
-                worst = max(worst, float(difference) / largest)
-    return worst
-
-
 def miswired_outputs(graph: Graph) -> Iterator[str]:
     """Yield a line for each declared output that is declared twice or that nothing writes.
 
