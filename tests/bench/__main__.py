@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests import REPOSITORY
-from tests.bench import baseline, decode, exports, scaling
+from tests.bench import baseline, decode, exports, scaling, spread
 from tests.bench.measurement import HEADING, Goal, Measurement, keep, repeated, state, write_json
 
 MEASUREMENTS = {
@@ -26,6 +26,7 @@ MEASUREMENTS = {
             exports.isolation,
         ),
         Measurement("tracing", (Goal(exports.TRACING, 1.15, at_most=True),), exports.tracing),
+        Measurement("spread", (Goal(spread.SPREAD, 0.1, at_most=True),), spread.measure),
         Measurement("baseline", baseline.goals(), baseline.measure, default=False),
         Measurement(
             "scaling",
