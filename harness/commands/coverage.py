@@ -41,7 +41,8 @@ def run(options: argparse.Namespace) -> int:
     """Export, compare with the committed table or write it; return 0 if it is as committed, else 1."""
     interpreter = default_interpreter()
     release = find_release(Installed.probe(interpreter), None)
-    models = config.load().zoos(None)
+    repository = config.load()
+    models = repository.zoos(None)
     cells = load_cells(models, release)
     selected = select(cells, options.cell)
     names = patches.select("auto", release.patches)
@@ -51,8 +52,8 @@ def run(options: argparse.Namespace) -> int:
         names,
         options.jobs,
         EXPORT_TIMEOUT,
-        tolerances=config.load().tolerances,
-        reuse=Reuse(Store(config.load().store or default_root(), SIZE)) if options.reuse else None,
+        tolerances=repository.tolerances,
+        reuse=Reuse(Store(repository.store or default_root(), SIZE)) if options.reuse else None,
     )
     coverage = Coverage()
     if settings.reuse is not None:
@@ -77,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         path.write_text(text, encoding="utf-8")
         print(f"{path}: written")
         # The table says which cells reach each node visitor.
-        settle(config.load().goldens, release.version, update=True)
+        settle(repository.goldens, release.version, update=True)
         return 0
     committed = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
     difference = list(difflib.unified_diff(committed, text.splitlines(keepends=True), str(path), "now", n=0))

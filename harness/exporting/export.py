@@ -259,8 +259,6 @@ def export(
         Whether the program is executed on the case's samples.
     bound
         In place of the target's.
-    off
-        See `harness.exporting.arithmetic.APPROXIMATIONS`.
 
     Raises
     ------

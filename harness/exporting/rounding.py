@@ -209,6 +209,16 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return torch.from_numpy(np.asarray(drawn)) * 2.0 - 1.0
 
 
+def distance(moved: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return how far rounding moved each element of a value that it touches: more than nothing.
+
+    Where eager gives no number nothing is compared; where a moved run gives none, anything may come.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        far = np.nan_to_num(np.abs(moved - expected), nan=np.inf)
+    return np.maximum(np.where(np.isfinite(expected), far, 0.0), TOUCHED)
+
+
 def spreads(
     model: torch.nn.Module,
     inputs: Sequence[torch.Tensor],
@@ -251,8 +261,5 @@ def spreads(
                 furthest[index].fill(scales[index] if index < len(scales) else 0.0)
             if not rounding.is_rounded(value):
                 continue
-            distance = np.abs(made.wide() - right.wide())
-            # Where eager gives no number nothing is compared; where a moved run gives none, anything may come.
-            distance = np.where(np.isfinite(right.wide()), np.nan_to_num(distance, nan=np.inf), 0.0)
-            furthest[index] = np.maximum(furthest[index], np.maximum(distance, TOUCHED))
+            furthest[index] = np.maximum(furthest[index], distance(made.wide(), right.wide()))
     return tuple(Tensor.of(each.astype(np.float32)) for each in furthest)

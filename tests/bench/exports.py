@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +20,7 @@ from harness.sweeping.settings import Settings, cores, default_interpreter, work
 from harness.sweeping.sweep import Sweep
 from harness.variations import HASH_SEEDS, variations
 from tests import REPOSITORY
+from tests.bench.measurement import apart
 
 FRESH = "a fresh interpreter per export, without shortcuts: its time / a sweep's"
 PYTEST = "a pytest process per seed, without shortcuts: its time / a sweep's"
@@ -102,15 +101,7 @@ def isolation() -> Mapping[str, float]:
 
 def tracing() -> Mapping[str, float]:
     """Export each cell with and without tracing, in turn, in a process of its own."""
-    printed = subprocess.run(
-        [sys.executable, "-m", "tests.bench.exports"],
-        cwd=REPOSITORY,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    ).stdout
-    return {TRACING: float(printed.split()[-1])}
+    return {TRACING: apart("tests.bench.exports")}
 
 
 def traced() -> float:

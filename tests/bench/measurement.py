@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -94,6 +97,19 @@ def repeated(measurement: Measurement, times: int) -> list[Measured]:
         for name, ratio in measurement.measure().items():
             ratios[name].append(ratio)
     return [Measured(measurement.name, goal, tuple(ratios[goal.name])) for goal in measurement.goals]
+
+
+def apart(module: str) -> float:
+    """Run a module of this package in a process of its own; return the number that it prints last."""
+    printed = subprocess.run(
+        [sys.executable, "-m", module],
+        cwd=REPOSITORY,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+    return float(printed.split()[-1])
 
 
 def state() -> dict[str, str]:

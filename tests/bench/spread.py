@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 
@@ -19,7 +16,7 @@ from harness.exporting.targets import Lowering
 from harness.exporting.worker import install_shortcuts, set_kernels
 from harness.registry import load
 from harness.selection import load_cells
-from tests import REPOSITORY
+from tests.bench.measurement import apart
 
 SPREAD = "processor time of measuring tolerances / of exports"
 #: Cells of each target that are exported, drawn at random.
@@ -39,15 +36,7 @@ class Timed(Export):
 
 def measure() -> Mapping[str, float]:
     """Export drawn cells in a process of its own."""
-    printed = subprocess.run(
-        [sys.executable, "-m", "tests.bench.spread"],
-        cwd=REPOSITORY,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    ).stdout
-    return {SPREAD: float(printed.split()[-1])}
+    return {SPREAD: apart("tests.bench.spread")}
 
 
 def part() -> float:

@@ -11,7 +11,7 @@ import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.fx import Node
 
-from harness.artifact import ONE_CODE, TOUCHED, tolerance_of
+from harness.artifact import ONE_CODE, tolerance_of
 from harness.exporting import numerics, rounding
 from harness.exporting.arithmetic import Approximations
 
@@ -78,9 +78,7 @@ def evaluate(
                 # A constant, which the delegate may compute when it runs.
                 spreads[name].fill(scale)
             elif moving.is_rounded(moved[name]):
-                with np.errstate(invalid="ignore", over="ignore"):
-                    distance = np.nan_to_num(np.abs(real(node, moved[name])[0] - numbers), nan=np.inf)
-                distance = np.where(np.isfinite(numbers), np.maximum(distance, TOUCHED), 0.0)
+                distance = rounding.distance(real(node, moved[name])[0], numbers)
                 spreads[name] = np.maximum(spreads[name], distance)
     tolerances = {}
     for name, (numbers, scale) in wanted.items():
