@@ -153,8 +153,26 @@ class Mutated(Cell):
         return f"{super().__str__()} with {self.mutant}"
 
 
+class Edited:
+    """Something that edits installed functions."""
+
+    edits: tuple[Edit, ...]
+
+    def by_function(self) -> dict[str, list[Edit]]:
+        """Return the edits of each function."""
+        edits: dict[str, list[Edit]] = {}
+        for edit in self.edits:
+            edits.setdefault(edit.function, []).append(edit)
+        return edits
+
+    def install(self, release: str) -> None:
+        """Edit what is installed in this process; raise EditError."""
+        for function, edits in self.by_function().items():
+            install(function, edits)
+
+
 @dataclass(frozen=True)
-class Mutant:
+class Mutant(Edited):
     """A deliberate defect.
 
     Attributes
@@ -199,14 +217,3 @@ class Mutant:
     def patch(self, release: str) -> Patch:
         """Return the mutant as something that ``--patches`` can name on `release`, whose code it edits."""
         return Patch(self.name, None, self.does, {release: {}}, self.install)
-
-    def by_function(self) -> dict[str, list[Edit]]:
-        """Return the edits of each function."""
-        edits: dict[str, list[Edit]] = {}
-        for edit in self.edits:
-            edits.setdefault(edit.function, []).append(edit)
-        return edits
-
-    def install(self, release: str) -> None:
-        for function, edits in self.by_function().items():
-            install(function, edits)

@@ -1,0 +1,47 @@
+"""The fixes taken back are what they say, and each fits the release that it edits."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from harness import releases
+from harness.patches import PATCHES
+from tests.mutants.history import AREAS, FIXES, KINDS, SINCE
+from tests.mutants.history.fix import misfits
+from tests.mutants.mutant import Edit
+
+
+def test_there_are_forty_fixes_and_some_of_every_kind_and_of_both_releases() -> None:
+    assert len(FIXES) >= 40
+    assert {fix.kind for fix in FIXES} == set(KINDS)
+    assert {fix.release for fix in FIXES} == set(SINCE) <= set(releases.load().releases)
+    assert all(AREAS.values())
+
+
+def test_each_is_of_another_pull_request_and_can_be_asked_for_by_its_number() -> None:
+    assert len({fix.number for fix in FIXES}) == len(FIXES)
+    for fix in FIXES:
+        assert re.fullmatch(rf"{fix.number}(-[a-z0-9]+)+", fix.name)
+        assert PATCHES[fix.name].install == fix.install
+        assert set(PATCHES[fix.name].known) == {fix.release}
+
+
+def test_each_says_in_one_line_what_it_broke() -> None:
+    for fix in FIXES:
+        assert re.fullmatch(r"[^|\n]+[^.|\n]", fix.broke), fix.name
+
+
+def test_each_fits_the_release_that_it_edits(release: str) -> None:
+    if release not in SINCE:
+        pytest.skip(f"fixes are taken back in {' and '.join(SINCE)}")
+    assert misfits(FIXES, release) == []
+
+
+def test_one_that_does_not_fit_is_told_with_what_is_not_there(release: str) -> None:
+    edit = Edit("harness.guard:resolve", "no such line", "")
+    fix = next(fix for fix in FIXES if fix.release in SINCE)
+    broken = type(fix)("1-x", 1, release, fix.kind, "nothing", (edit,))
+    assert misfits([broken], release) == ["1-x: harness.guard:resolve has 0 times, not once: 'no such line'"]
+    assert misfits([broken], "another") == []
