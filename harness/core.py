@@ -179,13 +179,17 @@ def read(file: Path) -> tuple[Cell, ...]:
 def tier(options: Options, folder: Path) -> str:
     """Return the tier of a run: as asked, or the core if one is committed and nothing says which cells or writes.
 
+    A guest zoo always has one, `harness.guests.listing.core`, and may be written by it.
+
     Raises
     ------
     CoreError
         Where goldens are to be pruned by a run that does not see every cell.
     """
-    narrowed = options.cells or options.families or options.updating or options.changed_since
-    chosen = options.tier or (FULL if narrowed or not (folder / FILE).exists() else CORE)
+    narrowed = options.cells or options.families or options.changed_since
+    if options.zoo is None:
+        narrowed = narrowed or options.updating or not (folder / FILE).exists()
+    chosen = options.tier or (FULL if narrowed else CORE)
     if options.pruning and chosen == CORE:
         raise CoreError("--prune takes a run of every cell: say --tier full, or leave --tier out")
     return chosen

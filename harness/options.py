@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from harness import config
 from harness.arguments import share
+from harness.guests import ZOOS
 from harness.releases import MATRIX
-from harness.selection import EXPORT_TIMEOUT
+from harness.selection import EXPORT_TIMEOUT, UsageError
 from harness.sharding.shards import Shard
 from harness.storage.reuse import Sample
 from harness.storage.store import SIZE, amount, default_root
@@ -75,6 +76,8 @@ class Options:
         For how many cells that disagree the factor is sought that the disagreement follows.
     omissions
         For how many passes that are blamed a cell is exported without the pass.
+    zoo
+        Name of the guest zoo that `models` is; None for a repository's own.
     called
         The words of the command that a person typed.
     """
@@ -110,6 +113,7 @@ class Options:
     sample: Sample = field(default_factory=Sample)
     factors: int = FACTORS
     omissions: int = OMISSIONS
+    zoo: str | None = None
     called: tuple[str, ...] = ("python", "-m", "harness", "run")
 
 
@@ -131,6 +135,11 @@ def add_to(add: Callable[..., Any]) -> None:
         help="only this part of the cells, e.g. 2/5; merge joins them",
     )
     share(add, "--models")
+    add(
+        "--zoo",
+        choices=tuple(ZOOS),
+        help="in place of --models: a guest zoo, ExecuTorch's own test models, with goldens and results of its own",
+    )
     share(add, "--goldens")
     add(
         "--prune",
@@ -224,9 +233,23 @@ def add_to(add: Callable[..., Any]) -> None:
 def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
     """Return what pytest's options say, and the repository's configuration where they say nothing.
 
-    `words` is what pytest was called with. Raises `harness.config.ConfigError`.
+    `words` is what pytest was called with. Raises `harness.config.ConfigError`, `harness.selection.UsageError`.
     """
     repository = config.load()
+    guests = ZOOS.get(option.zoo)
+    if guests is not None:
+        if option.models:
+            raise UsageError("--zoo names a guest zoo in place of --models: say one of them")
+        repository = replace(
+            repository,
+            models=(guests.module,),
+            goldens=repository.goldens / guests.folder,
+            sweeps=repository.sweeps / guests.folder,
+            # Each model is for the targets that upstream has it for.
+            targets=(),
+            # Many models, of which little is expected: two variations show what most of four would.
+            variations=repository.variations or "quick",
+        )
     return Options(
         release=option.release,
         matrix=option.matrix,
@@ -259,6 +282,7 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         sample=option.reuse_check or Sample(),
         factors=option.factors,
         omissions=option.omissions,
+        zoo=option.zoo,
         called=tuple(shlex.split(option.called_as)) or ("python", "-m", "pytest", *words),
     )
 

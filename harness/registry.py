@@ -64,6 +64,8 @@ class Case:
     imprecise
         Target to how far rounding alone may move its outputs there, as a fraction of the largest absolute value, where
         that is more than `IMPRECISE`; the case says why.
+    releases
+        The releases that it can be built on; empty for all.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Case:
     backends: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     imprecise: Mapping[str, float] = field(default_factory=dict)
+    releases: tuple[str, ...] = ()
 
     @property
     def module(self) -> str:

@@ -18,7 +18,8 @@ from harness.cluster.sweep import ClusterSweep
 from harness.decode import DecodeError
 from harness.exporting import shortcuts
 from harness.factors import Experiment
-from harness.judging import attribution, golden, omission, roots, verdict
+from harness.guests import listing
+from harness.judging import attribution, golden, known, omission, roots, verdict
 from harness.judging.accuracy import Accuracy
 from harness.judging.attribution import Attribution
 from harness.judging.comparison import Comparison, compare, damaged, undecodable
@@ -27,6 +28,7 @@ from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
 from harness.options import FULL, VARIATIONS, Options
 from harness.progress import Progress, Screen
+from harness.releases import Release
 from harness.results import Results
 from harness.selection import (
     Installed,
@@ -106,6 +108,11 @@ class Run:
         self.goldens = options.goldens.resolve()
         roots.check(self.goldens, options.models, options.adopting, options.updating)
         self.root = self.goldens / self.release.version
+        if options.zoo is not None:
+            # releases.toml states the defects of this project's zoo.
+            self.release = dataclasses.replace(
+                self.release, known=known.read(self.root, self.release.version)
+            )
         chosen = select(of_families(self.known, options.families, options.models), options.cells)
         self.tier = core.tier(options, self.root)
         self.asked = self._of_tier(chosen)
@@ -167,6 +174,9 @@ class Run:
     def _of_tier(self, chosen: frozenset[Cell]) -> frozenset[Cell]:
         if self.tier == FULL:
             return chosen
+        if self.options.zoo is not None:
+            of_core = listing.core(self.options.zoo, self.release.version)
+            return frozenset(cell for cell in chosen if cell.case in of_core)
         within = core.within(self.root, chosen, self.known, self.release.known)
         if not within:
             raise UsageError(
@@ -248,12 +258,14 @@ class Run:
         reviewed = None
         try:
             reviewed = golden.read(golden.directory(self.root, cell))
-            comparison = compare(cell, outcomes, reviewed, self.release)
+            comparison = compare(cell, outcomes, reviewed, self._judging(), self.options.zoo is not None)
             judged = self._record(comparison, outcomes[0], reviewed, snapshot)
         except golden.GoldenError as error:
             judged = damaged(cell, error)
         except DecodeError as error:
             judged = undecodable(cell, error)
+        if self.options.zoo is not None and self.updating:
+            judged = self._settle(judged)
         if judged.name == "stable" or judged.recorded:
             self.results.clear(cell)
         else:
@@ -280,7 +292,20 @@ class Run:
             When the golden is damaged, or a payload is not what its format's schema says.
         """
         reviewed = golden.read(golden.directory(self.root, cell))
-        return compare(cell, outcomes, reviewed, self.release).verdict
+        return compare(cell, outcomes, reviewed, self.release, self.options.zoo is not None).verdict
+
+    def _judging(self) -> Release:
+        """Return the release that cells are judged on: what is known of guests is not, where it is written anew."""
+        anew = self.updating and self.options.zoo is not None
+        return dataclasses.replace(self.release, known={}) if anew else self.release
+
+    def _settle(self, judged: Verdict) -> Verdict:
+        """Write what is wrong with a guest, or that nothing is any more; raise GoldenError."""
+        found = known.settled(self.release.known, judged)
+        if found != self.release.known:
+            known.write(self.root, self.release.version, found)
+            self.release = dataclasses.replace(self.release, known=found)
+        return dataclasses.replace(judged, known=str(judged.cell) in found)
 
     def _record(
         self,

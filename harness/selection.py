@@ -211,7 +211,9 @@ def load_cells(
         Cell(target, case.name)
         for target in release.targets
         for case in cases
-        if known[target].is_for(case.backends) and (target in common or target in case.also)
+        if (not case.releases or release.version in case.releases)
+        and known[target].is_for(case.backends)
+        and (target in common or target in case.also)
     )
 
 

@@ -20,6 +20,9 @@ _CALLED = re.compile(r"call_function\[target=([\w.]+)\]")
 _GLUE = ("executorch_call_delegate", "operator.getitem")
 _PTE = re.compile(r"pte: (\d+) bytes")
 
+#: The text of a compact golden that `quantities` writes.
+QUANTITIES = "quantities.txt"
+
 #: The operator, operand and dtype that a constant is used for.
 Use = tuple[str, str, str]
 #: A constant's type, digest and first values.
@@ -81,6 +84,8 @@ def reading(texts: golden.Texts) -> Reading:
     if golden.FAILURE in texts:
         where, error = cause(texts[golden.FAILURE])
         return Reading(f"{where}: {error}")
+    if QUANTITIES in texts:
+        return _of_quantities(texts)
     size = _PTE.search(texts[golden.MANIFEST])
     called = Counter(_CALLED.findall(texts["graph.txt"]))
     found = Reading(
@@ -93,6 +98,30 @@ def reading(texts: golden.Texts) -> Reading:
             found.payloads[name] = text
             _add(found, outline(text))
     return found
+
+
+def quantities(found: Reading) -> str:
+    """Return what a compact golden keeps of a reading: how many delegates and operators there are of each kind."""
+    counted = (("delegate", found.delegates), ("operator", found.operators), ("outside", found.outside))
+    return "".join(
+        f"{what} {name}: {count}\n" for what, counts in counted for name, count in sorted(counts.items())
+    )
+
+
+def _of_quantities(texts: golden.Texts) -> Reading:
+    size = _PTE.search(texts[golden.MANIFEST])
+    counts: dict[str, Counter[str]] = {"delegate": Counter(), "operator": Counter(), "outside": Counter()}
+    for line in texts[QUANTITIES].splitlines():
+        counted, _, number = line.rpartition(": ")
+        what, _, name = counted.partition(" ")
+        counts[what][name] = int(number)
+    return Reading(
+        None,
+        delegates=counts["delegate"],
+        operators=counts["operator"],
+        outside=counts["outside"],
+        size=int(size[1]) if size else 0,
+    )
 
 
 def _short(target: str) -> str:

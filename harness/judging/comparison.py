@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome, PassRun
 from harness.decode import DecodeError
 from harness.judging import divergence, golden, verdict
+from harness.judging.compact import compact
 from harness.judging.verdict import Verdict
 from harness.releases import Release
 
@@ -32,9 +33,18 @@ class Comparison:
 
 
 def compare(
-    cell: Cell, outcomes: Sequence[Outcome], reviewed: golden.Texts | None, release: Release
+    cell: Cell,
+    outcomes: Sequence[Outcome],
+    reviewed: golden.Texts | None,
+    release: Release,
+    compacted: bool = False,
 ) -> Comparison:
     """Judge the exports of `cell` and compare them with `reviewed`, its golden; None where it has none.
+
+    Parameters
+    ----------
+    compacted
+        Whether the golden is a compact one.
 
     Raises
     ------
@@ -54,6 +64,8 @@ def compare(
     artifact = verdict.agreed(outcomes)
     variations = [outcome.variation for outcome in outcomes]
     texts = golden.render(artifact, origin(artifact, variations, release, reviewed))
+    if compacted:
+        texts = compact(texts)
     if reviewed is None:
         return Comparison(verdict.new(cell), texts)
     if golden.compared(reviewed) == golden.compared(texts):

@@ -18,6 +18,8 @@ from harness import variations
 from harness.artifact import Artifact, Cell, Failure, Lowered, PassRun, Watched
 from harness.decode import Decoded, Schemas, decode
 from harness.errors import HarnessError
+from harness.judging import table
+from harness.judging.table import TableError
 
 #: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
 FORMAT = 2
@@ -29,6 +31,9 @@ TRACE = "trace.txt"
 #: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
 #: without a patch that did not matter here, makes the same artifact, and a pass may reach it in a different way.
 INFORMATIVE = ("patches", "shortcuts", "variations", "trace")
+
+#: Manifest field of a golden that is kept in a table (`harness.judging.table`), and what it says.
+FORM, COMPACT = "form", "compact"
 
 #: The manifest's last line holds the digest of everything else.
 CONTENTS = "contents"
@@ -235,12 +240,32 @@ def _read(path: Path) -> dict[str, str] | None:
     if not path.is_dir():
         if path.exists():
             raise GoldenError(path, "is a file where a golden's directory should be", "Move it away.")
-        return None
-    again = f"Bring it back with 'git checkout -- {path}', or delete the directory and record it anew."
+        compact = _table(path).get(path.name)
+        return None if compact is None else _checked(path, dict(compact))
     try:
         texts = {file.name: file.read_bytes().decode() for file in sorted(path.iterdir())}
     except (OSError, UnicodeDecodeError) as error:
-        raise GoldenError(path, f"cannot be read ({error})", again) from error
+        raise GoldenError(path, f"cannot be read ({error})", _again(path)) from error
+    return _checked(path, texts)
+
+
+def _again(path: Path) -> str:
+    return f"Bring it back with 'git checkout -- {path}', or delete the directory and record it anew."
+
+
+def _table(path: Path) -> table.Table:
+    """Return the table that may have the golden of directory `path`; raise GoldenError."""
+    file = table.table_of(path)
+    try:
+        return table.read(file)
+    except (OSError, TableError) as error:
+        way_out = f"Bring it back with 'git checkout -- {file}', or delete it and record its cells anew."
+        raise GoldenError(file, f"cannot be read ({error})", way_out) from error
+
+
+def _checked(path: Path, texts: dict[str, str]) -> dict[str, str]:
+    """Return the texts of a golden as they are; raise GoldenError for what is none."""
+    again = _again(path)
     if MANIFEST not in texts:
         raise GoldenError(path, f"has no {MANIFEST}", again)
     version = fields(texts).get("format", "")
@@ -292,7 +317,10 @@ def _joined(*names: str) -> list[str]:
 
 
 def write(path: Path, texts: Texts) -> None:
-    """Replace the golden in directory `path` whole: written aside, then renamed; raise GoldenError."""
+    """Replace the golden of directory `path` whole: written aside, then renamed; raise GoldenError."""
+    if is_compact(texts):
+        _write_into_table(path, texts)
+        return
     aside = path.with_name(path.name + ASIDE)
     replaced = path.with_name(path.name + REPLACED)
     for left_over in (aside, replaced):
@@ -311,8 +339,29 @@ def write(path: Path, texts: Texts) -> None:
     shutil.rmtree(replaced, ignore_errors=True)
 
 
+def is_compact(texts: Texts) -> bool:
+    """Whether a golden is kept in a table."""
+    return fields(texts).get(FORM) == COMPACT
+
+
+def _write_into_table(path: Path, texts: Texts | None) -> None:
+    """Put the golden of directory `path` into its table, or take it out; raise GoldenError."""
+    cells = {case: of_case for case, of_case in _table(path).items() if case != path.name}
+    if texts is not None:
+        cells[path.name] = texts
+    try:
+        table.write(table.table_of(path), cells)
+    except OSError as error:
+        raise GoldenError(
+            table.table_of(path), f"cannot be written ({error})", "Make room for it, then record it again."
+        ) from error
+
+
 def rewrite_manifest(path: Path, texts: Texts) -> None:
     """Replace the manifest of the golden in directory `path`, whose other files are those of `texts`, in one step."""
+    if is_compact(texts):
+        _write_into_table(path, texts)
+        return
     aside = path.with_name(path.name + ASIDE)
     shutil.rmtree(aside, ignore_errors=True)
     try:
@@ -349,17 +398,25 @@ def recover(root: Path) -> None:
 
 
 def recorded(root: Path) -> Iterator[Cell]:
-    """Yield the cells that have a directory under `root`, sorted; files and hidden folders are no goldens."""
+    """Yield the cells that have a directory under `root`, sorted, then those in tables; raise GoldenError.
+
+    Other files, and hidden folders, are no goldens.
+    """
     for path in sorted(root.glob("*/*")):
         hidden = path.name.startswith(".") or path.parent.name.startswith(".")
         if path.is_dir() and not hidden and not path.name.endswith((ASIDE, REPLACED)):
             yield Cell(path.parent.name, path.name)
+    for target, _ in table.tables(root):
+        yield from (Cell(target, case) for case in _table(root / target / "any"))
 
 
 def prune(root: Path, cell: Cell) -> None:
     """Delete the golden of `cell`, and its target's directory when it was the last; raise GoldenError for no golden."""
     path = directory(root, cell)
-    if read(path) is not None:
+    texts = read(path)
+    if texts is not None and is_compact(texts):
+        _write_into_table(path, None)
+    elif texts is not None:
         shutil.rmtree(path)
     if path.parent.is_dir() and not any(path.parent.iterdir()):
         path.parent.rmdir()

@@ -1,0 +1,61 @@
+"""The command ``guests``: compare the listings of the guest zoos with the tests of the release that is installed."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from typing import Any
+
+from harness import releases
+from harness.cli import DIFFERENT, SAME
+from harness.guests import ZOOS, listing
+from harness.selection import Installed, find_release
+from harness.sweeping.settings import default_interpreter
+
+#: Lines of a difference that are shown.
+SHOWN = 40
+
+
+def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
+    parser = subparsers.add_parser(
+        "guests",
+        help="compare the listings of the guest zoos with the installed release",
+        description="Run the tests that ExecuTorch ships up to where they hand their models over, and compare what "
+        "they hand over with the listings in harness/guests/listings.",
+    )
+    parser.add_argument("--zoo", action="append", choices=tuple(ZOOS), help="only this one; repeatable")
+    parser.add_argument("--update", action="store_true", help="write the listings")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare, or update; return the exit code."""
+    from harness.guests.finding import listing_of
+
+    release = find_release(Installed.probe(default_interpreter()), None).version
+    matrix = tuple(releases.load().releases)
+    code = SAME
+    for name in arguments.zoo or ZOOS:
+        committed = listing.read(name)
+        made = committed.without(release).joined(listing_of(ZOOS[name], release), matrix)
+        cases = sum(release in entry.releases for entry in made.entries)
+        omitted = sum(release in left.releases for left in made.omitted)
+        print(f"{name} on ExecuTorch {release}: {cases} cases; {omitted} tests are left out")
+        if made.text() == committed.text():
+            continue
+        if arguments.update:
+            listing.path_of(name).write_text(made.text(), encoding="utf-8", newline="\n")
+            continue
+        code = DIFFERENT
+        lines = difflib.unified_diff(
+            committed.text().splitlines(),
+            made.text().splitlines(),
+            "committed",
+            "installed",
+            lineterm="",
+            n=0,
+        )
+        sys.stdout.writelines(f"  {line}\n" for line in list(lines)[:SHOWN])
+        print(f"  write it by: {listing.UPDATE} --zoo {name}")
+    return code
