@@ -131,6 +131,14 @@ def findings(session: nox.Session, release: str) -> None:
 
 
 @nox.session(python=MATRIX.python)
+@nox.parametrize("release", PER_RELEASE)
+def guests(session: nox.Session, release: str) -> None:
+    """Compare the listings of the guest zoos with the tests that one release ships; ``-- --update`` writes them."""
+    install(session, release)
+    session.run("python", "-m", "harness", "guests", *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
 def bench(session: nox.Session) -> None:
     """Measure ratios side by side, with their goals; ``-- --keep`` puts them into docs/benchmarks.md."""
     install(session, MATRIX.default)

@@ -254,6 +254,7 @@ UNRUN = (
     Unrun(("nox", "-s"), "makes environments, exports for minutes", is_session),
     Unrun((*HARNESS, "run"), "exports for minutes", is_run),
     Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
+    Unrun((*HARNESS, "guests"), "runs upstream's tests for a minute", subcommand("guests")),
     Unrun((*HARNESS, "merge"), "needs the results of runs", subcommand("merge")),
     Unrun((*HARNESS, "seconds"), "needs the results of a run", subcommand("seconds")),
     Unrun(

@@ -304,13 +304,15 @@ class Held(torch.nn.Module):
 
 def as_example(given: HandedOver) -> Example:
     """Return what a test handed over in the form of a case's; parameters are the module's own."""
-    tensors = tuple(leaf for leaf in pytree.tree_leaves(given.inputs) if isinstance(leaf, torch.Tensor))
+    tensors = [leaf for leaf in pytree.tree_leaves(given.inputs) if isinstance(leaf, torch.Tensor)]
     module = given.module
     if len(tensors) != len(given.inputs) or any(not isinstance(x, torch.Tensor) for x in given.inputs):
         if given.dynamic_shapes is not None:
             raise CaptureError("has dynamic shapes and inputs that are no tensors")
         module = Held(module, given.inputs)
-    inputs = tuple(tensor.detach() for tensor in tensors)
+    # A tensor that is given twice stays one tensor.
+    detached = {id(tensor): tensor.detach() for tensor in tensors}
+    inputs = tuple(detached[id(tensor)] for tensor in tensors)
     return Example(module, inputs, fill=False, dynamic_shapes=given.dynamic_shapes)
 
 
@@ -333,7 +335,7 @@ def _facts(module: torch.nn.Module, inputs: Sequence[Any], dynamic_shapes: Any) 
         yield name
         yield from _of_value(state)
     yield from _of_value(tuple(inputs))
-    yield f"dynamic {dynamic_shapes}"
+    yield f"dynamic {_plain(dynamic_shapes)}"
 
 
 def _of_value(value: Any) -> Iterator[str | bytes]:

@@ -97,7 +97,8 @@ class Listing:
     omitted: tuple[Omitted, ...] = ()
 
     def text(self) -> str:
-        return "".join(f"{each.line()}\n" for each in (*self.entries, *self.omitted))
+        lines = [*(each.line() for each in self.entries), *(each.line() for each in self.omitted)]
+        return "".join(f"{line}\n" for line in lines)
 
     def without(self, release: str) -> Listing:
         """Return what it says of other releases."""
@@ -177,7 +178,7 @@ def names_of(file: str, node: str, number: int) -> tuple[str, str, str]:
     """Return the names that the case of a test may have: without the flows that it is lowered by, with them, its own.
 
     >>> names_of("test_abs.py", "test_abs_tosa_FP[randn_1d]", 0)
-    ('abs-randn-1d', 'abs-tosa-fp-randn-1d', 'abs-tosa-fp-randn-1d-0c31a3')
+    ('abs-randn-1d', 'abs-tosa-fp-randn-1d', 'abs-tosa-fp-randn-1d-7ac92e')
     >>> names_of("test_cat.py", "TestCat::test_fp32_cat2", 2)[1]
     'cat-fp32-cat2-2'
     """

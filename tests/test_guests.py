@@ -1,0 +1,393 @@
+"""Guest zoos: their listings, what is taken from upstream's tests, and goldens in the compact form."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from harness import releases
+from harness.artifact import Artifact, Cell, Lowered, Tensor
+from harness.drift.reading import reading
+from harness.guests import ZOOS, listing
+from harness.guests.listing import Entry, Listing, Omitted, names_of
+from harness.judging import golden, known, table
+from harness.judging.compact import compact
+from harness.registry import NAME_PATTERN
+from harness.releases import KnownDefect
+from tests.conftest import Runner
+
+RELEASES = tuple(releases.load().releases)
+INSTALLED = metadata.version("executorch").partition("+")[0]
+LISTED = [name for name in ZOOS if listing.path_of(name).is_file()]
+UPDATE = "--snapshot-update"
+
+Artifacts = Mapping[str, tuple[Artifact, ...]]
+
+#: A file of tests as upstream writes them, in each way that upstream does.
+TESTS = """
+import unittest
+
+import pytest
+import torch
+from executorch.backends.test.harness.tester import Tester
+
+NOISE = torch.randn(3)
+
+
+class Scale(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(3))
+
+    def forward(self, x, factor=1.0):
+        x = x[0] + x[1] if isinstance(x, list) else x
+        return x * factor * self.weight
+
+
+@pytest.mark.parametrize("size", [pytest.param(2, id="two"), pytest.param(3, id="three")])
+@pytest.mark.parametrize("dtype", [torch.float32], ids=lambda each: str(each)[6:])
+def test_sizes(size, dtype):
+    Tester(Scale(), (torch.randn(size, 3, dtype=dtype),)).export()
+
+
+@pytest.mark.parametrize("flag, text", [(True, "a"), (False, "b")])
+def test_flags(flag, text):
+    Tester(Scale(), (torch.randn(1, 3),)).quantize().export()
+
+
+@pytest.mark.skip(reason="not now")
+def test_skipped():
+    Tester(Scale(), (torch.randn(1, 3),)).export()
+
+
+def test_temporary(tmp_path):
+    Tester(Scale(), (torch.randn(1, 3),)).export()
+
+
+def test_by_itself():
+    torch.export.export(Scale(), (torch.randn(1, 3),))
+
+
+def test_runner(test_runner):
+    test_runner.lower_and_run_model(Scale(), (torch.randn(1, 3),))
+
+
+class TestLoop(unittest.TestCase):
+    def test_loop(self):
+        for size in (1, 2, 3):
+            x = torch.randn(size, 3)
+            Tester(Scale(), ([x, x], 2.0) if size == 3 else (x,)).export().to_edge()
+"""
+
+
+# Listings
+
+
+@pytest.mark.parametrize("zoo", LISTED)
+def test_each_case_of_a_listing_has_a_name_of_its_own_on_each_release(zoo: str) -> None:
+    listed = listing.read(zoo)
+    for release in RELEASES:
+        names = [entry.name for entry in listed.entries if release in entry.releases]
+        assert len(names) == len(set(names))
+    assert all(NAME_PATTERN.fullmatch(entry.name) for entry in listed.entries)
+
+
+@pytest.mark.parametrize("zoo", LISTED)
+def test_a_listing_is_read_as_it_was_written(zoo: str) -> None:
+    text = listing.path_of(zoo).read_text(encoding="utf-8")
+    assert listing.read(zoo).text() == text
+    assert listing.read(zoo).joined(Listing(), RELEASES).text() == text
+
+
+@pytest.mark.parametrize("zoo", LISTED)
+def test_what_is_left_out_says_why(zoo: str) -> None:
+    for left in listing.read(zoo).omitted:
+        assert left.reason.strip()
+        assert left.releases
+
+
+def test_the_core_of_a_guest_zoo_is_one_case_of_each_test() -> None:
+    core = listing.core("arm-ops", INSTALLED)
+    there = {entry.name: entry for entry in listing.read("arm-ops").entries if INSTALLED in entry.releases}
+    assert core < set(there)
+    assert {entry.file for entry in there.values()} == {there[name].file for name in core}
+    assert "abs-full" in core
+    assert "abs-ones" not in core
+
+
+def test_a_release_is_listed_anew_without_touching_what_others_have() -> None:
+    both = Entry("abs-one", "test_abs.py", "test_abs[one]", 0, ("float",), ("1.4.1", "1.5.1"))
+    gone = Omitted("test_vit.py", "needs the package torchvision", ("1.5.1",))
+    before = Listing((both,), (gone,))
+    now = replace(both, name="abs-two", node="test_abs[two]", releases=("1.5.1",))
+    after = before.without("1.5.1").joined(Listing((now,)), RELEASES)
+    assert after == Listing((replace(both, releases=("1.4.1",)), now))
+
+
+@pytest.mark.parametrize(
+    ("file", "node", "name"),
+    [
+        ("test_abs.py", "test_abs_tosa_FP[randn_1d]", "abs-randn-1d"),
+        ("test_abs.py", "test_abs_tosa_INT[randn_1d]", "abs-randn-1d"),
+        ("test_cat.py", "TestCat::test_fp16_cat2", "cat-fp16-cat2"),
+        ("Gemma3n/test_attention.py", "test_rope", "gemma3n-attention-rope"),
+    ],
+)
+def test_the_name_of_a_case_is_that_of_its_test_without_the_flow(file: str, node: str, name: str) -> None:
+    assert names_of(file, node, 0)[0] == name
+
+
+def test_names_that_are_too_long_are_cut_and_stay_apart() -> None:
+    names = {names_of("test_linear.py", f"test_linear[{'long_' * 20}{end}]", 0)[0] for end in "ab"}
+    assert len(names) == 2
+    assert all(NAME_PATTERN.fullmatch(name) for name in names)
+
+
+def test_a_line_that_is_none_of_a_listing_is_an_error_with_the_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(listing, "FOLDER", tmp_path)
+    (tmp_path / "arm-ops.txt").write_text("abs  test_abs.py::test_abs\n")
+    with pytest.raises(listing.ListingError, match=f"no line of a listing: .*{listing.UPDATE}"):
+        listing.read("arm-ops")
+
+
+# What is taken from a test
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> object:
+    """`TESTS`, imported."""
+    folder = tmp_path_factory.mktemp("upstream")
+    (folder / "test_upstream.py").write_text(TESTS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        import test_upstream
+
+        yield test_upstream
+
+
+def test_tests_are_found_and_named_as_pytest_does(module: object) -> None:
+    from harness.guests.tests import tests_of
+
+    file = Path(module.__file__)  # type: ignore[attr-defined]
+    collected = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "--collect-only",
+            "-p",
+            "no:cacheprovider",
+            "-c",
+            "/dev/null",
+            file,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    theirs = re.findall(r"test_upstream\.py::(\S+)", collected)
+    assert len(theirs) == 9
+    assert [test.node for test in tests_of(module)] == theirs  # type: ignore[arg-type]
+
+
+def test_every_model_that_a_test_hands_over_is_taken(module: object) -> None:
+    from harness.guests.capture import CaptureError, Recorder, run
+    from harness.guests.tests import tests_of
+
+    found: dict[str, object] = {}
+    for test in tests_of(module):  # type: ignore[arg-type]
+        recorder = Recorder(None)
+        try:
+            run(test, recorder, "any")
+            found[test.node] = [given.quantized for given in recorder.taken]
+        except CaptureError as error:
+            found[test.node] = str(error)
+    assert found == {
+        "test_sizes[float32-two]": [False],
+        "test_sizes[float32-three]": [False],
+        "test_flags[True-a]": [True],
+        "test_flags[False-b]": [True],
+        "test_skipped": "skipped upstream: not now",
+        "test_temporary": "needs the fixture tmp_path",
+        "test_by_itself": "exports by itself",
+        "test_runner": [None],
+        "TestLoop::test_loop": [False, False, False],
+    }
+
+
+def test_weights_and_inputs_follow_the_name_of_the_case_alone(module: object) -> None:
+    import torch
+
+    from harness.guests.capture import Recorder, as_example, run
+    from harness.guests.tests import tests_of
+
+    def made(name: str) -> list[torch.Tensor]:
+        (test,) = (test for test in tests_of(module) if test.node == "TestLoop::test_loop")  # type: ignore[arg-type]
+        recorder = Recorder(2)
+        run(test, recorder, name)
+        example = as_example(recorder.taken[2])
+        # Inputs that are no tensors are held by the model; one that is given twice stays one.
+        assert len(example.inputs) == 2
+        assert example.inputs[0] is example.inputs[1]
+        assert example.module(*example.inputs).shape == (3, 3)
+        return [example.module.get_parameter("module.weight"), example.inputs[0]]
+
+    first = made("one")
+    torch.manual_seed(7)
+    before = torch.random.get_rng_state()
+    assert all(torch.equal(a, b) for a, b in zip(first, made("one"), strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(first, made("other"), strict=True))
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+# Compact goldens
+
+
+@pytest.fixture
+def whole(artifacts: Artifacts) -> dict[str, str]:
+    origin = golden.Origin({"executorch": INSTALLED}, ["seed0-heap0", "seed4-heap1"], "equal")
+    return golden.render(artifacts["steady"][0], origin)
+
+
+def test_a_compact_golden_reads_as_the_whole_one_in_what_it_counts(whole: dict[str, str]) -> None:
+    of_compact, of_whole = reading(compact(whole)), reading(whole)
+    assert (of_compact.delegates, of_compact.operators) == (of_whole.delegates, of_whole.operators)
+    assert (of_compact.outside, of_compact.size) == (of_whole.outside, of_whole.size)
+    assert of_whole.operators
+
+
+def test_a_compact_golden_differs_where_any_text_does(whole: dict[str, str]) -> None:
+    for name in ("graph.txt", "pte.txt", "delegate_0.xnnpack.txt"):
+        other = golden.sealed(golden.unsealed({**whole, name: whole[name] + "x\n"}))
+        assert golden.compared(compact(other)) != golden.compared(compact(whole))
+    other = golden.sealed(golden.unsealed({**whole, golden.TRACE: ""}))
+    assert golden.compared(compact(other)) == golden.compared(compact(whole))
+
+
+def test_compact_goldens_of_a_target_are_one_file(tmp_path: Path, whole: dict[str, str]) -> None:
+    cells = [Cell("tosa-fp", case) for case in ("b", "a")]
+    for cell in cells:
+        golden.write(golden.directory(tmp_path, cell), compact(whole))
+    assert [path.name for path in tmp_path.iterdir()] == [f"tosa-fp{table.SUFFIX}"]
+    assert list(golden.recorded(tmp_path)) == sorted(cells)
+    assert golden.read(golden.directory(tmp_path, cells[0])) == compact(whole)
+    assert golden.read(golden.directory(tmp_path, Cell("tosa-fp", "c"))) is None
+    for cell in cells:
+        golden.prune(tmp_path, cell)
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda text: text.replace("bytes", "byte"), "was edited by hand"),
+        (lambda text: f"x\n{text}", "belongs to no golden"),
+        (lambda text: text + text, "is there twice"),
+    ],
+    ids=["edited", "no case", "twice"],
+)
+def test_a_damaged_table_is_an_error(
+    tmp_path: Path, whole: dict[str, str], damage: object, said: str
+) -> None:
+    path = golden.directory(tmp_path, Cell("tosa-fp", "a"))
+    golden.write(path, compact(whole))
+    file = table.table_of(path)
+    file.write_text(damage(file.read_text()))  # type: ignore[operator]
+    with pytest.raises(golden.GoldenError, match=said):
+        golden.read(path)
+
+
+def test_what_is_known_is_read_as_it_was_written(tmp_path: Path) -> None:
+    defects = {"tosa-fp/a": KnownDefect("corrupt", 'output 0: "é" differs')}
+    known.write(tmp_path, INSTALLED, defects)
+    assert known.read(tmp_path, INSTALLED) == defects
+    known.write(tmp_path, INSTALLED, {})
+    assert not any(tmp_path.iterdir())
+
+
+# Runs
+
+
+def wrong(artifact: Artifact) -> Artifact:
+    assert isinstance(artifact.result, Lowered)
+    example, *others = artifact.result.samples
+    (expected,) = example.expected
+    off = replace(example, outputs=(Tensor.of(expected.array() + 1),))
+    return replace(artifact, result=replace(artifact.result, samples=(off, *others)))
+
+
+def other(artifact: Artifact) -> Artifact:
+    assert isinstance(artifact.result, Lowered)
+    return replace(artifact, result=replace(artifact.result, graph=artifact.result.graph + "x\n"))
+
+
+@pytest.fixture
+def guests(runner: Runner, artifacts: Artifacts) -> Runner:
+    """A runner over two cases of a guest zoo whose compact goldens are recorded."""
+    (runner.folder / f"{ZOOS['arm-ops'].module}.cases").write_text("alpha\nbeta")
+    runner.answers({"alpha": artifacts["steady"][0], "beta": wrong(artifacts["steady"][0])})
+    finished = runner(*RUN, UPDATE)
+    assert finished.code == 0, finished.output
+    assert set(finished.verdicts().values()) == {"new", "corrupt"}
+    return runner
+
+
+RUN = ("--zoo", "arm-ops", "--tier", "full")
+
+
+def test_a_guest_run_records_what_is_right_and_notes_what_is_wrong(
+    guests: Runner, artifacts: Artifacts
+) -> None:
+    assert {path.suffix for path in guests.root.iterdir()} == {".txt", ".toml"}
+    before = guests.files()
+    finished = guests(*RUN)
+    assert finished.code == 0, finished.output
+    assert set(finished.verdicts().values()) == {"stable", "corrupt"}
+    assert guests.files() == before
+
+
+def test_a_guest_that_changes_fails_until_it_is_recorded(guests: Runner, artifacts: Artifacts) -> None:
+    steady = artifacts["steady"][0]
+    # One now makes something else, the other is right now.
+    guests.answers({"alpha": other(steady), "beta": steady})
+    finished = guests(*RUN)
+    assert finished.code == 1
+    assert set(finished.verdicts().values()) == {"changed"}
+    assert "differs from its golden in manifest.txt" in finished.output
+    finished = guests(*RUN, UPDATE)
+    assert finished.code == 0, finished.output
+    assert not (guests.root / known.FILE).exists()
+    assert set(guests(*RUN).verdicts().values()) == {"stable"}
+
+
+def test_a_guest_that_was_right_and_is_wrong_fails(guests: Runner, artifacts: Artifacts) -> None:
+    guests.answers({"alpha": wrong(artifacts["steady"][0]), "beta": wrong(artifacts["steady"][0])})
+    finished = guests(*RUN)
+    assert finished.code == 1
+    assert set(finished.verdicts().values()) == {"corrupt"}
+
+
+def test_a_guest_zoo_and_another_are_refused_together(runner: Runner) -> None:
+    runner("--zoo", "arm-ops", "--models", "models").refused("--zoo names a guest zoo in place of --models")
+
+
+@pytest.mark.slow
+def test_a_guest_is_exported_as_any_case_and_twice_the_same(runner: Runner) -> None:
+    words = ("--zoo", "arm-ops", "--cell", "tosa-*/abs-randn-1d", "--variations", "quick")
+    finished = runner(*words, UPDATE)
+    assert finished.code == 0, finished.output
+    assert set(finished.verdicts()) == {"tosa-fp/abs-randn-1d", "tosa-int/abs-randn-1d"}
+    assert set(finished.verdicts().values()) == {"new"}
+    shutil.rmtree(runner.sweeps)
+    assert set(runner(*words).verdicts().values()) == {"stable"}
