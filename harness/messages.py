@@ -67,7 +67,9 @@ def failure(run: Run, judged: Verdict) -> str:
     this = ("--cell", str(judged.cell))
     lines = [f"{judged.name}: {judged.cell} on ExecuTorch {run.release.version}: {judged.reason}"]
     lines += [f"  {line}" for line in judged.detail]
-    lines += [f"  {line}" for line in ways_out(judged, run.release.version, zoo=True)]
+    # A guest is declared nowhere here.
+    own = run.options.zoo is None
+    lines += [f"  {line}" for line in ways_out(judged, run.release.version, zoo=own)]
     if judged.recordable:
         lines.append(f"  accept: {invocation.again(run.options.called, *this, UPDATE)}")
     elif run.updating and judged.name == "damaged-golden":

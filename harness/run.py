@@ -305,7 +305,11 @@ class Run:
         if found != self.release.known:
             known.write(self.root, self.release.version, found)
             self.release = dataclasses.replace(self.release, known=found)
-        return dataclasses.replace(judged, known=str(judged.cell) in found)
+        is_known = str(judged.cell) in found
+        if is_known:
+            # What was right of it is not its golden any more.
+            golden.prune(self.root, judged.cell)
+        return dataclasses.replace(judged, known=is_known)
 
     def _record(
         self,

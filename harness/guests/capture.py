@@ -291,20 +291,42 @@ class Held(torch.nn.Module):
     def __init__(self, module: torch.nn.Module, inputs: Any) -> None:
         super().__init__()
         self.module = module
-        leaves, self.structure = pytree.tree_flatten(inputs)
-        self.held = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        self.places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+        self.parts = _parts(inputs, [])
 
     def forward(self, *tensors: torch.Tensor) -> Any:
-        leaves = list(self.held)
-        for place, tensor in zip(self.places, tensors, strict=True):
-            leaves[place] = tensor
-        return self.module(*pytree.tree_unflatten(leaves, self.structure))
+        return self.module(*_filled(self.parts, tensors))
+
+
+def _parts(value: Any, tensors: list[torch.Tensor]) -> tuple[str, Any]:
+    """Return what a value is made of, tensors by their number: plain tuples, which `torch.export` traces through."""
+    if isinstance(value, torch.Tensor):
+        tensors.append(value)
+        return "tensor", len(tensors) - 1
+    if isinstance(value, dict):
+        return "dict", tuple((key, _parts(each, tensors)) for key, each in value.items())
+    if type(value) in (list, tuple):
+        return type(value).__name__, tuple(_parts(each, tensors) for each in value)
+    if any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(value)):
+        raise CaptureError(f"has an input of type {type(value).__name__} that holds tensors")
+    return "value", value
+
+
+def _filled(part: tuple[str, Any], tensors: Sequence[torch.Tensor]) -> Any:
+    kind, held = part
+    if kind == "tensor":
+        return tensors[held]
+    if kind == "value":
+        return held
+    if kind == "dict":
+        return {key: _filled(each, tensors) for key, each in held}
+    parts = [_filled(each, tensors) for each in held]
+    return parts if kind == "list" else tuple(parts)
 
 
 def as_example(given: HandedOver) -> Example:
     """Return what a test handed over in the form of a case's; parameters are the module's own."""
-    tensors = [leaf for leaf in pytree.tree_leaves(given.inputs) if isinstance(leaf, torch.Tensor)]
+    tensors: list[torch.Tensor] = []
+    _parts(given.inputs, tensors)
     module = given.module
     if len(tensors) != len(given.inputs) or any(not isinstance(x, torch.Tensor) for x in given.inputs):
         if given.dynamic_shapes is not None:

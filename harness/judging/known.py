@@ -29,7 +29,7 @@ def read(folder: Path, release: str) -> dict[str, KnownDefect]:
 def settled(known: Mapping[str, KnownDefect], judged: Verdict) -> dict[str, KnownDefect]:
     """Return `known` with what is now said of the cell: its defect, or that it has none."""
     others = {cell: defect for cell, defect in known.items() if cell != str(judged.cell)}
-    if judged.recorded or judged.name in ("stable", *NEVER):
+    if judged.recordable or judged.name in ("stable", *NEVER):
         return others
     return {**others, str(judged.cell): KnownDefect(judged.name, judged.reason or judged.name)}
 

@@ -132,7 +132,11 @@ def _unwritable(path: Path, error: OSError) -> GoldenError:
 def leftovers(folder: Path, known: Collection[Cell]) -> Leftovers:
     """Return what a release's folder holds besides the goldens of the cells `known`."""
     stale, foreign = [], []
-    for cell in golden.recorded(folder):
+    try:
+        cells = list(golden.recorded(folder))
+    except GoldenError as error:
+        return Leftovers((), ((error.path, error.what),))
+    for cell in cells:
         if cell in known:
             continue
         path = golden.directory(folder, cell)
