@@ -382,6 +382,12 @@ def test_a_guest_zoo_and_another_are_refused_together(runner: Runner) -> None:
     runner("--zoo", "arm-ops", "--models", "models").refused("--zoo names a guest zoo in place of --models")
 
 
+def test_a_guest_zoo_whose_every_test_is_left_out_says_where_the_reasons_are(runner: Runner) -> None:
+    runner("--zoo", "suite-models").refused(
+        "every test of suite-models is left out", "suite-models.txt says why"
+    )
+
+
 @pytest.mark.slow
 def test_a_guest_is_exported_as_any_case_and_twice_the_same(runner: Runner) -> None:
     words = ("--zoo", "arm-ops", "--cell", "tosa-*/abs-randn-1d", "--variations", "quick")

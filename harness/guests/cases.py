@@ -29,6 +29,10 @@ def register(zoo: str, build: Callable[..., Example]) -> None:
     by_name: dict[str, list[Entry]] = {}
     for entry in listing.read(zoo).entries:
         by_name.setdefault(entry.name, []).append(entry)
+    if not by_name:
+        raise ZooError(
+            f"every test of {zoo} is left out, or none is listed yet: {listing.path_of(zoo)} says why"
+        )
     for entries in by_name.values():
         CASES.add(case_of(guests, entries, build))
 
