@@ -38,6 +38,8 @@ CLUSTER = nox.project.load_toml(ROOT / "pyproject.toml")["project"]["optional-de
 LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9")
 
 PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
+#: Releases that upstream's fixes are taken back in: `SINCE` in tests/mutants/history/fix.py.
+TAKEN_BACK = [nox.param(version, id=version) for version in ("1.3.1", "1.5.1")]
 
 
 @nox.session(python=MATRIX.python)
@@ -120,6 +122,14 @@ def mutants(session: nox.Session) -> None:
     """Export with deliberate defects in the default release, and demand that each is detected, with its pass."""
     install(session, MATRIX.default)
     session.run("python", "-m", "tests.mutants", *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
+@nox.parametrize("release", TAKEN_BACK)
+def history(session: nox.Session, release: str) -> None:
+    """Take upstream's fixes back, and find out which the whole zoo sees; ``-- --minutes 60``, docs/history.md."""
+    install(session, release)
+    session.run("python", "-m", "tests.mutants.history", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)

@@ -190,6 +190,7 @@ SESSIONS: dict[str, Check] = {
     "portable": subcommand("portable"),
     "shortcuts": subcommand("shortcuts"),
     "mutants": module("tests.mutants.__main__"),
+    "history": module("tests.mutants.history.__main__"),
     "findings": module("tests.findings"),
     "bench": module("tests.bench.__main__"),
     "lint": takes_nothing,

@@ -124,13 +124,31 @@ def select(names: Sequence[str]) -> list[Mutant]:
     ]
 
 
-def prepare(goldens: Path, hash_seeds: str, jobs: int | None) -> Run:
-    """Return the run, over the default release, whose judgement is put to the test."""
+def prepare(
+    goldens: Path,
+    hash_seeds: str,
+    jobs: int | None,
+    release: str | None = releases.load().default,
+    edits: str = "tests.mutants",
+    sweeps: Path = Path("build/mutants"),
+    cells: tuple[str, ...] = (),
+) -> Run:
+    """Return the run, over the default release, whose judgement is put to the test.
+
+    Parameters
+    ----------
+    release
+        None takes whichever is installed.
+    edits
+        The module that registers what is installed in exporting processes.
+    cells
+        Patterns of cells; empty is all.
+    """
     return Run(
         Options(
-            release=releases.load().default,
+            release=release,
             matrix=releases.MATRIX,
-            cells=(),
+            cells=cells,
             families=(),
             variations="quick",
             hash_seeds=hash_seeds,
@@ -138,9 +156,9 @@ def prepare(goldens: Path, hash_seeds: str, jobs: int | None) -> Run:
             export_timeout=EXPORT_TIMEOUT,
             patches="auto",
             shortcuts="all",
-            models=("models", "tests.mutants"),
+            models=("models", edits),
             goldens=goldens,
-            sweeps=Path("build/mutants"),
+            sweeps=sweeps,
             interpreter=None,
             isolation="fork",
             updating=False,

@@ -53,6 +53,10 @@ KINDS = (
 )
 
 
+#: Attribute of an edited function that holds its source.
+SOURCE = "__edited_source__"
+
+
 @dataclass(frozen=True)
 class Edit:
     """One place of the source of one function, and what comes there instead.
@@ -73,19 +77,20 @@ class Edit:
 
 
 def edited(function: str, edits: Sequence[Edit]) -> str:
-    """Return the source of `function` with `edits` of it made, without indentation; raise EditError."""
+    """Return the source of `function`, as it is indented, with `edits` of it made; raise EditError."""
     try:
         original = getattr(*place(function))
     except (ImportError, AttributeError, StopIteration) as error:
         raise EditError(function, "is not there") from error
     if hasattr(original, "__wrapped__"):
         raise EditError(function, "is wrapped, by a patch for instance: the edit would undo that")
-    source = inspect.getsource(original)
+    # What was edited before has no file to be read from.
+    source = str(getattr(original, SOURCE, "")) or inspect.getsource(original)
     for edit in edits:
         if source.count(edit.old) != 1:
             raise EditError(function, f"has {source.count(edit.old)} times, not once: {edit.old!r}")
         source = source.replace(edit.old, edit.new)
-    return textwrap.dedent(source)
+    return source
 
 
 def install(function: str, edits: Sequence[Edit]) -> None:
@@ -94,12 +99,14 @@ def install(function: str, edits: Sequence[Edit]) -> None:
     holder, name = place(function)
     original = getattr(holder, name)
     # A function within one: what the source calls `__class__`, as `super()` does, is found around it.
-    maker = f"def make(__class__):\n{textwrap.indent(source, '    ')}\n    return {name}\n"
+    within = textwrap.indent(textwrap.dedent(source), "    ")
+    maker = f"def make(__class__):\n{within}\n    return {name}\n"
     flags = __future__.annotations.compiler_flag
     code = compile(maker, f"<mutant of {function}>", "exec", flags, dont_inherit=True)
     made: dict[str, Any] = {}
     exec(code, original.__globals__, made)
     replacement = made["make"](holder)
+    setattr(getattr(replacement, "__func__", replacement), SOURCE, source)
     if isinstance(holder, type):
         setattr(holder, name, replacement)
         return

@@ -42,13 +42,7 @@ class Judged:
     def of(cls, mutant: Mutant, verdict: Verdict) -> Judged:
         found = verdict.divergence
         lines = (verdict.reason, *(() if found is None else (found.line,)), *verdict.detail[:2])
-        named = NONE
-        if found is not None:
-            told = mutant.shows and mutant.shows in found.line
-            named = f"{found.name}: {mutant.shows}" if told else found.name
-        elif verdict.name in DISAGREEING:
-            named = "no pass"
-        return cls(mutant, verdict.name, named, "\n  ".join(lines))
+        return cls(mutant, verdict.name, named(verdict, mutant.shows), "\n  ".join(lines))
 
     @property
     def detected(self) -> bool:
@@ -71,6 +65,14 @@ class Judged:
         mutant = self.mutant
         defect = (mutant.kind, mutant.name, mutant.does, mutant.cell)
         return f"| {' | '.join((*defect, mutant.verdict, self.verdict, mutant.expected, self.named))} |"
+
+
+def named(verdict: Verdict, shows: str = "") -> str:
+    """Return the pass or stage that a verdict names, with `shows` where the line that names it shows that."""
+    found = verdict.divergence
+    if found is None:
+        return "no pass" if verdict.name in DISAGREEING else NONE
+    return f"{found.name}: {shows}" if shows and shows in found.line else found.name
 
 
 def document(release: str, judged: Sequence[Judged]) -> Iterator[str]:

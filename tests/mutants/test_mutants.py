@@ -116,6 +116,20 @@ def test_two_edits_of_one_function_are_made_together(module: types.ModuleType) -
     assert module.count() == 6
 
 
+def test_a_function_that_was_edited_is_edited_again(module: types.ModuleType) -> None:
+    import mutant_user
+
+    for edit in (Edit("mutant_home:count", "STEP", "10 * STEP"), Edit("mutant_home:count", "n +", "2 * n +")):
+        install(edit.function, [edit])
+    assert (module.count(5), mutant_user.count(5)) == (20, 20)
+    for edit in (
+        Edit("mutant_home:Child.twice", "2 *", "3 *"),
+        Edit("mutant_home:Child.twice", "* n", "* -n"),
+    ):
+        install(edit.function, [edit])
+    assert module.Child().twice(5) == -15
+
+
 def test_an_edited_method_keeps_its_class_and_its_decorators(module: types.ModuleType) -> None:
     install("mutant_home:Child.name", [Edit("mutant_home:Child.name", "' child'", "' changeling'")])
     install("mutant_home:Child.twice", [Edit("mutant_home:Child.twice", "2 * n", "3 * n")])

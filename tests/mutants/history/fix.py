@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.patches import Patch
-from tests.mutants.mutant import Edit, Edited, EditError, edited
+from tests.mutants.mutant import Edit, Edited, EditError
 
 #: What was wrong before a fix.
 CRASH, WRONG, LOST = "crash", "wrong result", "lost delegate"
@@ -54,12 +54,15 @@ class Fix(Edited):
 
 
 def misfits(fixes: Iterable[Fix], release: str) -> list[str]:
-    """Return a line for each edit of `fixes` that does not fit `release`, which is installed; nothing is edited."""
+    """Return a line for each fix that cannot be taken back in `release`, which is installed, beside those before it.
+
+    What is installed in this process is edited.
+    """
     found = []
     for fix in fixes:
-        for function, edits in fix.by_function().items() if fix.release == release else ():
-            try:
-                compile(edited(function, edits), function, "exec")
-            except (EditError, SyntaxError) as error:
-                found.append(f"{fix.name}: {error}")
+        try:
+            if fix.release == release:
+                fix.install(release)
+        except (EditError, SyntaxError) as error:
+            found.append(f"{fix.name}: {error}")
     return found

@@ -1,0 +1,138 @@
+"""How fixes are tried on cells: halved until one alone is seen, kept, and reported."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from harness.artifact import Cell
+from harness.judging import golden
+from tests.mutants.history import FIXES
+from tests.mutants.history.__main__ import DOCUMENT, lines
+from tests.mutants.history.document import REPOSITORY, document, row, summary
+from tests.mutants.history.fix import Fix
+from tests.mutants.history.measure import ENOUGH, STABLE, Kept, Result, Search, Seen, Tried, key, results
+from tests.mutants.mutant import Edit
+
+ARM, XNNPACK, SHARED = "backends.arm.tosa", "backends.xnnpack._passes", "exir.passes"
+
+
+def fix(number: int, module: str = SHARED) -> Fix:
+    edit = Edit(f"executorch.{module}:call", "a", str(number))
+    return Fix(f"{number}-a-fix", number, "1.3.1", "crash", "it broke", (edit,))
+
+
+EIGHT = [fix(number) for number in range(8)]
+CELL = Cell("tosa-fp", "add")
+CORRUPT = Seen("corrupt", "FoldPass")
+
+
+class Answered(Search):
+    """A search that exports nothing: cells see the fixes of which it was told."""
+
+    def __init__(self, kept: Kept, fixes: Sequence[Fix], sees: Collection[int], minutes: float = 1.0) -> None:
+        run: Any = SimpleNamespace(root=kept.goldens)
+        super().__init__(run, fixes, kept, minutes)
+        self.sees = sees
+
+    def _judge(self, cell: Cell, fixes: Sequence[Fix]) -> Seen:
+        self.exports += 1
+        return CORRUPT if any(fix.number in self.sees for fix in fixes) else Seen(STABLE, "-")
+
+
+def kept(folder: Path, contents: str = "0123456789abcdef") -> Kept:
+    place = folder / "goldens" / str(CELL)
+    place.mkdir(parents=True, exist_ok=True)
+    (place / golden.MANIFEST).write_text(f"format: 2\n{golden.CONTENTS}: sha256 {contents}\n")
+    return Kept(folder / "build" / "1.3.1.jsonl", folder / "goldens")
+
+
+def test_a_cell_that_sees_no_fix_is_exported_once(tmp_path: Path) -> None:
+    search = Answered(kept(tmp_path), EIGHT, sees=())
+    tried = search._try(CELL)
+    assert tried is not None
+    assert (search.exports, tried.seen, len(tried.fixes)) == (1, {}, 8)
+
+
+def test_each_fix_that_a_cell_sees_is_found_alone_and_the_cell_itself_is_exported_once_more(
+    tmp_path: Path,
+) -> None:
+    search = Answered(kept(tmp_path), EIGHT, sees=(2, 7))
+    tried = search._try(CELL)
+    assert tried is not None
+    assert tried.seen == {key(EIGHT[2]): CORRUPT, key(EIGHT[7]): CORRUPT}
+    assert tried.control == STABLE
+
+
+def test_fixes_of_one_backend_are_not_tried_on_cells_of_the_other(tmp_path: Path) -> None:
+    search = Answered(kept(tmp_path), [fix(1, ARM), fix(2, XNNPACK), fix(3)], sees=())
+    assert [fix.number for fix in search._wanted(CELL)] == [1, 3]
+    assert [fix.number for fix in search._wanted(Cell("xnnpack-fp32", "add"))] == [2, 3]
+
+
+def test_what_was_tried_is_not_tried_again_unless_the_golden_or_the_fix_is_another(tmp_path: Path) -> None:
+    Answered(kept(tmp_path), EIGHT, sees=(2,))._try(CELL)
+    again = Answered(kept(tmp_path), EIGHT, sees=(2,))
+    assert again._try(CELL) is None
+    assert again.exports == 0
+    other = replace(EIGHT[0], edits=(Edit("executorch.exir.other:call", "a", "b"),))
+    assert Answered(kept(tmp_path), [other, *EIGHT[1:]], sees=())._wanted(CELL) == [other]
+    assert len(Answered(kept(tmp_path, contents="another"), EIGHT, sees=())._wanted(CELL)) == 8
+
+
+def test_a_fix_that_enough_cells_have_seen_is_tried_no_more(tmp_path: Path) -> None:
+    search = Answered(kept(tmp_path), EIGHT, sees=())
+    names = tuple(map(key, EIGHT))
+    search.known = [Tried(f"tosa-int/{n}", names, {names[3]: CORRUPT}, STABLE) for n in range(ENOUGH)]
+    assert EIGHT[3] not in search._wanted(CELL)
+    search.known.pop()
+    assert search._wanted(CELL)[0] == EIGHT[3]
+
+
+def test_a_session_that_ends_keeps_nothing_of_a_cell_that_is_not_done(tmp_path: Path) -> None:
+    search = Answered(kept(tmp_path), EIGHT, sees=(2,))
+    search.end = time.monotonic() - 1
+    assert search._try(CELL) is None
+    assert search._split(CELL, EIGHT) is None
+    assert kept(tmp_path).read() == []
+
+
+def test_a_cell_that_is_not_stable_by_itself_says_nothing() -> None:
+    names = tuple(map(key, EIGHT))
+    tried = [
+        Tried("tosa-fp/a", names, {names[0]: CORRUPT}, STABLE),
+        Tried("tosa-fp/b", names, {names[0]: CORRUPT}, "changed"),
+        Tried("tosa-fp/c", names[1:], {}),
+    ]
+    first, second, *_ = results(EIGHT, tried)
+    assert (first.tried, first.seen) == (1, {"tosa-fp/a": CORRUPT})
+    assert (second.tried, second.seen) == (2, {})
+    assert lines(tried[0]) == ["tosa-fp/a sees 0-a-fix: corrupt, FoldPass"]
+    assert lines(tried[1]) == ["tosa-fp/b is changed without any fix taken back"]
+
+
+def test_a_row_says_what_was_broken_and_who_saw_it() -> None:
+    link = f"| [#5]({REPOSITORY}5) | 1.3.1 | crash | it broke |"
+    assert row(Result(fix(5), 0, {})) == f"{link} not tried | - | - | 0 |"
+    assert row(Result(fix(5), 40, {})) == f"{link} 0 | - | - | 40 |"
+    seen = {str(n): CORRUPT for n in range(ENOUGH)}
+    assert row(Result(fix(5), 40, seen)) == f"{link} {ENOUGH} or more | corrupt | FoldPass | 40 |"
+
+
+def test_totals_count_fixes_by_release() -> None:
+    found = [Result(fix(1), 0, {}), Result(fix(2), 3, {}), Result(fix(3), 3, {"tosa-fp/a": CORRUPT})]
+    assert "| 1.3.1 | 3 | 2 | 1 | 532 |" in summary(found, {"1.3.1": 532})
+
+
+def test_the_committed_page_is_of_these_fixes() -> None:
+    page = list(document([Result(fix, 0, {}) for fix in FIXES], {}, []))
+    committed = DOCUMENT.read_text(encoding="utf-8").splitlines()
+
+    def begins(text: Sequence[str]) -> list[str]:
+        return ["|".join(line.split("|")[:5]) for line in text if line.startswith("| [#")]
+
+    assert begins(committed) == begins(page)
