@@ -186,7 +186,7 @@ def tier(options: Options, folder: Path) -> str:
     CoreError
         Where goldens are to be pruned by a run that does not see every cell.
     """
-    narrowed = options.cells or options.families or options.changed_since
+    narrowed = bool(options.cells or options.families or options.changed_since)
     if options.zoo is None:
         narrowed = narrowed or options.updating or not (folder / FILE).exists()
     chosen = options.tier or (FULL if narrowed else CORE)
