@@ -269,7 +269,7 @@ def test_a_compact_golden_reads_as_the_whole_one_in_what_it_counts(whole: dict[s
 
 def test_a_compact_golden_differs_where_any_text_does(whole: dict[str, str]) -> None:
     for name in ("graph.txt", "pte.txt", "delegate_0.xnnpack.txt"):
-        other = golden.sealed(golden.unsealed({**whole, name: whole[name] + "x\n"}))
+        other = golden.sealed(golden.unsealed({**whole, name: whole[name] + "more = 1\n"}))
         assert golden.compared(compact(other)) != golden.compared(compact(whole))
     other = golden.sealed(golden.unsealed({**whole, golden.TRACE: ""}))
     assert golden.compared(compact(other)) == golden.compared(compact(whole))
