@@ -68,7 +68,7 @@ def parsed(text: str) -> Table:
     found: dict[str, dict[str, list[str]]] = {}
     case: dict[str, list[str]] | None = None
     lines: list[str] | None = None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         if line.startswith(CASE):
             case = found.setdefault(line.removeprefix(CASE), {})
             lines = None
@@ -93,7 +93,7 @@ def rendered(table: Table) -> str:
         blocks.append(f"{CASE}{case}\n")
         for name, text in sorted(table[case].items(), reverse=True):
             blocks.append(f"{name}\n")
-            blocks += [f"{INDENT}{line}\n" for line in text.splitlines()]
+            blocks += [f"{INDENT}{line}\n" for line in text.removesuffix("\n").split("\n")]
     return "".join(blocks)
 
 
