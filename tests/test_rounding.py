@@ -119,6 +119,18 @@ def test_polynomials_are_off_where_they_are() -> None:
     assert moved[1] > 1e-5 > 3e-6 > moved[[0, 2, 3]].max()
 
 
+def test_what_is_written_into_a_part_of_a_value_follows_the_value() -> None:
+    def padded(x: torch.Tensor) -> torch.Tensor:
+        around = torch.zeros(6, 8)
+        around[1:5, 1:7] = x * 3.0
+        return around
+
+    # The border is constant; nobody looks which part of a value was written.
+    assert spread(Of(padded), X)[1:5, 1:7].max() >= 2**-24
+    # What reads it is rounded as what reads any value.
+    assert spread(Of(lambda x: padded(x) @ padded(x).T), X).max() >= 2**-24
+
+
 def test_constants_do_not_move() -> None:
     model = Of(lambda x, weight: x @ through_codes(weight * 0.3), weight=torch.ones(6, 2))
     plain = Of(lambda x, weight: x @ weight, weight=through_codes(torch.ones(6, 2) * 0.3))

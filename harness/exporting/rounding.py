@@ -81,12 +81,21 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.off = off
         #: What follows from an input, and what became of it on its way.
         self.state: MutableMapping[torch.Tensor, int] = WeakIdKeyDictionary()
+        #: The same of memory that was written into, by its address: other tensors may be views of it. What is held
+        #: here keeps its address.
+        self.written: dict[int, tuple[torch.UntypedStorage, int]] = {}
         for tensor in inputs:
             self.state[tensor] = GIVEN
 
     def is_rounded(self, tensor: torch.Tensor) -> bool:
         """Whether `tensor` follows from an input and was rounded on its way."""
-        return self.state.get(tensor, GIVEN) == ROUNDED
+        return self._state_of(tensor) == ROUNDED
+
+    def _state_of(self, tensor: torch.Tensor) -> int | None:
+        found = [self.state[tensor]] if tensor in self.state else []
+        if self.written and (memory := self.written.get(tensor.untyped_storage().data_ptr())):
+            found.append(memory[1])
+        return max(found, default=None)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -95,7 +104,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if isinstance(func, HigherOrderOperator):
             return self._nested(func, args, kwargs)
-        states = [self.state[x] for x in pytree.tree_leaves((args, kwargs)) if x in self]
+        tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        states = [state for state in map(self._state_of, tensors) if state is not None]
         if not states:
             return func(*args, **kwargs)
         name = func.overloadpacket.__name__
@@ -132,10 +142,13 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             coded = CODED if name.startswith("dequantize_") else GIVEN
             own = ROUNDED if is_rounded else coded
             self.state[made] = max(*states, own, self.state.get(made, GIVEN))
+            if func._schema.is_mutable:
+                storage = made.untyped_storage()
+                self.written[storage.data_ptr()] = storage, self.state[made]
         return result
 
     def __contains__(self, value: Any) -> bool:
-        return isinstance(value, torch.Tensor) and value in self.state
+        return isinstance(value, torch.Tensor) and self._state_of(value) is not None
 
     def _nested(self, func: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run a condition or a loop operator by operator, and any other nested graph as it is."""
@@ -190,10 +203,11 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _is_exact(self, value: torch.Tensor, scale: Any, name: str) -> bool:
         """Whether both sides quantize the same value by the same scale, or what are codes already."""
-        if self._is_chosen_anew(scale, name) or self.state.get(value, GIVEN) == ROUNDED:
+        state = self._state_of(value) or GIVEN
+        if self._is_chosen_anew(scale, name) or state == ROUNDED:
             return False
         codes = value / scale if name == "quantize_per_tensor" else value
-        return self.state.get(value, GIVEN) == GIVEN or bool(((codes - codes.round()).abs() < WHOLE).all())
+        return state == GIVEN or bool(((codes - codes.round()).abs() < WHOLE).all())
 
     def _before_quantizing(self, value: torch.Tensor, scale: Any, name: str, dtype: Any) -> torch.Tensor:
         chosen_anew = self._is_chosen_anew(scale, name)
