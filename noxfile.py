@@ -32,9 +32,9 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_TIMEOUT = 3.0
 
 #: The harness's own tests need these beside the default release.
-TEST_TOOLS = ("hypothesis==6.155.2", "pytest-xdist==3.8.0")
-#: What a Dask cluster needs, which no release's environment has.
-CLUSTER = nox.project.load_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]["cluster"]
+TEST_TOOLS = ("hypothesis==6.155.2", "pytest-xdist==3.8.0", "pyte==0.8.2")
+#: What a Dask cluster and a review in a terminal need, which no release's environment has.
+EXTRAS = nox.project.load_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]
 LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9")
 
 PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
@@ -82,9 +82,16 @@ def worker(session: nox.Session) -> None:
 
 
 @nox.session(python=MATRIX.python)
+def review(session: nox.Session) -> None:
+    """Go through what changed cells propose, cause by cause; docs/review.md."""
+    session.install("--editable", f"{ROOT}[review]")
+    session.run("python", "-m", "harness", "review", *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
 def tests(session: nox.Session) -> None:
     """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
-    install(session, MATRIX.default, *TEST_TOOLS, *CLUSTER)
+    install(session, MATRIX.default, *TEST_TOOLS, *EXTRAS["cluster"], *EXTRAS["review"])
     # A file's tests share what was exported once for them: they stay in one process.
     spread = ("-n", "auto", "--dist", "loadfile")
     session.run("python", "-m", "pytest", "-q", "--durations", "10", *spread, *session.posargs)

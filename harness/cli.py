@@ -31,6 +31,7 @@ COMMANDS = {
     "portable": "harness.commands.portable",
     "probe": "harness.commands.probe",
     "repro": "harness.commands.repro",
+    "review": "harness.commands.review",
     "run": "harness.commands.run",
     "seconds": "harness.commands.seconds",
     "shortcuts": "harness.commands.shortcuts",

@@ -1,7 +1,8 @@
 """What a run leaves behind apart from the goldens: a line per cell, and the files of the cells that need a look.
 
 ``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked. Where a cell is neither stable nor
-accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode.
+accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode, and
+``proposal.json`` beside these what the cell would be recorded as (`harness.review.proposals`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from harness.judging.accuracy import Accuracy
 from harness.judging.comparison import origin
 from harness.judging.verdict import Verdict
 from harness.releases import Release
+from harness.review import proposals
+from harness.review.proposals import Proposal
 from harness.selection import UsageError
+from harness.sharding.provenance import Provenance
 from harness.sweeping.seconds import Remembered
 
 #: A line of JSON for each cell.
@@ -51,7 +55,7 @@ class Results:
         self.root = sweeps.resolve() / release.version
         self.file = self.root / FILE
         self.seconds = Remembered(self.root)
-        self._lock = filelock.FileLock(self.root / "lock")
+        self._lock = lock(self.root)
 
     def open(self) -> None:
         """Take the folder for this run alone, with no result in it yet; raise UsageError."""
@@ -114,6 +118,34 @@ class Results:
         if not any(outcome.reused for outcome in outcomes):
             self.seconds.note(judged.cell, outcomes)
 
+    def propose(
+        self, judged: Verdict, texts: golden.Texts | None, reviewed: golden.Texts | None, came: Provenance
+    ) -> None:
+        """Leave what the cell would be recorded as, for a review.
+
+        Parameters
+        ----------
+        texts
+            None for what may not be recorded.
+        reviewed
+            The golden that it would replace, if there is one that can be used.
+        """
+        Proposal(
+            release=self.release.version,
+            target=judged.cell.target,
+            case=judged.cell.case,
+            verdict=judged.name,
+            reason=judged.reason,
+            blamed=judged.divergence.name if judged.divergence else None,
+            content=golden.digest(texts) if texts is not None else None,
+            replaces=golden.digest(reviewed) if reviewed is not None else None,
+            models=came.models,
+            commit=came.commit,
+            changes=came.changes,
+            settings=came.settings,
+            folder=self.folder(judged.cell),
+        ).write(texts)
+
     def take_junit(self, file: Path) -> None:
         """Leave a copy of the JUnit file of this run here: results of shards are merged with it."""
         if file.is_file():
@@ -124,6 +156,7 @@ class Results:
         folder = self.folder(cell)
         for place in folder.glob(VARIATION_FOLDERS):
             shutil.rmtree(place)
+        proposals.discard(folder)
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
 
@@ -148,6 +181,11 @@ class Results:
                     (place / "program.pte").write_bytes(made.pte)
                 for index, delegate in enumerate(made.delegates):
                     (place / f"delegate_{index}.bin").write_bytes(delegate.payload)
+
+
+def lock(folder: Path) -> filelock.BaseFileLock:
+    """Return the lock that a run holds while it may write the results of a release, in `folder`."""
+    return filelock.FileLock(folder / "lock")
 
 
 def read(file: Path) -> list[dict[str, Any]]:

@@ -31,6 +31,7 @@ from harness.progress import Progress, Screen
 from harness.releases import Release
 from harness.results import Results
 from harness.selection import (
+    FEWEST_TO_RECORD,
     Installed,
     UsageError,
     find_release,
@@ -161,6 +162,7 @@ class Run:
         self.omitted: set[str] = set()
         self.targets: tuple[str, ...] = ()
         self.sweep: Sweep | None = None
+        self.provenance: Provenance | None = None
         self._lock = roots.lock(self.goldens, self.release.version)
 
     def _hash_seeds(self) -> tuple[int, ...]:
@@ -198,7 +200,8 @@ class Run:
         """Make the folders ready, alone in those that are written, and start exporting `cells`."""
         self.results.open()
         self.targets = tuple(sorted({cell.target for cell in cells}))
-        self._provenance(cells).write(self.results.root)
+        self.provenance = self._provenance(cells)
+        self.provenance.write(self.results.root)
         if self.reuse is not None:
             self.reuse.open()
         if self.updating:
@@ -255,11 +258,11 @@ class Run:
         """
         assert self.sweep is not None
         outcomes = self.sweep.outcomes(cell)
-        reviewed = None
+        reviewed, texts = None, None
         try:
             reviewed = golden.read(golden.directory(self.root, cell))
             comparison = compare(cell, outcomes, reviewed, self._judging(), self.options.zoo is not None)
-            judged = self._record(comparison, outcomes[0], reviewed, snapshot)
+            judged, texts = self._record(comparison, outcomes[0], reviewed, snapshot), comparison.texts
         except golden.GoldenError as error:
             judged = damaged(cell, error)
         except DecodeError as error:
@@ -281,7 +284,16 @@ class Run:
         self.results.note(judged, outcomes, self.accuracies.get(cell), str(wrong or ""))
         if wrong is not None:
             raise wrong
+        # What a guest is recorded as is compact: there is nothing in it that a review could show.
+        if not judged.accepted and self.options.zoo is None:
+            self._propose(judged, texts, reviewed)
         return judged
+
+    def _propose(self, judged: Verdict, texts: golden.Texts | None, reviewed: golden.Texts | None) -> None:
+        """Leave what a cell would be recorded as: of fewer variations than a golden takes, nothing."""
+        assert self.provenance is not None
+        recordable = judged.recordable and len(self.variations) >= FEWEST_TO_RECORD
+        self.results.propose(judged, texts if recordable else None, reviewed, self.provenance)
 
     def judge(self, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
         """Judge the exports of `cell`, compare them with its golden, name the pass that made the difference.

@@ -113,11 +113,11 @@ def find_release(
     return release
 
 
-def require_a_person(updating: bool) -> None:
+def require_a_person(updating: bool, asked: str = UPDATE) -> None:
     """Raise UsageError where goldens would be written and nobody is there to accept them."""
     if updating and os.environ.get("CI"):
         raise UsageError(
-            f"{UPDATE} is refused because CI is set: goldens are accepted by a person, in a checkout. "
+            f"{asked} is refused because CI is set: goldens are accepted by a person, in a checkout. "
             "Run it there and commit what it wrote."
         )
 

@@ -184,6 +184,7 @@ def takes_nothing(words: Sequence[str], _: pytest.FixtureRequest) -> None:
 SESSIONS: dict[str, Check] = {
     "goldens": is_run,
     "tests": is_pytest,
+    "review": subcommand("review"),
     "stock": subcommand("stock", "1.4.1=python"),
     "worker": subcommand("worker"),
     "coverage": subcommand("coverage"),
@@ -257,6 +258,7 @@ UNRUN = (
     Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
     Unrun((*HARNESS, "guests"), "runs upstream's tests for a minute", subcommand("guests")),
     Unrun((*HARNESS, "merge"), "needs the results of runs", subcommand("merge")),
+    Unrun((*HARNESS, "review"), "needs the results of runs", subcommand("review")),
     Unrun((*HARNESS, "seconds"), "needs the results of a run", subcommand("seconds")),
     Unrun(
         (*HARNESS, "probe"),

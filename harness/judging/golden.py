@@ -194,6 +194,11 @@ def contents_digest(texts: Texts) -> str:
     return digest.hexdigest()
 
 
+def digest(texts: Texts) -> str:
+    """Return the digest in the manifest's last line, by which a golden is the same as another."""
+    return fields(texts)[CONTENTS].removeprefix("sha256 ")
+
+
 def directory(root: Path, cell: Cell) -> Path:
     return root / cell.target / cell.case
 

@@ -105,12 +105,12 @@ def commit(repository: Path) -> str | None:
     return found.decode().strip() if found else None
 
 
-def changes(repository: Path, goldens: Path) -> str:
-    """Return a digest of what differs from the commit in `repository`, `goldens` aside; empty where nothing does."""
+def changes(repository: Path, goldens: Path, since: str = "HEAD") -> str:
+    """Return a digest of what differs in `repository` from a commit, `goldens` aside; empty where nothing does."""
     aside = (
         [".", f":(exclude){goldens.relative_to(repository)}"] if goldens.is_relative_to(repository) else ["."]
     )
-    changed = _git(repository, "diff", "HEAD", "--binary", "--no-ext-diff", "--", *aside)
+    changed = _git(repository, "diff", since, "--binary", "--no-ext-diff", "--", *aside)
     added = _git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside)
     digest = hashlib.sha256(changed)
     for name in filter(None, added.decode(errors="surrogateescape").split("\0")):
@@ -126,6 +126,13 @@ def _git(repository: Path, *words: str) -> bytes:
         return subprocess.run(["git", *words], cwd=repository, capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return b""
+
+
+def has(repository: Path, commit: str) -> bool:
+    """Whether a commit is one of the checkout in `repository`."""
+    return bool(
+        _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+    )
 
 
 def machine() -> str:

@@ -1,0 +1,160 @@
+"""``python -m harness review``: go through what the cells of past runs propose, cause by cause."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import config
+from harness.arguments import share
+from harness.cli import SAME, CommandError
+from harness.releases import MATRIX
+from harness.review import listing, proposals
+from harness.review.groups import Group, Member, grouped
+from harness.review.recording import record
+from harness.review.rejections import Rejections
+from harness.review.session import Session
+from harness.review.standing import Standing
+
+EXAMPLES = """\
+examples:
+  python -m harness review
+  python -m harness review --list
+  python -m harness review --accept 1f0c9a3e
+  python -m harness review --reject 1f0c9a3e --reason "a RESCALE too many: ask in the backend's tracker"
+"""
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "review",
+        help="go through what changed cells propose, cause by cause, and accept or reject it",
+        description="Group what the cells of past runs propose by what changed and by the pass that made it. Accepted "
+        "groups are recorded as goldens, rejected ones kept with the reason. Nothing is exported.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    asked = parser.add_mutually_exclusive_group()
+    asked.add_argument("--list", action="store_true", help="print the groups")
+    asked.add_argument("--accept", action="append", metavar="GROUP", help="record a group; repeatable")
+    asked.add_argument(
+        "--reject", action="append", metavar="GROUP", help="keep a reason against it; repeatable"
+    )
+    parser.add_argument(
+        "--reason", metavar="TEXT", help="with --reject: why; it is shown when the cause comes again"
+    )
+    parser.add_argument(
+        "--sweeps",
+        type=Path,
+        metavar="DIR",
+        help="results of runs, or what merge made (default: build/sweeps)",
+    )
+    share(parser.add_argument, "--goldens")
+    parser.add_argument(
+        "--matrix",
+        type=Path,
+        default=MATRIX,
+        metavar="FILE",
+        help="a releases.toml in place of the harness's own",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Go through the groups, or list, accept or reject them."""
+    if (arguments.reject is not None) != bool(arguments.reason and arguments.reason.strip()):
+        raise CommandError(
+            "--reject GROUP takes --reason TEXT, which is kept and shown, and --reason takes --reject"
+        )
+    repository = config.load()
+    sweeps, goldens = (
+        arguments.sweeps or repository.sweeps,
+        (arguments.goldens or repository.goldens).resolve(),
+    )
+    standing = Standing(repository, goldens, arguments.matrix)
+    groups = grouped(proposals.find(sweeps), goldens, standing)
+    if not groups:
+        raise CommandError(
+            f"no cell proposes anything under {sweeps}: run some (python -m harness run), or name results with --sweeps"
+        )
+    reviewed = Reviewed(groups, sweeps, standing, Rejections.read(sweeps))
+    if arguments.accept:
+        chosen = [named(name, groups) for name in arguments.accept]
+        reviewed.conclude([member for group in chosen for member in group.members], {})
+    elif arguments.reject:
+        chosen = [named(name, groups) for name in arguments.reject]
+        reviewed.conclude([], {group.cause: arguments.reason.strip() for group in chosen})
+    elif arguments.list:
+        print("\n".join(listing.listing(groups, reviewed.rejections.reasons)).rstrip())
+    else:
+        reviewed.go_through()
+    return SAME
+
+
+def named(name: str, groups: Sequence[Group]) -> Group:
+    """Return the group of a name; raise CommandError."""
+    for group in groups:
+        if group.name == name:
+            return group
+    raise CommandError(
+        f"no group is called {name!r}: --list names them, and a group gets a new name when what its cells propose, or "
+        "the checkout, changes"
+    )
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """What is reviewed, and where it is written what comes of it."""
+
+    groups: Sequence[Group]
+    sweeps: Path
+    standing: Standing
+    rejections: Rejections
+
+    def go_through(self) -> None:
+        """Let a person go through the groups in a terminal, and write what they say."""
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise CommandError(
+                "there is no terminal: say --list, --accept GROUP or --reject GROUP --reason TEXT"
+            )
+        try:
+            from harness.review.terminal import Screen
+        except ModuleNotFoundError as error:
+            raise CommandError(
+                f"{error.name} is not installed, which draws the review: nox -s review has it, or install "
+                "'executorch-goldens[review]'; --list, --accept and --reject do without"
+            ) from error
+        session = Session(self.groups, self.rejections.reasons)
+        if Screen(session).run():
+            self.conclude(list(session.said.accepted.values()), session.said.rejected)
+        else:
+            print("nothing was written")
+
+    def conclude(self, accepted: Sequence[Member], rejected: Mapping[str, str]) -> None:
+        """Record what was accepted, keep the reasons against what was rejected, and say so; raise RefusedError."""
+        goldens = self.standing.goldens
+        by_name = {member.proposal.name: member for member in accepted}
+        if by_name:
+            record(list(by_name.values()), self.sweeps, goldens, self.standing)
+        lines, reasons = [], dict(self.rejections.reasons)
+        for group in self.groups:
+            cells = [member for member in group.members if member.proposal.name in by_name]
+            if cells:
+                some = f"{len(cells)} of " if len(cells) < len(group.members) else ""
+                lines.append(f"recorded: {group.title}: {some}{group.extent}")
+            if len(cells) == len(group.members):
+                # What a person accepts, they no longer reject.
+                reasons.pop(group.cause, None)
+            if reason := rejected.get(group.cause):
+                lines.append(f"rejected: {group.title}: {group.extent}: {reason}")
+        reasons.update(rejected)
+        if reasons != self.rejections.reasons:
+            self.rejections.write(reasons)
+        print("\n".join(lines))
+        if by_name:
+            print(f"read what was written: git diff {goldens}")
