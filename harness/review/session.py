@@ -52,6 +52,8 @@ class Session:
         self.view = ""
         self.message = ""
         self._history: list[Said] = []
+        #: What was shown of a cell before, by its name and the view: the screen is drawn at every key.
+        self._drawn: dict[tuple[str, str], list[str]] = {}
 
     @property
     def group(self) -> Group:
@@ -187,8 +189,14 @@ class Session:
         accepted = "  [accepted]" if self.member.proposal.name in self.said.accepted else ""
         which = f"cell {self.said.cell + 1} of {len(self.group.members)}"
         yield f"{self.member.proposal.name} ({which}){f', {self.view}' if self.view else ''}:{accepted}"
-        shown = list(listing.VIEWS[self.view](self.member) if self.view else listing.difference(self.member))
-        yield from (f"  {line}" for line in shown or ["no difference"])
+        yield from (f"  {line}" for line in self._shown(self.member) or ["no difference"])
+
+    def _shown(self, member: Member) -> list[str]:
+        key = (member.proposal.name, self.view)
+        if key not in self._drawn:
+            view = listing.VIEWS.get(self.view, listing.difference)
+            self._drawn[key] = list(view(member))
+        return self._drawn[key]
 
     def conclusion(self) -> Iterator[str]:
         """Yield what is asked before anything is written."""
