@@ -227,6 +227,17 @@ def test_every_model_that_a_test_hands_over_is_taken(module: object) -> None:
     }
 
 
+def test_a_model_that_does_not_run_on_its_inputs_says_so() -> None:
+    import torch
+
+    from harness.guests.capture import HandedOver, not_running
+
+    model = torch.nn.Linear(3, 2)
+    assert not_running(HandedOver(model, (torch.ones(1, 3),), None, "")) == ""
+    why = not_running(HandedOver(model, (torch.ones(1, 4),), None, ""))
+    assert why.startswith("does not run on its inputs: RuntimeError: mat1 and mat2")
+
+
 def test_weights_and_inputs_follow_the_name_of_the_case_alone(module: object) -> None:
     import torch
 

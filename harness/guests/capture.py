@@ -279,6 +279,19 @@ def example(zoo: GuestZoo, file: str, node: str, number: int, name: str) -> Exam
     return as_example(recorder.taken[number])
 
 
+def not_running(given: HandedOver) -> str:
+    """Return why a model does not run on the inputs that its test hands over with it; empty where it does."""
+    try:
+        example = as_example(given)
+        with seeded(given.digest), torch.no_grad():
+            example.module(*example.inputs)
+    except CaptureError as error:
+        return str(error)
+    except Exception as error:
+        return f"does not run on its inputs: {reason_of(error)}"
+    return ""
+
+
 class Held(torch.nn.Module):
     """A model that takes tensors alone, and holds the rest of its inputs: lists, numbers, None.
 

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from harness.guests import GuestZoo
-from harness.guests.capture import KINDS, CaptureError, HandedOver, Recorder, files_of, import_file, run
+from harness.guests.capture import (
+    KINDS,
+    CaptureError,
+    HandedOver,
+    Recorder,
+    files_of,
+    import_file,
+    not_running,
+    run,
+)
 from harness.guests.listing import Entry, Listing, Omitted, names_of
 from harness.guests.tests import tests_of
 
@@ -36,6 +45,10 @@ def listing_of(zoo: GuestZoo, release: str, progress: bool = False) -> Listing:
                     continue
                 for number, given in enumerate(taken):
                     if given.digest not in first:
+                        if why := not_running(given):
+                            test = f"{file}::{node}" + (f"#{number}" if number else "")
+                            omitted.append(Omitted(test, why, (release,)))
+                            continue
                         name = next(each for each in names_of(file, node, number) if each not in entries)
                         first[given.digest] = name
                         entries[name] = Entry(name, file, node, number, (), (release,))
