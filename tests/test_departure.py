@@ -25,7 +25,7 @@ from harness.exporting.departure.evaluation import exceeds
 from harness.exporting.departure.tosa import with_outputs
 from harness.exporting.export import Export, export
 from harness.exporting.targets import Lowering
-from harness.judging import verdict
+from harness.judging import rightness
 from harness.registry import load
 from tests.mutants import MUTANTS, Edit
 from tests.mutants.mutant import install, place
@@ -112,7 +112,7 @@ def said(where: Departure | str) -> list[str]:
     samples = (Sample("extremes", (one,), (other,)),)
     begins = Beginning("extremes", where)
     wrong = Lowered("", (), b"", samples, 0.0, (), begins=begins)
-    return [line for line in verdict.wrongs(wrong) if not line.startswith(("output", "  [0]:"))]
+    return [line for line in rightness.wrongs(wrong) if not line.startswith(("output", "  [0]:"))]
 
 
 def test_the_operator_is_named_with_its_place_its_inputs_and_its_numbers() -> None:
@@ -181,7 +181,7 @@ def test_an_imprecise_program_whose_operators_are_right_says_so(linear: tuple[Ex
     attempt, made = linear
     begins = found(attempt, imprecise(made))
     assert begins == Beginning("example", WITHIN)
-    assert not list(verdict.wrongs(replace(imprecise(made), begins=begins)))
+    assert not list(rightness.wrongs(replace(imprecise(made), begins=begins)))
 
 
 def test_a_graph_that_does_not_give_what_eager_gives_is_wrong_before_the_delegates(
@@ -367,7 +367,7 @@ def test_the_operator_that_begins_a_departure_is_named(injected: Injected, own_f
     assert (where.node, where.module) == (injected.node, injected.module)
     assert tuple(name.partition(" ")[0] for name in where.before) == injected.before
     assert (where.agrees, where.alone) == (True, True)
-    (line,) = [line for line in verdict.wrongs(made) if line.startswith("begins at")]
+    (line,) = [line for line in rightness.wrongs(made) if line.startswith("begins at")]
     assert injected.node in line
 
 

@@ -8,7 +8,8 @@ import tomllib
 import pytest
 
 from harness.artifact import Cell
-from harness.judging.verdict import Excess, Verdict
+from harness.judging.rightness import Excess
+from harness.judging.verdict import Verdict
 from harness.messages import ways_out
 
 CELL = Cell("tosa-int", "some-case")

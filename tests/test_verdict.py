@@ -23,9 +23,10 @@ from harness.artifact import (
     Tensor,
 )
 from harness.decode import Schemas
-from harness.judging import golden, verdict
+from harness.judging import deviation, golden, rightness, verdict
+from harness.judging.deviation import Deviation
 from harness.judging.golden import decode_delegates
-from harness.judging.verdict import Deviation, Verdict
+from harness.judging.verdict import Verdict
 
 CELL = Cell("tosa-fp", "some-case")
 
@@ -262,7 +263,7 @@ def test_no_bound_is_told_where_no_rounding_touches_an_output() -> None:
 
 def test_a_corrupt_cell_is_told_on_which_samples_it_is_right() -> None:
     found = judged(replace(sampled(1.0, 2.5), bound=1e-6)).excess
-    assert found == verdict.Excess(0.5, ("zeros",), ("example",))
+    assert found == rightness.Excess(0.5, ("zeros",), ("example",))
     missing = judged(replace(sampled(1.0, np.nan), bound=1e-6)).excess
     assert missing is not None
     assert missing.bound == np.inf
@@ -271,7 +272,7 @@ def test_a_corrupt_cell_is_told_on_which_samples_it_is_right() -> None:
 def test_only_the_first_indices_are_shown() -> None:
     found = judged(with_output(np.zeros(100, np.int32), np.ones(100, np.int32)))
     assert "100 of 100 values differ" in found.reason
-    assert len(found.detail) == verdict.SHOWN_ELEMENTS
+    assert len(found.detail) == deviation.SHOWN_ELEMENTS
 
 
 @pytest.mark.parametrize(("shift", "right"), [(0.5, True), (0.75, False)])
@@ -483,14 +484,14 @@ def test_output_slots_that_collapsed_are_corrupt_in_a_real_payload() -> None:
 def test_the_body_of_a_loop_may_hand_on_its_input_in_a_real_payload() -> None:
     payload = (PAYLOADS / "loop-1.4.1.tosa").read_bytes()
     body = decode_delegates(lowered(payload=payload))[0].graphs[2]
-    assert any("an input" in line for line in verdict.miswired_outputs(body))
+    assert any("an input" in line for line in rightness.miswired_outputs(body))
     assert verdict.objection(CELL, outcomes(lowered(payload=payload))) is None
 
 
 def test_an_output_that_the_payload_does_not_declare_is_a_line_of_the_verdict() -> None:
     graph = decode_delegates(lowered(payload=DUPLICATE_OUTPUTS))[0].graphs[0]
     undeclared = replace(graph, outputs=(*graph.outputs[:2], "nowhere"))
-    (line,) = verdict.miswired_outputs(undeclared)
+    (line,) = rightness.miswired_outputs(undeclared)
     assert line.endswith("nowhere is not declared as a value")
 
 

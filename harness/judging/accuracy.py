@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.artifact import Lowered
-from harness.judging.verdict import Deviation
+from harness.judging.deviation import Deviation
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome, PassRun
 from harness.decode import DecodeError
-from harness.judging import divergence, golden, verdict
+from harness.judging import divergence, golden, rightness, verdict
 from harness.judging.compact import compact
 from harness.judging.verdict import Verdict
 from harness.releases import Release
@@ -153,7 +153,7 @@ def numerics_line(artifact: Artifact, before: int | None = None) -> str:
         if before is not None and abs(power - before) <= 1:
             power = before
         within = f"within 2^{power} of the largest value"
-    constants = "; folded constants equal" if lowered.codes and verdict.only_holds(lowered) else ""
+    constants = "; folded constants equal" if lowered.codes and rightness.only_holds(lowered) else ""
     unjudged = (
         f"; not judged on {', '.join(lowered.unjudged)}: eager is not finite" if lowered.unjudged else ""
     )

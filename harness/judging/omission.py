@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.artifact import Artifact, Lowered, Omission, Outcome
-from harness.judging import golden, verdict
+from harness.judging import golden, rightness, verdict
 from harness.judging.comparison import compare
 from harness.judging.verdict import Verdict
 from harness.releases import Release
@@ -77,4 +77,4 @@ def _programs(outcomes: Sequence[Outcome]) -> list[Lowered]:
 
 
 def _gives_wrong(outcomes: Sequence[Outcome]) -> bool:
-    return any(line for program in _programs(outcomes) for line in verdict.wrong_outputs(program))
+    return any(line for program in _programs(outcomes) for line in rightness.wrong_outputs(program))

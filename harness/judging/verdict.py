@@ -10,9 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from harness.artifact import (
     Artifact,
     Casualty,
@@ -20,42 +17,24 @@ from harness.artifact import (
     Failure,
     Lowered,
     Outcome,
-    Tensor,
 )
-from harness.decode import Constant, Decoded, Graph
+from harness.decode import Decoded
 from harness.judging.attribution import Attribution
+from harness.judging.deviation import Deviation
 from harness.judging.divergence import Divergence
 from harness.judging.golden import FAILURE, compared, decode_delegates
+from harness.judging.rightness import Excess, beginning, excess, wrong_delegates, wrong_outputs, wrongs
 from harness.structure import BoundaryChanged, compare
 
 #: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
 SHOWN_LINES = 12
 #: Changes of a payload that are shown.
 SHOWN_CHANGES = 4
-#: Differing elements of a tensor that are shown.
-SHOWN_ELEMENTS = 4
 
 #: Verdicts of cells whose variations disagree.
 DISAGREEING = ("order-only", "unstable")
 #: Verdicts of cells whose variations mostly agree on what is wrong.
 AGREEING = ("corrupt", "failed")
-
-
-@dataclass(frozen=True)
-class Excess:
-    """How far the outputs of a wrong program are beyond the tolerance.
-
-    Attributes
-    ----------
-    bound
-        The smallest bound, of two digits, within which they would be right; infinity if there is none.
-    wrong, right
-        Names of the samples on which they are wrong, and of the others.
-    """
-
-    bound: float
-    wrong: tuple[str, ...]
-    right: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -103,73 +82,6 @@ class Verdict:
     def accepted(self) -> bool:
         """Whether nothing is left for a person to do."""
         return self.name == "stable" or self.recorded or self.known
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """How one tensor deviates from what it should be.
-
-    Attributes
-    ----------
-    what
-        Name of the tensor.
-    expected, actual
-        Of one shape; dtypes may differ.
-    tolerance
-        Largest absolute difference that is no difference, of each element or of all; 0 demands equality.
-    """
-
-    what: str
-    expected: Tensor
-    actual: Tensor
-    tolerance: npt.NDArray[np.float64] | float = 0.0
-
-    def differences(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-        actual, expected = self.actual.wide(), self.expected.wide()
-        with np.errstate(invalid="ignore"):
-            difference = np.abs(actual - expected)
-        # A NaN where a number should be differs by infinity; NaN against NaN, and an infinity against the same one,
-        # do not differ.
-        same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
-        return np.where(same, 0.0, np.nan_to_num(difference, nan=np.inf, posinf=np.inf))
-
-    def allows(self) -> bool:
-        """Whether some element may be off."""
-        return bool(np.any(self.tolerance))
-
-    def exceeds_tolerance(self) -> bool:
-        """Whether some element, or the dtype or the shape, is not what it should be."""
-        if (self.expected.dtype, self.expected.shape) != (self.actual.dtype, self.actual.shape):
-            return True
-        return bool((self.differences() > self.tolerance).any())
-
-    def lines(self, expected_is: str = "was expected") -> Iterator[str]:
-        """Yield the tensor, how many elements differ, by how much, and the first of them.
-
-        Parameters
-        ----------
-        expected_is
-            Says where the expected value comes from, after it.
-        """
-        expected = f"{self.expected.dtype}{list(self.expected.shape)}"
-        actual = f"{self.actual.dtype}{list(self.actual.shape)}"
-        if expected != actual:
-            yield f"{self.what}: is {actual}, expected {expected}"
-            return
-        difference = self.differences()
-        tolerance = np.broadcast_to(self.tolerance, difference.shape)
-        differing = np.argwhere(difference > tolerance)
-        least, most = tolerance.min(initial=np.inf), tolerance.max(initial=0.0)
-        stated = f" (tolerance {least:g})" if least == most else f" (tolerance {least:.2g} to {most:.2g})"
-        yield (
-            f"{self.what} {actual}: {len(differing)} of {difference.size} values differ, "
-            f"max {difference.max():g}, mean {difference.mean():g}" + (stated if most else "")
-        )
-        for index in differing[:SHOWN_ELEMENTS]:
-            position = tuple(int(i) for i in index)
-            got, want = self.actual.array()[position], self.expected.array()[position]
-            within = f", within {tolerance[position]:.2g}" if least != most else ""
-            yield f"  {list(position)}: {got} where {want} {expected_is}{within}"
 
 
 def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
@@ -423,173 +335,6 @@ def text_difference(
         yield from (f"  {line}" for line in lines[:SHOWN_LINES])
         if len(lines) > SHOWN_LINES:
             yield f"  … {len(lines) - SHOWN_LINES} more lines"
-
-
-# Rightness
-
-
-def wrongs(lowered: Lowered) -> Iterator[str]:
-    """Yield the lines that say what is wrong with an artifact that all variations agree on; none if it is right."""
-    outputs = list(wrong_outputs(lowered))
-    yield from outputs
-    if outputs:
-        yield from beginning(lowered)
-    yield from wrong_delegates(lowered)
-
-
-def beginning(lowered: Lowered) -> Iterator[str]:
-    """Yield where outputs begin to depart from eager's; nothing for those that do not and are precise."""
-    if lowered.begins is None:
-        return
-    where, sample = lowered.begins.where, lowered.begins.sample
-    if isinstance(where, str):
-        yield f"where it begins (sample {sample}): {where}"
-        return
-    source = f"{where.node} of {where.module}" if where.module else where.node
-    place = f"{where.operator} ({source})" if where.operator else source
-    yield f"{'begins at' if where.alone else 'adds up from'} {place} in {where.delegate}, sample {sample}"
-    if not where.alone:
-        yield "  no operator departs by itself: differences within the tolerance add up to one beyond it"
-    elif where.before:
-        agrees = (
-            "agrees with eager" if where.agrees else "departs already, and does not explain what comes out"
-        )
-        yield f"  made from {', '.join(where.before)}, which {agrees}"
-    else:
-        yield "  made from constants only"
-    if where.unseen:
-        yield f"  or at one of these just before it, whose values are not seen: {', '.join(where.unseen)}"
-    tolerance = where.tolerance.array().astype(np.float64)
-    value = Deviation("its value", where.expected, where.actual, tolerance)
-    yield from (f"  {line}" for line in value.lines())
-
-
-def wrong_outputs(lowered: Lowered) -> Iterator[str]:
-    """Yield how the program's outputs deviate from eager's, beyond the tolerance; none if they do not."""
-    for sample in lowered.samples:
-        where = "" if sample.name == "example" else f" ({sample.name})"
-        if len(sample.outputs) != len(sample.expected):
-            yield f"the program has {len(sample.outputs)} outputs{where}, eager has {len(sample.expected)}"
-        for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=False)):
-            difference = Deviation(
-                f"output {index}{where}", expected, actual, lowered.tolerance(sample, index)
-            )
-            if difference.exceeds_tolerance():
-                yield from difference.lines()
-
-
-def wrong_delegates(lowered: Lowered) -> Iterator[str]:
-    """Yield what is wrong with the delegates as they are, whatever they compute; none if they are right."""
-    if lowered.codes and only_holds(lowered):
-        for index, codes in enumerate(lowered.codes):
-            yield from missing_constant(f"output {index}", codes, lowered)
-    for index, decoded in enumerate(decode_delegates(lowered)):
-        # The first graph is what the delegate runs; the others are branches and bodies of loops, which may hand on an
-        # input, and one value twice. A format from outside may have no graph.
-        for main in decoded.graphs[:1]:
-            yield from (f"delegate {index}: {line}" for line in miswired_outputs(main))
-
-
-def excess(lowered: Lowered) -> Excess | None:
-    """Return how far the outputs of a program are beyond the tolerance; None if it is not that, or not only that."""
-    if any(wrong_delegates(lowered)):
-        return None
-    bound, wrong = 0.0, []
-    for sample in lowered.samples:
-        if len(sample.outputs) != len(sample.expected):
-            return None
-        for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=True)):
-            deviation = Deviation("", expected, actual, lowered.tolerance(sample, index))
-            if (expected.dtype, expected.shape) != (actual.dtype, actual.shape):
-                return None
-            if deviation.exceeds_tolerance():
-                largest = lowered.largest(sample, index)
-                differences = deviation.differences()
-                # Where no rounding touches an output, no bound is for it.
-                furthest = (
-                    differences[differences > deviation.tolerance].max() if deviation.allows() else math.inf
-                )
-                bound = max(bound, float(furthest) / largest if largest else math.inf)
-                wrong.append(sample.name)
-    if not wrong:
-        return None
-    right = tuple(sample.name for sample in lowered.samples if sample.name not in wrong)
-    return Excess(_rounded_up(bound), tuple(dict.fromkeys(wrong)), right)
-
-
-def _rounded_up(value: float) -> float:
-    """Return the smallest number of two significant digits that is not less than `value`.
-
-    >>> [_rounded_up(value) for value in (0.01201, 0.012, 3.0e-5, 0.999, math.inf)]
-    [0.013, 0.012, 3e-05, 1.0, inf]
-    """
-    if not math.isfinite(value):
-        return value
-    shortened = float(f"{value:.2g}")
-    step = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return shortened if shortened >= value else float(f"{shortened + step:.2g}")
-
-
-def miswired_outputs(graph: Graph) -> Iterator[str]:
-    """Yield a line for each declared output that is declared twice or that nothing writes.
-
-    Outputs are distinguished by name only: an output slot whose name another slot has is lost (report #18866), one that
-    nothing writes is read as whatever the memory holds (#22436).
-    """
-    written = {name for operator in graph.operators for name in operator.outputs}
-    read = {name for operator in graph.operators for name in operator.inputs}
-    listed = f"[{', '.join(graph.outputs)}]"
-    for name, count in Counter(graph.outputs).items():
-        if name not in graph.values:
-            yield f"outputs are {listed}: {name} is not declared as a value"
-            continue
-        if count > 1:
-            dead = sorted(str(dead) for dead in written - read - set(graph.outputs))
-            unused = f"; {', '.join(dead)} is written but never read" if dead else ""
-            yield f"outputs are {listed}: {name} is in {count} output slots{unused}"
-        if name not in written and graph.values[name].constant is None:
-            is_input = ", which is an input" if name in graph.inputs else ""
-            yield f"outputs are {listed}: no operator writes {name}{is_input}"
-
-
-#: TOSA operators that hand values on, wherever they put them.
-HANDING_ON = frozenset({"CONST", "IDENTITY", "TRANSPOSE", "RESHAPE", "CONCAT", "SLICE"})
-
-
-def only_holds(lowered: Lowered) -> bool:
-    """Whether the delegates compute nothing: then what they give must stand in them as constants."""
-    graphs = [graph for decoded in decode_delegates(lowered) for graph in decoded.graphs]
-    return all(operator.type in HANDING_ON for graph in graphs for operator in graph.operators)
-
-
-def missing_constant(what: str, expected: Tensor, lowered: Lowered) -> Iterator[str]:
-    """Yield nothing if some delegate holds `expected` as a constant, in any order of dimensions, else the nearest.
-
-    The constant is found by what it is: lowering may store it as NCHW or NHWC, and names differ by release.
-    """
-    candidates = [
-        Deviation(f"constant {name!r} (delegate {index}), which should be {what},", expected, permuted)
-        for index, decoded in enumerate(decode_delegates(lowered))
-        for name, constant in decoded.constants().items()
-        for permuted in _arrangements(constant, expected)
-    ]
-    if not candidates:
-        if lowered.delegates:
-            yield f"no delegate holds {what}, {expected.dtype}{list(expected.shape)}, as a constant"
-        return
-    nearest = min(candidates, key=lambda candidate: float(np.mean(candidate.differences())))
-    if nearest.exceeds_tolerance():
-        yield from nearest.lines()
-
-
-def _arrangements(constant: Constant, expected: Tensor) -> Iterator[Tensor]:
-    """Yield `constant` with its dimensions in each order that gives the expected dtype and shape."""
-    if constant.dtype.lower() != expected.dtype or sorted(constant.shape) != sorted(expected.shape):
-        return
-    array = constant.array()
-    for axes in itertools.permutations(range(array.ndim)):
-        if tuple(array.shape[axis] for axis in axes) == expected.shape:
-            yield Tensor.of(array.transpose(axes).astype(expected.dtype))
 
 
 # Difference from the golden

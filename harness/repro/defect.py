@@ -11,7 +11,8 @@ import numpy as np
 
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from harness.errors import HarnessError
-from harness.judging import verdict
+from harness.judging import rightness, verdict
+from harness.judging.deviation import Deviation
 from harness.judging.golden import decode_delegates
 
 #: Parts of a message that name something of the model, by which messages of the same cause differ: what is quoted or
@@ -116,7 +117,7 @@ def _corrupt(result: Lowered | Failure, judged: verdict.Verdict, seeds: tuple[in
     for sample in result.samples:
         allowed = [result.tolerance(sample, index) for index in range(len(sample.expected))]
         pairs = zip(sample.expected, sample.outputs, allowed, strict=False)
-        deviations = [verdict.Deviation(f"output {n}", *of_output) for n, of_output in enumerate(pairs)]
+        deviations = [Deviation(f"output {n}", *of_output) for n, of_output in enumerate(pairs)]
         wrong = [
             line for deviation in deviations if deviation.exceeds_tolerance() for line in deviation.lines()
         ]
@@ -127,13 +128,13 @@ def _corrupt(result: Lowered | Failure, judged: verdict.Verdict, seeds: tuple[in
                 "outputs", judged.name, reason, seeds=seeds, sample=sample.name, tolerances=tolerances
             )
     for delegate, decoded in zip(result.delegates, decode_delegates(result), strict=True):
-        # As `harness.judging.verdict.wrongs`: branches and bodies of loops may do what is wrong in the first.
+        # As `harness.judging.rightness.wrongs`: branches and bodies of loops may do what is wrong in the first.
         graphs = decoded.graphs[:1] if delegate.backend_id == "TOSABackend" else ()
-        for line in (line for graph in graphs for line in verdict.miswired_outputs(graph)):
+        for line in (line for graph in graphs for line in rightness.miswired_outputs(graph)):
             yield Defect("slots", judged.name, f"a delegate's {line.partition(';')[0]}", seeds=seeds)
 
 
-def _one_tolerance(deviation: verdict.Deviation) -> float:
+def _one_tolerance(deviation: Deviation) -> float:
     """Return a tolerance for all elements of an output, which it exceeds as it does those of each element."""
     difference = deviation.differences()
     tolerance = np.broadcast_to(deviation.tolerance, difference.shape)
