@@ -247,6 +247,8 @@ class Lowered:
         For cases whose outputs are constants: what the delegates must hold, in the dtype they hold it in.
     unjudged
         Names of the samples that are left out: on them eager gives no finite number where it does on the example.
+    kernels
+        Operators of the program for which the installed runtime has no kernel: it was not run, there are no samples.
     begins
         Where outputs beyond their tolerance begin to depart from eager's, or whether anything does in a program
         that is imprecise; None in others.
@@ -261,6 +263,7 @@ class Lowered:
     scales: tuple[float, ...] = ()
     codes: tuple[Tensor, ...] = ()
     unjudged: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
     limit: float = IMPRECISE
     begins: Beginning | None = field(default=None, compare=False)
 

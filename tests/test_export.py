@@ -107,6 +107,11 @@ class Widened(torch.nn.Module):
         return x.to(torch.float32) * 2.0
 
 
+class Median(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * 2.0).median(dim=1).values
+
+
 def exported(module: torch.nn.Module, *inputs: torch.Tensor, target: str = "tosa-fp") -> Artifact:
     def build(data: Data) -> Example:
         return Example(module, inputs, fill=False)
@@ -130,6 +135,17 @@ def test_a_sample_that_the_model_has_no_meaning_for_is_not_judged_and_the_golden
     assert made.unjudged == ("zeros",)
     assert objection(artifact) is None
     assert numerics_line(artifact).endswith("; not judged on zeros: eager is not finite")
+
+
+def test_a_program_that_the_runtime_has_no_kernel_for_is_not_run_and_the_golden_says_so() -> None:
+    artifact = exported(Median(), DATA.tensor("x", 2, 9), target="xnnpack-fp32")
+    made = lowered(artifact)
+    assert made.kernels == ("aten::median.dim_values",)
+    assert not made.samples
+    assert objection(artifact) is None
+    not_run = "not run: the runtime has no kernel for aten::median.dim_values"
+    assert numerics_line(artifact) == not_run
+    assert verdict.new(Cell("xnnpack-fp32", "some-case"), artifact).reason.endswith(f"; {not_run}")
 
 
 def test_inputs_that_are_one_tensor_are_one_in_every_sample() -> None:

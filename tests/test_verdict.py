@@ -551,8 +551,8 @@ def test_a_failure_that_is_not_in_the_golden_is_failed_and_shown() -> None:
 
 def test_only_what_was_recorded_or_stable_is_accepted() -> None:
     assert verdict.Verdict(CELL, "stable", "").accepted
-    assert not verdict.new(CELL).accepted
-    assert replace(verdict.new(CELL), recorded=True).accepted
+    assert not Verdict(CELL, "new", "").accepted
+    assert Verdict(CELL, "new", "", recorded=True).accepted
 
 
 def test_a_payload_that_differs_is_told_by_its_first_difference_from_the_golden() -> None:

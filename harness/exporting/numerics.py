@@ -80,6 +80,25 @@ def _departs(output: Tensor, of_example: Tensor) -> bool:
     return bool((here & ~there).any() if here.shape == there.shape else here.any() and not there.any())
 
 
+def without_kernel(program: Any) -> tuple[str, ...]:
+    """Return the operators, sorted, of an emitted program for which the installed runtime has no kernel.
+
+    Parameters
+    ----------
+    program
+        An `executorch.exir.schema.Program`.
+    """
+    from executorch.extension.pybindings.portable_lib import _get_operator_names
+
+    there = set(_get_operator_names())
+    asked = {
+        f"{operator.name}.{operator.overload}" if operator.overload else operator.name
+        for plan in program.execution_plan
+        for operator in plan.operators
+    }
+    return tuple(sorted(asked - there))
+
+
 def in_runtime(pte: bytes, inputs: Sequence[torch.Tensor]) -> tuple[Tensor, ...]:
     """Run method ``forward`` of a ``.pte`` in ExecuTorch's own runtime.
 

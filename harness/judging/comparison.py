@@ -67,7 +67,7 @@ def compare(
     if compacted:
         texts = compact(texts)
     if reviewed is None:
-        return Comparison(verdict.new(cell), texts)
+        return Comparison(verdict.new(cell, artifact), texts)
     if golden.compared(reviewed) == golden.compared(texts):
         return Comparison(Verdict(cell, "stable", ""), texts)
     judged = verdict.changed(cell, reviewed, texts)
@@ -139,6 +139,8 @@ def numerics_line(artifact: Artifact, before: int | None = None) -> str:
     lowered = artifact.result
     if not isinstance(lowered, Lowered):
         return "none: lowering fails"
+    if lowered.kernels:
+        return f"{verdict.NOT_RUN} {', '.join(lowered.kernels)}"
     most = max(
         (
             lowered.imprecision(sample, index)

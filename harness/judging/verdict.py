@@ -31,6 +31,9 @@ SHOWN_LINES = 12
 #: Changes of a payload that are shown.
 SHOWN_CHANGES = 4
 
+#: How it is said that a program was not run, before the operators.
+NOT_RUN = "not run: the runtime has no kernel for"
+
 #: Verdicts of cells whose variations disagree.
 DISAGREEING = ("order-only", "unstable")
 #: Verdicts of cells whose variations mostly agree on what is wrong.
@@ -370,5 +373,8 @@ def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -
     return next(changes[0].lines()) if changes else ""
 
 
-def new(cell: Cell) -> Verdict:
-    return Verdict(cell, "new", "has no golden yet", recordable=True)
+def new(cell: Cell, artifact: Artifact) -> Verdict:
+    """Say that an artifact to which there is no `objection` has no golden, and whether it was run."""
+    kernels = artifact.result.kernels if isinstance(artifact.result, Lowered) else ()
+    not_run = f"; {NOT_RUN} {', '.join(kernels)}" if kernels else ""
+    return Verdict(cell, "new", f"has no golden yet{not_run}", recordable=True)
