@@ -88,7 +88,7 @@ class Data:
         another power of two where the range asks for it (`step_of`); integers and booleans are drawn among all between
         them. Both parts of a complex tensor have their own. Where `example` is not finite, a mask for instance, values
         of the range are not either. Of integers, which may be indices, zeros are the value of the range that is nearest
-        to zero.
+        to zero; a list of different ones stays that (`_integers`).
         """
         if example.is_complex():
             made = torch.empty_like(example)
@@ -183,8 +183,17 @@ class Data:
 def _integers(
     generator: np.random.Generator, values: np.ndarray[Any, Any], sample: str
 ) -> np.ndarray[Any, Any]:
-    """Return integers or booleans of the dtype and shape of `values`, between the smallest and the largest of them."""
+    """Return integers or booleans of the dtype and shape of `values`, between the smallest and the largest of them.
+
+    A list of integers that are all different may be one of places to write to, which may not be named twice: it gets
+    another order, and keeps its values.
+    """
     low, high = int(values.min()), int(values.max())
+    if values.ndim == 1 and values.dtype.kind == "i" and 1 < values.size == np.unique(values).size:
+        ordered = np.sort(values)
+        if sample == "zeros":
+            return ordered
+        return ordered[::-1].copy() if sample == "extremes" else generator.permutation(values)
     if sample == "zeros":
         nearest = 0 if values.dtype.kind == "b" else min(max(0, low), high)
         return np.full_like(values, nearest)

@@ -224,6 +224,15 @@ def test_ranges_are_followed_however_narrow_or_wide(
 
 def test_integers_stay_in_the_range_of_the_example_where_that_is_without_zero() -> None:
     """They may be indices."""
+
+    def drawn(example: torch.Tensor) -> list[list[int]]:
+        return [DATA.like("0", example, sample).tolist() for sample in SAMPLES[1:]]
+
+    # Places to write to: one that is named twice leaves open what is written.
+    for places in drawn(torch.tensor([4, 1, 7, 5, 2, 0])):
+        assert sorted(places) == [0, 1, 2, 4, 5, 7]
+    assert drawn(torch.tensor([4, 1, 7]))[:2] == [[1, 4, 7], [7, 4, 1]]
+    assert drawn(torch.tensor([[4, 1, 7]]))[0] == [[1, 1, 1]]
     for low, high, nearest in ((3, 7, 3), (-7, -3, -3), (-2, 5, 0)):
         example = torch.tensor([low, high, low, high])
         assert DATA.like("0", example, "zeros").tolist() == [nearest] * 4
