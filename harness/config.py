@@ -18,6 +18,16 @@ from harness.errors import HarnessError
 
 FILE = "pyproject.toml"
 
+#: What of a program is measured: by the key that a budget names it by, in words; in the order in which it is told.
+QUANTITIES: Mapping[str, str] = {
+    "outside": "operators outside delegates",
+    "memory": "bytes of planned memory",
+    "constants": "bytes of constants",
+    "program": "bytes of the program",
+    "operators": "operators, in delegates and outside",
+    "delegates": "delegates",
+}
+
 
 class ConfigError(HarnessError, ValueError):
     """A table ``[tool.goldens]`` that cannot be used.
@@ -73,6 +83,8 @@ class Config:
     tolerances
         Target to how far outputs may be from eager there, as a fraction of the largest absolute value, in place of the
         target's own bound.
+    budgets
+        Pattern of cells to the most that there may be of some quantities: see `harness.drift.quantities`.
     known_defects
         File that states cells that are known to be wrong, as ``harness/releases.toml`` does for this project's zoo.
     """
@@ -87,6 +99,7 @@ class Config:
     jobs: int | None = None
     export_timeout: float | None = None
     tolerances: Mapping[str, float] = field(default_factory=dict)
+    budgets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     known_defects: Path | None = None
     store: Path | None = None
 
@@ -179,6 +192,17 @@ def _numbers(value: object) -> dict[str, float]:
     return {name: _number(number) for name, number in value.items()}
 
 
+def _budgets(value: object) -> dict[str, dict[str, int]]:
+    if not isinstance(value, dict) or not all(isinstance(limits, dict) for limits in value.values()):
+        raise ValueError
+    for limits in value.values():
+        for key, most in limits.items():
+            # To Python, true is 1.
+            if key not in QUANTITIES or not isinstance(most, int) or isinstance(most, bool) or most < 0:
+                raise ValueError
+    return value
+
+
 #: Each key to what it expects, and the function that reads it or raises ValueError.
 READERS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "models": ("a list of modules", _strings),
@@ -191,5 +215,6 @@ READERS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "sweeps": ("a directory", _string),
     "store": ("a directory", _string),
     "tolerances": ("a table of target = number above 0", _numbers),
+    "budgets": (f'a table of "TARGET/CASE" = {{ {" or ".join(QUANTITIES)} = number }}', _budgets),
     "known-defects": ("a file", _string),
 }

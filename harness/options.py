@@ -76,6 +76,8 @@ class Options:
         For how many cells that disagree the factor is sought that the disagreement follows.
     omissions
         For how many passes that are blamed a cell is exported without the pass.
+    budgets
+        See `harness.config.Config`.
     zoo
         Name of the guest zoo that `models` is; None for a repository's own.
     called
@@ -113,6 +115,7 @@ class Options:
     sample: Sample = field(default_factory=Sample)
     factors: int = FACTORS
     omissions: int = OMISSIONS
+    budgets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     zoo: str | None = None
     called: tuple[str, ...] = ("python", "-m", "harness", "run")
 
@@ -282,6 +285,8 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         sample=option.reuse_check or Sample(),
         factors=option.factors,
         omissions=option.omissions,
+        # They are those of the repository's own zoo.
+        budgets={} if option.models or guests is not None else repository.budgets,
         zoo=option.zoo,
         called=tuple(shlex.split(option.called_as)) or ("python", "-m", "pytest", *words),
     )

@@ -38,6 +38,7 @@ from harness.selection import (
     load_cells,
     of_families,
     require_a_person,
+    require_cells,
     require_extensions,
     require_flatc,
     require_known,
@@ -101,6 +102,7 @@ class Run:
             require_supported(self.release, options.releases)
             require_known(options.tolerances, "[tool.goldens] tolerances")
             self.known = load_cells(options.models, self.release, options.targets)
+            require_cells(options.budgets, self.known)
             # A module that registers cases may register patches as well.
             self.patches = patches.select(options.patches, self.release.patches)
             named_shortcuts = shortcuts.select(options.shortcuts)
@@ -261,7 +263,7 @@ class Run:
         reviewed, texts = None, None
         try:
             reviewed = golden.read(golden.directory(self.root, cell))
-            comparison = compare(cell, outcomes, reviewed, self._judging(), self.options.zoo is not None)
+            comparison = self._compare(cell, outcomes, reviewed, self._judging())
             judged, texts = self._record(comparison, outcomes[0], reviewed, snapshot), comparison.texts
         except golden.GoldenError as error:
             judged = damaged(cell, error)
@@ -304,7 +306,12 @@ class Run:
             When the golden is damaged, or a payload is not what its format's schema says.
         """
         reviewed = golden.read(golden.directory(self.root, cell))
-        return compare(cell, outcomes, reviewed, self.release, self.options.zoo is not None).verdict
+        return self._compare(cell, outcomes, reviewed, self.release).verdict
+
+    def _compare(
+        self, cell: Cell, outcomes: Sequence[Outcome], reviewed: golden.Texts | None, release: Release
+    ) -> Comparison:
+        return compare(cell, outcomes, reviewed, release, self.options.zoo is not None, self.options.budgets)
 
     def _judging(self) -> Release:
         """Return the release that cells are judged on: what is known of guests is not, where it is written anew."""

@@ -187,6 +187,16 @@ def load_zoo(models: Sequence[str]) -> dict[str, registry.Case]:
         raise UsageError(str(error)) from error
 
 
+def require_cells(budgets: Iterable[str], known: Iterable[Cell]) -> None:
+    """Raise `UsageError` for the pattern of a budget that is of no case, on whatever target."""
+    cells = [f"{target}/{cell.case}" for cell in known for target in targets.TARGETS]
+    for pattern in budgets:
+        if not fnmatch.filter(cells, pattern):
+            raise UsageError(
+                f"[tool.goldens] budgets: {pattern!r} is the pattern of no cell: it is TARGET/CASE, with wildcards"
+            )
+
+
 def load_cells(
     models: Sequence[str], release: releases.Release, wanted: Sequence[str] = ()
 ) -> tuple[Cell, ...]:

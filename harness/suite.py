@@ -236,7 +236,9 @@ class Exports:
         except golden.GoldenError as error:
             return damaged(cell, error)
         try:
-            comparison = compare(cell, outcomes, reviewed, self.suite.release)
+            comparison = compare(
+                cell, outcomes, reviewed, self.suite.release, budgets=self.suite.repository.budgets
+            )
         except DecodeError as error:
             return undecodable(cell, error)
         if comparison.texts is None:

@@ -95,12 +95,15 @@ class Runner:
         The one that is installed.
     program
         What Python is asked to run.
+    directory
+        Where it runs: whose ``pyproject.toml`` counts.
     """
 
     folder: Path
     release: str
     environment: dict[str, str] = field(default_factory=dict)
     program: tuple[str, ...] = ("-m", "harness", "run")
+    directory: Path = REPOSITORY
 
     @property
     def goldens(self) -> Path:
@@ -151,11 +154,11 @@ class Runner:
     def __call__(self, *arguments: str, **environment: str) -> Finished:
         self.results.unlink(missing_ok=True)
         inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
-        paths = [str(self.folder), *inherited.get("PYTHONPATH", "").split(os.pathsep)]
+        paths = [str(self.folder), str(REPOSITORY), *inherited.get("PYTHONPATH", "").split(os.pathsep)]
         inherited["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         run = subprocess.run(
             self.command(*arguments),
-            cwd=REPOSITORY,
+            cwd=self.directory,
             env=inherited | self.environment | environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

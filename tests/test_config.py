@@ -30,6 +30,7 @@ WHOLE = """
     sweeps = "out/sweeps"
     tolerances = { tosa-int = 0.01 }
     known-defects = "known.toml"
+    budgets = { "tosa-*/unet" = { memory = 8000, outside = 0 } }
 """
 
 Write = Callable[[str], Path]
@@ -59,6 +60,7 @@ def test_every_key_is_read_and_paths_are_relative_to_the_file(write: Write) -> N
         sweeps=root / "out" / "sweeps",
         tolerances={"tosa-int": 0.01},
         known_defects=root / "known.toml",
+        budgets={"tosa-*/unet": {"memory": 8000, "outside": 0}},
     )
     assert set(config.READERS) == {name.replace("_", "-") for name in config.Config.__dataclass_fields__} - {
         "root"
@@ -110,6 +112,10 @@ def test_the_command_line_goes_over_the_file(write: Write) -> None:
         ("tolerances = 0.1", "tolerances"),
         ("tolerances = { tosa-int = '0.1' }", "tolerances"),
         ("tolerances = { tosa-int = -0.1 }", "tolerances"),
+        ("budgets = { memory = 8000 }", "budgets"),
+        ("budgets = { 'tosa-int/unet' = { weight = 8000 } }", "budgets"),
+        ("budgets = { 'tosa-int/unet' = { memory = true } }", "budgets"),
+        ("budgets = { 'tosa-int/unet' = { memory = -1 } }", "budgets"),
     ],
 )
 def test_an_unknown_key_or_a_wrong_type_names_file_key_and_the_known_keys(

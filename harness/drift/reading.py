@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,6 +13,7 @@ from pathlib import Path
 from harness import releases
 from harness.artifact import Cell
 from harness.causes import cause
+from harness.decode import pte, tosa, xnnpack
 from harness.judging import golden
 from harness.structure.outline import Outline, OutlineGraph, outline
 from harness.structure.side import NUMBERING
@@ -19,6 +22,13 @@ _CALLED = re.compile(r"call_function\[target=([\w.]+)\]")
 #: Operators that every graph has around its delegates.
 _GLUE = ("executorch_call_delegate", "operator.getitem")
 _PTE = re.compile(r"pte: (\d+) bytes")
+#: Sizes of the arenas that memory is planned in; the first entry is the constants'.
+_MEMORY = re.compile(r"^  non_const_buffer_sizes = \[(.*)\]$", re.MULTILINE)
+_TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
+#: Bits of one number, by the names that the formats have for types.
+_BITS = {
+    name: codec.bits for table in (tosa.DTYPES, xnnpack.DTYPES, pte.DTYPES) for name, codec in table.items()
+}
 
 #: The text of a compact golden that `quantities` writes.
 QUANTITIES = "quantities.txt"
@@ -49,6 +59,10 @@ class Reading:
         Operators of the lowered graph that are outside of all delegates, with their number.
     size
         Size of the ``.pte``, in bytes.
+    constant_bytes
+        Of the constants in the delegates and beside them.
+    memory
+        Bytes that are planned in each arena, over all methods.
     payloads
         Text of each delegate, by the name of its file.
     versions
@@ -62,6 +76,8 @@ class Reading:
     constants: dict[Use, Counter[Held]] = field(default_factory=dict)
     outside: Counter[str] = field(default_factory=Counter)
     size: int = 0
+    constant_bytes: int = 0
+    memory: tuple[int, ...] = ()
     payloads: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
 
@@ -88,10 +104,13 @@ def reading(texts: golden.Texts) -> Reading:
         return _of_quantities(texts)
     size = _PTE.search(texts[golden.MANIFEST])
     called = Counter(_CALLED.findall(texts["graph.txt"]))
+    payloads = [text for name, text in texts.items() if name.startswith(("delegate_", "pte."))]
     found = Reading(
         None,
         outside=Counter({_short(name): count for name, count in called.items() if not name.endswith(_GLUE)}),
         size=int(size[1]) if size else 0,
+        constant_bytes=sum(map(_constant_bytes, map(outline, payloads))),
+        memory=_memory(texts.get("pte.txt", "")),
     )
     for name, text in texts.items():
         if name.startswith("delegate_"):
@@ -103,14 +122,15 @@ def reading(texts: golden.Texts) -> Reading:
 def quantities(found: Reading) -> str:
     """Return what a compact golden keeps of a reading: how many delegates and operators there are of each kind."""
     counted = (("delegate", found.delegates), ("operator", found.operators), ("outside", found.outside))
-    return "".join(
-        f"{what} {name}: {count}\n" for what, counts in counted for name, count in sorted(counts.items())
-    )
+    lines = [f"{what} {name}: {count}" for what, counts in counted for name, count in sorted(counts.items())]
+    lines += [f"memory {arena}: {bytes_}" for arena, bytes_ in enumerate(found.memory, 1)]
+    return "".join(f"{line}\n" for line in [*lines, f"constants bytes: {found.constant_bytes}"])
 
 
 def _of_quantities(texts: golden.Texts) -> Reading:
     size = _PTE.search(texts[golden.MANIFEST])
-    counts: dict[str, Counter[str]] = {"delegate": Counter(), "operator": Counter(), "outside": Counter()}
+    kinds = ("delegate", "operator", "outside", "memory", "constants")
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
     for line in texts[QUANTITIES].splitlines():
         counted, _, number = line.rpartition(": ")
         what, _, name = counted.partition(" ")
@@ -121,7 +141,37 @@ def _of_quantities(texts: golden.Texts) -> Reading:
         operators=counts["operator"],
         outside=counts["outside"],
         size=int(size[1]) if size else 0,
+        constant_bytes=counts["constants"].total(),
+        memory=tuple(counts["memory"].values()),
     )
+
+
+def _memory(program: str) -> tuple[int, ...]:
+    r"""Return the bytes planned in each arena, over the methods of a program.
+
+    >>> _memory("graph forward\n  non_const_buffer_sizes = [0, 64, 8]\n")
+    (64, 8)
+    """
+    methods = [[int(size) for size in found[1].split(",")][1:] for found in _MEMORY.finditer(program)]
+    return tuple(sum(sizes) for sizes in itertools.zip_longest(*methods, fillvalue=0))
+
+
+def _constant_bytes(payload: Outline) -> int:
+    values = [value for graph in payload.graphs for value in graph.values.values()]
+    return sum(_bytes(value.type) for value in values if value.contents is not None)
+
+
+def _bytes(type_: str) -> int:
+    """Return how many bytes a tensor takes; 0 for a type of a format that is not the harness's own.
+
+    >>> _bytes("INT8[8,1,1,12]"), _bytes("fp32[3]"), _bytes("mine[3]")
+    (96, 12, 0)
+    """
+    match = _TYPE.fullmatch(type_)
+    if match is None or match["dtype"] not in _BITS:
+        return 0
+    shape = [int(length) for length in match["shape"].split(",") if length]
+    return (math.prod(shape) * _BITS[match["dtype"]] + 7) // 8
 
 
 def _short(target: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 from harness import config, releases
 from harness.artifact import Cell
 from harness.drift.differences import differences
+from harness.drift.quantities import measured
 from harness.drift.reading import Reading, read
 
 #: Sections with their titles, those that matter most to a reader first.
@@ -63,8 +63,8 @@ class Drift:
         By section, those with most cells first.
     common, same
         Cells that both releases have, and those of them that differ in nothing but names and order.
-    sizes
-        Cell to the sizes of its ``.pte`` before and after.
+    quantities
+        Cell to its quantities before and after; see `harness.drift.quantities`.
     outside
         Nodes outside of delegates, and operators in them, before and after, over the cells that lower on both.
     versions
@@ -76,7 +76,7 @@ class Drift:
     entries: list[Entry]
     common: list[Cell]
     same: list[Cell]
-    sizes: dict[Cell, tuple[int, int]]
+    quantities: dict[Cell, tuple[dict[str, int], dict[str, int]]]
     outside: tuple[Counter[str], Counter[str]]
     versions: Counter[str]
 
@@ -110,7 +110,7 @@ class Drift:
             sorted(_merged(found.values()), key=lambda e: (list(KINDS).index(e.kind), -len(e.cells), e.what)),
             common,
             [cell for cell in common if cell not in changed],
-            {cell: (old[cell].size, new[cell].size) for cell in lowering},
+            {cell: (measured(old[cell]), measured(new[cell])) for cell in lowering},
             (_placed(old[cell] for cell in lowering), _placed(new[cell] for cell in lowering)),
             Counter(
                 f"{name} {version} -> {new[cell].versions[name]}"
@@ -144,14 +144,11 @@ class Drift:
                 yield from (f"- {entry.what} ({_cells(entry)})" for entry in entries)
 
     def _figures(self) -> Iterator[str]:
-        if not self.sizes:
+        if not self.quantities:
             return
-        ratios = {cell: after / before for cell, (before, after) in self.sizes.items()}
-        least, most = min(ratios, key=lambda c: ratios[c]), max(ratios, key=lambda c: ratios[c])
-        yield (
-            f"`.pte` size: median {_percent(statistics.median(ratios.values()))}, from {_percent(ratios[least])} "
-            f"({least}) to {_percent(ratios[most])} ({most})"
-        )
+        for key, words in config.QUANTITIES.items():
+            of_key = {cell: (old[key], new[key]) for cell, (old, new) in self.quantities.items()}
+            yield f"{words}: {_summed(of_key)}"
         shares = [100 * placed["delegated"] / max(1, placed.total()) for placed in self.outside]
         yield f"operators in delegates: {shares[0]:.1f}% before, {shares[1]:.1f}% after"
         for change, count in sorted(self.versions.items()):
@@ -172,7 +169,10 @@ class Drift:
                 }
                 for entry in self.entries
             ],
-            "pte_bytes": {str(cell): list(sizes) for cell, sizes in self.sizes.items()},
+            "quantities": {
+                str(cell): {key: [old[key], new[key]] for key in config.QUANTITIES}
+                for cell, (old, new) in self.quantities.items()
+            },
             "placed": [dict(placed) for placed in self.outside],
             "versions": dict(self.versions),
         }
@@ -192,6 +192,25 @@ def _number(cells: int) -> str:
 
 def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f}%"
+
+
+def _summed(quantity: Mapping[Cell, tuple[int, int]]) -> str:
+    """Say how a quantity changed over all cells, in how many, and where most.
+
+    >>> _summed({Cell("tosa-fp", "a"): (10, 30), Cell("tosa-fp", "b"): (90, 90)})
+    '100 -> 120 (+20.0%): more in 1 cell, most in tosa-fp/a (10 -> 30)'
+    """
+    old, new = (sum(pair[side] for pair in quantity.values()) for side in (0, 1))
+    ways = []
+    for way, sign in (("more", 1), ("less", -1)):
+        moved = {cell: sign * (after - before) for cell, (before, after) in quantity.items()}
+        moved = {cell: by for cell, by in moved.items() if by > 0}
+        if moved:
+            furthest = max(moved, key=lambda cell: (moved[cell] / max(1, quantity[cell][0]), str(cell)))
+            before, after = quantity[furthest]
+            ways.append(f"{way} in {_number(len(moved))}, most in {furthest} ({before:,} -> {after:,})")
+    change = f" ({_percent(new / old)})" if old and old != new else ""
+    return f"{old:,} -> {new:,}{change}" + (f": {'; '.join(ways)}" if ways else "")
 
 
 def _cells(entry: Entry) -> str:

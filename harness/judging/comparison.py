@@ -7,9 +7,11 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome, PassRun
 from harness.decode import DecodeError
+from harness.drift.quantities import Budgets, over
 from harness.judging import divergence, golden, rightness, verdict
 from harness.judging.compact import compact
 from harness.judging.verdict import Verdict
@@ -38,6 +40,7 @@ def compare(
     reviewed: golden.Texts | None,
     release: Release,
     compacted: bool = False,
+    budgets: Budgets = MappingProxyType({}),
 ) -> Comparison:
     """Judge the exports of `cell` and compare them with `reviewed`, its golden; None where it has none.
 
@@ -45,6 +48,8 @@ def compare(
     ----------
     compacted
         Whether the golden is a compact one.
+    budgets
+        See `harness.drift.quantities.over`.
 
     Raises
     ------
@@ -52,6 +57,12 @@ def compare(
         When a payload is not what its format's schema says.
     """
     objection = verdict.objection(cell, outcomes)
+    texts: golden.Texts = {}
+    if objection is None:
+        artifact = verdict.agreed(outcomes)
+        variations = [outcome.variation for outcome in outcomes]
+        texts = golden.render(artifact, origin(artifact, variations, release, reviewed))
+        objection = _over_budget(cell, texts, budgets)
     defect = release.known.get(str(cell))
     if objection is not None:
         known = defect is not None and defect.verdict == objection.name
@@ -61,9 +72,6 @@ def compare(
         known_as = f"{defect.verdict} ({defect.reason})"
         reason = f"is right now, but releases.toml knows it as {known_as}: delete that entry"
         return Comparison(Verdict(cell, "changed", reason))
-    artifact = verdict.agreed(outcomes)
-    variations = [outcome.variation for outcome in outcomes]
-    texts = golden.render(artifact, origin(artifact, variations, release, reviewed))
     if compacted:
         texts = compact(texts)
     if reviewed is None:
@@ -72,6 +80,14 @@ def compare(
         return Comparison(Verdict(cell, "stable", ""), texts)
     judged = verdict.changed(cell, reviewed, texts)
     return Comparison(dataclasses.replace(judged, divergence=_divergence(judged, outcomes, reviewed)), texts)
+
+
+def _over_budget(cell: Cell, texts: golden.Texts, budgets: Budgets) -> Verdict | None:
+    lines = list(over(cell, texts, budgets))
+    if not lines:
+        return None
+    way_out = "if the program is worth it: a higher number under [tool.goldens.budgets] in pyproject.toml"
+    return Verdict(cell, "over-budget", lines[0], (*lines[1:], way_out))
 
 
 def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:

@@ -19,6 +19,8 @@ from harness.artifact import (
     Outcome,
 )
 from harness.decode import Decoded
+from harness.drift.quantities import directions
+from harness.drift.reading import reading
 from harness.judging.attribution import Attribution
 from harness.judging.deviation import Deviation
 from harness.judging.divergence import Divergence
@@ -48,7 +50,7 @@ class Verdict:
     ----------
     name
         ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``imprecise``, ``changed``, ``new``, ``failed``,
-        ``crashed``, ``timed-out``, ``undecodable`` or ``damaged-golden`` (README, "Verdicts").
+        ``over-budget``, ``crashed``, ``timed-out``, ``undecodable`` or ``damaged-golden`` (README, "Verdicts").
     reason
         One line.
     detail
@@ -355,7 +357,8 @@ def changed(cell: Cell, golden: Mapping[str, str], received: Mapping[str, str]) 
     else:
         names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
         reason = f"differs from its golden in {', '.join(names)}"
-    detail = tuple(text_difference(old, new, "golden", "now"))
+    directed = directions(reading(golden), reading(received))
+    detail = (*directed, *text_difference(old, new, "golden", "now"))
     return Verdict(cell, "changed", reason, detail, recordable=True)
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from harness.decode import tosa, xnnpack
 from harness.drift.differences import differences
 from harness.drift.reading import Reading, reading
 from harness.drift.report import KINDS
 from harness.judging import golden
 from harness.judging.golden import Texts
 from harness.judging.verdict import NUMBERED
-from harness.structure import ConstantChanged, compare, outline
+from harness.structure import ConstantChanged, compare
 
 #: Of a cell that has no golden.
 NEW = "new"
@@ -34,7 +32,6 @@ WORDS = {
 #: Fields of a manifest that follow from what is compared elsewhere.
 FOLLOWING = ("delegate", "pte")
 _NUMBER = re.compile(r"\d+")
-_TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class Quantities:
     operators
         In all delegates, by type; types of which there are as many as before are left out.
     program, constants
-        Bytes of the ``.pte``, and of the constants in its delegates.
+        Bytes of the ``.pte``, and of the constants in it.
     """
 
     operators: dict[str, int] = field(default_factory=dict)
@@ -156,33 +153,5 @@ def quantities(before: Texts | None, after: Texts) -> Quantities:
     return Quantities(
         {name: count for name, count in more.items() if count},
         new.size - old.size,
-        _constant_bytes(new) - _constant_bytes(old),
+        new.constant_bytes - old.constant_bytes,
     )
-
-
-def _constant_bytes(found: Reading) -> int:
-    values = [
-        value
-        for text in found.payloads.values()
-        for graph in outline(text).graphs
-        for value in graph.values.values()
-        if value.contents is not None
-    ]
-    return sum(_bytes(value.type) for value in values)
-
-
-#: What one number takes, by the names that the formats have for types.
-_BITS = {name: codec.bits for table in (tosa.DTYPES, xnnpack.DTYPES) for name, codec in table.items()}
-
-
-def _bytes(type_: str) -> int:
-    """Return how many bytes a tensor takes; 0 for a type of a format that is not the harness's own.
-
-    >>> _bytes("INT8[8,1,1,12]"), _bytes("fp32[3]"), _bytes("mine[3]")
-    (96, 12, 0)
-    """
-    match = _TYPE.fullmatch(type_)
-    if match is None or match["dtype"] not in _BITS:
-        return 0
-    shape = [int(length) for length in match["shape"].split(",") if length]
-    return (math.prod(shape) * _BITS[match["dtype"]] + 7) // 8
