@@ -36,6 +36,7 @@ COMMANDS = {
     "seconds": "harness.commands.seconds",
     "shortcuts": "harness.commands.shortcuts",
     "stock": "harness.commands.stock",
+    "summary": "harness.commands.summary",
     "tolerances": "harness.commands.tolerances",
     "upstream": "harness.commands.upstream",
     "worker": "harness.commands.worker",

@@ -260,6 +260,7 @@ UNRUN = (
     Unrun((*HARNESS, "merge"), "needs the results of runs", subcommand("merge")),
     Unrun((*HARNESS, "review"), "needs the results of runs", subcommand("review")),
     Unrun((*HARNESS, "seconds"), "needs the results of a run", subcommand("seconds")),
+    Unrun((*HARNESS, "summary"), "needs the results of runs", subcommand("summary")),
     Unrun(
         (*HARNESS, "probe"),
         "needs a network, makes an environment, exports for minutes",
