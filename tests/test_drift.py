@@ -12,7 +12,9 @@ import pytest
 from harness import releases
 from harness.artifact import Cell
 from harness.cli import ERROR, SAME, main
-from harness.drift import Drift, Reading, differences, read
+from harness.drift.differences import differences
+from harness.drift.reading import Reading, read
+from harness.drift.report import Drift
 from harness.judging import golden
 from tests import GOLDENS
 

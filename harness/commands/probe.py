@@ -23,9 +23,11 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from harness import config, drift, patches, releases, reports, toml
+from harness import config, patches, releases, reports, toml
 from harness.arguments import share
 from harness.cli import DIFFERENT, SAME, CommandError
+from harness.drift.reading import read
+from harness.drift.report import Drift
 from harness.exporting.worker import with_harness
 from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
 from harness.sweeping.settings import Settings, cores, worker_environment
@@ -306,13 +308,13 @@ def sweep(
     }
 
 
-def compared(trial: Trial, known: Mapping[str, str], cells: Sequence[str] | None) -> drift.Drift:
+def compared(trial: Trial, known: Mapping[str, str], cells: Sequence[str] | None) -> Drift:
     """Return what changed from the nearest release, over the cells that were exported."""
     exported = select(load_cells(config.load().zoos(None), trial.release), cells)
     defects = {cell: releases.KnownDefect(*said.split(": ", 1)) for cell, said in known.items()}
-    before = drift.read(config.load().goldens / trial.nearest.version, trial.nearest.known)
-    after = drift.read(trial.folder / "goldens" / trial.release.version, defects)
-    return drift.Drift.of(
+    before = read(config.load().goldens / trial.nearest.version, trial.nearest.known)
+    after = read(trial.folder / "goldens" / trial.release.version, defects)
+    return Drift.of(
         (trial.nearest.version, {cell: read for cell, read in before.items() if cell in exported}),
         (trial.release.version, after),
     )

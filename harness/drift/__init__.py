@@ -4,9 +4,3 @@ Every cell that both releases have is read into facts (`reading`): whether it lo
 attributes and constants, what stays outside of them, the program's size. The differences (`differences`) are grouped by
 what changed, not by cell (`report`): one cause is one entry, with the cells that show it.
 """
-
-from harness.drift.differences import differences
-from harness.drift.reading import Reading, read
-from harness.drift.report import Drift
-
-__all__ = ["Drift", "Reading", "differences", "read"]
