@@ -107,6 +107,11 @@ class Widened(torch.nn.Module):
         return x.to(torch.float32) * 2.0
 
 
+class Doubling(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mul_(2.0) + 1.0
+
+
 class Median(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return (x * 2.0).median(dim=1).values
@@ -135,6 +140,16 @@ def test_a_sample_that_the_model_has_no_meaning_for_is_not_judged_and_the_golden
     assert made.unjudged == ("zeros",)
     assert objection(artifact) is None
     assert numerics_line(artifact).endswith("; not judged on zeros: eager is not finite")
+
+
+def test_a_model_that_changes_its_input_gets_each_sample_as_it_is() -> None:
+    x = DATA.tensor("x", 2, 9)
+    before = x.clone()
+    artifact = exported(Doubling(), x)
+    assert objection(artifact) is None
+    (expected,) = lowered(artifact).samples[0].expected
+    assert np.array_equal(expected.array(), before.numpy() * 2.0 + 1.0)
+    assert torch.equal(x, before)
 
 
 def test_a_program_that_the_runtime_has_no_kernel_for_is_not_run_and_the_golden_says_so() -> None:

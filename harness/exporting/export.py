@@ -126,7 +126,7 @@ class Export:
             program = edge.exported_program()
             with self.lowering.eager():
                 outputs = {
-                    name: numerics.in_reference_model(program, inputs)
+                    name: numerics.in_reference_model(program, copy.deepcopy(inputs))
                     for name, inputs in self.samples.items()
                 }
         if self.executing:
@@ -140,7 +140,9 @@ class Export:
             self.stage = "run"
             kernels = numerics.without_kernel(emitted.executorch_program) if self.executing else ()
             samples_run = {} if kernels else self.samples
-            outputs = {name: numerics.in_runtime(pte, inputs) for name, inputs in samples_run.items()}
+            outputs = {
+                name: numerics.in_runtime(pte, copy.deepcopy(inputs)) for name, inputs in samples_run.items()
+            }
         samples = tuple(
             Sample(name, self.expected[name], given, self.spreads[name]) for name, given in outputs.items()
         )
@@ -180,13 +182,13 @@ class Export:
         )
 
     def expect(self, module: torch.nn.Module) -> None:
-        """Run `module` on every sample; each run has a copy, for a model may change its buffers.
+        """Run `module` on every sample; each run has copies, for a model may change its buffers and its inputs.
 
         Samples that it has no meaning for are samples no longer.
         """
         with torch.no_grad(), self.lowering.eager():
             self.expected = {
-                name: numerics.flatten(copy.deepcopy(module)(*inputs))
+                name: numerics.flatten(copy.deepcopy(module)(*copy.deepcopy(inputs)))
                 for name, inputs in self.samples.items()
             }
         for name in numerics.without_meaning(self.expected):
@@ -216,7 +218,7 @@ class Export:
         with torch.no_grad():
             prepared = prepare_pt2e(compat.graph_module(program), quantizer)
             before = {name: state.clone() for name, state in prepared.named_buffers() if name in own}
-            prepared(*example.inputs)
+            prepared(*copy.deepcopy(example.inputs))
             # Calibrating runs the model, and folding constants runs what writes to a state without reading an input;
             # the program starts in the state that the model came in.
             restore(prepared, before)
