@@ -31,7 +31,7 @@ _BITS = {
 }
 
 #: The text of a compact golden that `quantities` writes.
-QUANTITIES = "quantities.txt"
+COUNTED = "quantities.txt"
 
 #: The operator, operand and dtype that a constant is used for.
 Use = tuple[str, str, str]
@@ -100,22 +100,22 @@ def reading(texts: golden.Texts) -> Reading:
     if golden.FAILURE in texts:
         where, error = cause(texts[golden.FAILURE])
         return Reading(f"{where}: {error}")
-    if QUANTITIES in texts:
+    if COUNTED in texts:
         return _of_quantities(texts)
     size = _PTE.search(texts[golden.MANIFEST])
     called = Counter(_CALLED.findall(texts["graph.txt"]))
-    payloads = [text for name, text in texts.items() if name.startswith(("delegate_", "pte."))]
+    outlines = {name: outline(text) for name, text in texts.items() if name.startswith(("delegate_", "pte."))}
     found = Reading(
         None,
         outside=Counter({_short(name): count for name, count in called.items() if not name.endswith(_GLUE)}),
         size=int(size[1]) if size else 0,
-        constant_bytes=sum(map(_constant_bytes, map(outline, payloads))),
+        constant_bytes=sum(map(_constant_bytes, outlines.values())),
         memory=_memory(texts.get("pte.txt", "")),
     )
-    for name, text in texts.items():
+    for name, payload in outlines.items():
         if name.startswith("delegate_"):
-            found.payloads[name] = text
-            _add(found, outline(text))
+            found.payloads[name] = texts[name]
+            _add(found, payload)
     return found
 
 
@@ -131,7 +131,7 @@ def _of_quantities(texts: golden.Texts) -> Reading:
     size = _PTE.search(texts[golden.MANIFEST])
     kinds = ("delegate", "operator", "outside", "memory", "constants")
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
-    for line in texts[QUANTITIES].splitlines():
+    for line in texts[COUNTED].splitlines():
         counted, _, number = line.rpartition(": ")
         what, _, name = counted.partition(" ")
         counts[what][name] = int(number)
