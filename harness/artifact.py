@@ -246,7 +246,8 @@ class Lowered:
     codes
         For cases whose outputs are constants: what the delegates must hold, in the dtype they hold it in.
     unjudged
-        Names of the samples that are left out: on them eager gives no finite number where it does on the example.
+        Samples that are left out, with what eager does on them and not on the example: it gives no finite number, or
+        does not end.
     kernels
         Operators of the program for which the installed runtime has no kernel: it was not run, there are no samples.
     begins
@@ -262,7 +263,7 @@ class Lowered:
     schemas: tuple[str, ...] = field(compare=False)
     scales: tuple[float, ...] = ()
     codes: tuple[Tensor, ...] = ()
-    unjudged: tuple[str, ...] = ()
+    unjudged: tuple[tuple[str, str], ...] = ()
     kernels: tuple[str, ...] = ()
     limit: float = IMPRECISE
     begins: Beginning | None = field(default=None, compare=False)

@@ -6,11 +6,13 @@ import hashlib
 import itertools
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch._higher_order_ops.while_loop import while_loop
 
 from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome, Tensor
 from harness.decode import Schemas, decode
@@ -112,6 +114,22 @@ class Doubling(torch.nn.Module):
         return x.mul_(2.0) + 1.0
 
 
+class Tripling(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        y.mul_(3.0)
+        return x + y
+
+
+class Doubled(torch.nn.Module):
+    """Doubles until it is large: never, if it is nothing."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def is_small(x: torch.Tensor) -> torch.Tensor:
+            return x.abs().sum() < 100.0
+
+        return while_loop(is_small, lambda x: (x * 2.0,), (x,))[0]
+
+
 class Median(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return (x * 2.0).median(dim=1).values
@@ -137,7 +155,7 @@ def test_a_sample_that_the_model_has_no_meaning_for_is_not_judged_and_the_golden
     artifact = exported(Acosh(), DATA.tensor("x", 2, 9).abs() + 1.5)
     made = lowered(artifact)
     assert [sample.name for sample in made.samples] == ["example", "extremes", "drawn"]
-    assert made.unjudged == ("zeros",)
+    assert made.unjudged == (("zeros", "eager is not finite"),)
     assert objection(artifact) is None
     assert numerics_line(artifact).endswith("; not judged on zeros: eager is not finite")
 
@@ -147,9 +165,34 @@ def test_a_model_that_changes_its_input_gets_each_sample_as_it_is() -> None:
     before = x.clone()
     artifact = exported(Doubling(), x)
     assert objection(artifact) is None
-    (expected,) = lowered(artifact).samples[0].expected
+    changed, expected = lowered(artifact).samples[0].expected
+    assert np.array_equal(changed.array(), before.numpy() * 2.0)
     assert np.array_equal(expected.array(), before.numpy() * 2.0 + 1.0)
     assert torch.equal(x, before)
+
+
+@pytest.mark.parametrize("target", ["tosa-fp", "xnnpack-fp32"])
+def test_an_input_that_a_model_changes_is_an_output_ahead_of_the_others(target: str) -> None:
+    artifact = exported(Tripling(), DATA.tensor("x", 2, 9), DATA.tensor("y", 2, 9), target=target)
+    assert objection(artifact) is None
+    made = lowered(artifact)
+    (changed, _), (given, _) = made.samples[0].expected, made.samples[0].outputs
+    assert np.array_equal(changed.array(), 3.0 * DATA.tensor("y", 2, 9).numpy())
+    off = Tensor.of(given.array() + 1.0)
+    first, *others = made.samples
+    wrong = replace(first, outputs=(off, *first.outputs[1:]))
+    found = objection(replace(artifact, result=replace(made, samples=(wrong, *others))))
+    assert found is not None
+    assert found.reason.startswith("output 0")
+
+
+def test_a_sample_on_which_the_model_does_not_end_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.exporting.export.ENDLESS", 0.5)
+    artifact = exported(Doubled(), DATA.tensor("x", 2, 9), target="tosa-fp+cf")
+    made = lowered(artifact)
+    assert [sample.name for sample in made.samples] == ["example", "extremes", "drawn"]
+    assert made.unjudged == (("zeros", "eager does not end"),)
+    assert numerics_line(artifact).endswith("; not judged on zeros: eager does not end")
 
 
 def test_a_program_that_the_runtime_has_no_kernel_for_is_not_run_and_the_golden_says_so() -> None:

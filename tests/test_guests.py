@@ -263,6 +263,57 @@ def test_weights_and_inputs_follow_the_name_of_the_case_alone(module: object) ->
     assert torch.equal(before, torch.random.get_rng_state())
 
 
+def test_memory_that_a_test_leaves_as_it_is_is_filled() -> None:
+    import torch
+
+    from harness.guests.capture import seeded
+
+    with seeded("any"):
+        assert torch.IntTensor(5).tolist() == [torch.iinfo(torch.int32).max] * 5
+        assert torch.empty(3).isnan().all()
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "held", "found"),
+    [
+        ("float32", "float32", ""),
+        ("float32", "bfloat16", "bfloat16"),
+        ("float8_e5m2", "float8_e5m2", "float8_e5m2"),
+        ("float8_e5m2", "bfloat16", ""),
+    ],
+)
+def test_a_model_that_holds_or_takes_another_dtype_is_for_the_target_of_that(
+    dtype: str, held: str, found: str
+) -> None:
+    import torch
+
+    from harness.guests.capture import HandedOver, narrow_dtype
+
+    model = torch.nn.Linear(3, 2).to(getattr(torch, held))
+    assert narrow_dtype(HandedOver(model, (torch.ones(1, 3).to(getattr(torch, dtype)),), None, "")) == found
+
+
+@pytest.mark.parametrize(
+    ("zoo", "kinds", "targets"),
+    [
+        ("arm-ops", ("float", "quantized"), ("tosa-fp", "tosa-int")),
+        ("arm-ops", ("bfloat16",), ("tosa-bf16",)),
+        ("suite-ops", ("bfloat16",), ("tosa-bf16", "xnnpack-fp32")),
+        ("xnnpack-ops", ("float16",), ("xnnpack-fp32",)),
+    ],
+)
+def test_targets_follow_how_upstream_lowers_a_case(
+    zoo: str, kinds: tuple[str, ...], targets: tuple[str, ...]
+) -> None:
+    from harness.guests.cases import case_of
+
+    entry = Entry("abs-one", "test_abs.py", "test_abs[one]", 0, kinds, ("1.4.1",))
+    case = case_of(ZOOS[zoo], [entry], lambda entries, data: None)  # type: ignore[arg-type,return-value]
+    assert case.backends == targets
+    assert set(case.also) == {target for target in targets if target == "tosa-bf16"}
+
+
 # Compact goldens
 
 

@@ -83,6 +83,14 @@ def test_a_float_result_moves_by_units_in_its_last_place(
     assert least <= spread(Of(function), X).max() <= most
 
 
+def test_attention_is_rounded_in_each_of_its_steps_though_torch_has_one_kernel_for_it() -> None:
+    # Scores of a thousand that differ by one: what rounding does to them is what it does to the output.
+    x = X[None, None]
+    inputs = (x + 20.0, x / 99.0 + 20.0, x)
+    moved = spread(Of(nn.functional.scaled_dot_product_attention), *inputs)
+    assert 2**-12.5 < moved.max() < 2**-8
+
+
 def test_bfloat16_has_units_of_its_own() -> None:
     assert 2**-9 < spread(Of(lambda x: torch.exp(x)), X.bfloat16()).max() < 2**-5
 

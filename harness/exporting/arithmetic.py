@@ -130,6 +130,9 @@ def kind_of(func: Any) -> str:
         return "sum"
     if name in FORMULAS:
         return "formula"
+    if func._can_decompose():
+        # Only called by a decomposition: torch takes it apart elsewhere before a mode sees it.
+        return "composite"
     in_steps = torch.Tag.core not in func.tags or name in COMPOSED
     return "decomposed" if in_steps and func in decomposition_table else "approximated"
 

@@ -34,6 +34,7 @@ from harness.exporting.blame import own_error
 from harness.exporting.data import Data, Example, example_of, samples_of
 from harness.exporting.departure import beginning
 from harness.exporting.departure.apart import ApartError, run_apart
+from harness.exporting.ending import EndlessError, ending_within
 from harness.exporting.targets import Lowering
 from harness.exporting.trace import Watch
 from harness.registry import Case
@@ -41,6 +42,8 @@ from harness.targets import REFERENCE_MODEL, RUNTIME
 
 #: Seconds that looking for the operator that begins a departure may take: a third of what an export may.
 LOOKING = 60.0
+#: Seconds after which a model does not end on a sample, beside a hundred times what it takes on its example.
+ENDLESS = 10.0
 
 
 class Export:
@@ -89,7 +92,7 @@ class Export:
         self.spreads: dict[str, tuple[Tensor, ...]] = {}
         self.scales: tuple[float, ...] = ()
         self.codes: tuple[Tensor, ...] = ()
-        self.unjudged: tuple[str, ...] = ()
+        self.unjudged: tuple[tuple[str, str], ...] = ()
         self.made: Lowered | None = None
         self.program: beginning.Program | None = None
         self.watch = Watch(keep, omission)
@@ -186,14 +189,26 @@ class Export:
 
         Samples that it has no meaning for are samples no longer.
         """
-        with torch.no_grad(), self.lowering.eager():
-            self.expected = {
-                name: numerics.flatten(copy.deepcopy(module)(*copy.deepcopy(inputs)))
-                for name, inputs in self.samples.items()
-            }
+        self.expected = {}
+        limit = None
+        for name, inputs in dict(self.samples).items():
+            started = time.perf_counter()
+            try:
+                with torch.no_grad(), self.lowering.eager(), ending_within(limit):
+                    made = numerics.given_by(copy.deepcopy(module), copy.deepcopy(inputs))
+            except EndlessError:
+                self.leave_out(name, "eager does not end")
+            else:
+                self.expected[name] = numerics.flatten(made)
+            # The first is the example.
+            limit = limit or ENDLESS + 100 * (time.perf_counter() - started)
         for name in numerics.without_meaning(self.expected):
-            del self.samples[name], self.expected[name]
-            self.unjudged += (name,)
+            self.leave_out(name, "eager is not finite")
+
+    def leave_out(self, sample: str, why: str) -> None:
+        del self.samples[sample]
+        self.expected.pop(sample, None)
+        self.unjudged += ((sample, why),)
 
     def spread(self, module: torch.fx.GraphModule) -> None:
         """Measure how far rounding alone moves the outputs of the (quantized) eager graph."""
@@ -225,7 +240,9 @@ class Export:
             converted = convert_pt2e(prepared)
             restore(converted, before)
         self.expect(converted)
-        self.scales = numerics.output_scales(converted)
+        scales = numerics.output_scales(converted)
+        changed = max(map(len, self.expected.values()), default=len(scales)) - len(scales)
+        self.scales = (*(0.0 for _ in range(changed)), *scales)
         self.spread(converted)
         if self.case.constant_outputs and self.target.runs == REFERENCE_MODEL:
             self.codes = numerics.output_codes(converted)
@@ -328,14 +345,22 @@ MASKS = (
 )
 
 
+#: What is printed of a set; a dictionary has colons.
+SET = re.compile(r"\{([^{}:]*)\}")
+
+
 def normalise(message: str) -> str:
-    """Take addresses, directories and line numbers out of `message`.
+    """Take addresses, directories and line numbers out of `message`, and the order of the sets that it prints.
 
     >>> normalise("cannot open /opt/env/lib/x.py:12 for <Pass object at 0x7f0123456789>")
     'cannot open …/x.py:… for <Pass object at 0x…>'
+    >>> normalise("one of {torch.int8, torch.bool} is needed")
+    'one of {torch.bool, torch.int8} is needed'
     """
     for pattern, replacement in MASKS:
         message = pattern.sub(replacement, message)
+    # A set prints in the order of its hashes.
+    message = SET.sub(lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}", message)
     return "\n".join(line.rstrip() for line in message.strip().splitlines())
 
 

@@ -34,6 +34,8 @@ QUANTIZE = frozenset(
         _DECOMPOSED.quantize_per_tensor.tensor2,
     }
 )
+#: What a program gives to who runs it; it keeps the rest, its buffers.
+TO_USER = frozenset({OutputKind.USER_INPUT_MUTATION, OutputKind.USER_OUTPUT})
 #: Operators whose third argument is a tensor of zero points.
 PER_CHANNEL = frozenset(
     {_DECOMPOSED.quantize_per_channel.default, _DECOMPOSED.dequantize_per_channel.default}
@@ -55,6 +57,18 @@ def flatten(outputs: Any) -> tuple[Tensor, ...]:
                 f"output {index} is no tensor but a {type(leaf).__name__}: let the model return tensors"
             )
     return tuple(Tensor.of(array_of(leaf.contiguous())) for leaf in leaves)
+
+
+def given_by(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> list[Any]:
+    """Run a model, which may change `inputs`; return those that it changed, in order, then its outputs.
+
+    A lowered program gives the inputs that it changes ahead of its outputs (``USER_INPUT_MUTATION``).
+    """
+    # Counts what is written to a tensor, through whichever view of it.
+    before = [x._version for x in inputs]
+    outputs = pytree.tree_leaves(module(*inputs))
+    changed = [x for x, version in zip(inputs, before, strict=True) if x._version > version]
+    return [*changed, *outputs]
 
 
 def without_meaning(expected: Mapping[str, Sequence[Tensor]]) -> tuple[str, ...]:
@@ -133,7 +147,7 @@ def run_edge(
     held: Mapping[str, Any],
     inputs: Sequence[torch.Tensor],
 ) -> tuple[Tensor, ...]:
-    """Run an edge program; return what it gives the user.
+    """Run an edge program; return what it gives the user: the inputs that it changes, then its outputs.
 
     Parameters
     ----------
@@ -143,8 +157,7 @@ def run_edge(
     with torch.no_grad():
         outputs = interpreter.run(*_arguments(signature, held, inputs))
     specs = signature.output_specs
-    user = [value for value, spec in zip(outputs, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]
-    return flatten(user)
+    return flatten([value for value, spec in zip(outputs, specs, strict=True) if spec.kind in TO_USER])
 
 
 def evaluate(

@@ -37,7 +37,7 @@ from harness.exporting.arithmetic import (
     step_of_sum,
 )
 from harness.exporting.eager import FLOAT8, is_float8
-from harness.exporting.numerics import flatten
+from harness.exporting.numerics import flatten, given_by
 
 aten = torch.ops.aten
 
@@ -123,6 +123,9 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if kind == "decomposed":
             with self:
                 return decomposition_table[func](*args, **kwargs)
+        if kind == "composite":
+            with self:
+                return func.decompose(*args, **kwargs)
         if kind == "quantize":
             if self._is_exact(args[0], args[1], name):
                 kind = "exact"
@@ -253,7 +256,7 @@ def spreads(
 
     def run(own: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         with torch.no_grad():
-            outputs = pytree.tree_leaves(model(*own))
+            outputs = given_by(model, own)
             for buffer, before in states:
                 buffer.copy_(before)
         return outputs

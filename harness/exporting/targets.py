@@ -62,10 +62,15 @@ class Lowering:
         return cls(target, _partitioner(target), _quantizer(target))
 
     def cast(self, example: Example) -> Example:
-        """Return `example` with its floating weights, buffers and inputs in the target's dtype."""
+        """Return `example` with its floating weights, buffers and inputs in the target's dtype.
+
+        A model that holds or takes some of that dtype already says itself what is.
+        """
         if not self.target.dtype:
             return example
         dtype = getattr(torch, self.target.dtype)
+        if any(x.dtype is dtype for x in (*example.module.state_dict().values(), *example.inputs)):
+            return example
         inputs = cast(example.inputs, dtype)
         return dataclasses.replace(example, module=example.module.to(dtype), inputs=inputs)
 

@@ -23,8 +23,7 @@ class GuestZoo:
     tests
         The folder with the tests, in the package ``executorch``.
     floats, quantized
-        What the names of the targets start with that a model is exported for which upstream's tests lower as it is, or
-        quantize.
+        The targets that a model is exported for which upstream's tests lower as it is, or quantize.
     """
 
     name: str

@@ -11,7 +11,7 @@ import random
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType, SimpleNamespace
@@ -27,6 +27,7 @@ from harness.exporting.eager import Float8InFloat32
 from harness.guests import GuestZoo
 from harness.guests.tests import Test, tests_of
 from harness.registry import ZooError
+from harness.targets import DTYPES
 
 #: What upstream's tests are in: modules whose imports may draw random numbers.
 TEST_PACKAGES = re.compile(r"executorch\.backends\.(\w+\.)?test\b")
@@ -161,9 +162,15 @@ def recording(recorder: Recorder) -> Iterator[None]:
 
 @contextlib.contextmanager
 def seeded(text: str) -> Iterator[None]:
-    """Let what is drawn inside follow `text` alone, and what is drawn afterwards not follow this."""
+    """Let what is drawn inside follow `text` alone, and what is drawn afterwards not follow this.
+
+    Memory that nobody writes to is filled: some tests hand over ``torch.IntTensor(5)``.
+    """
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
     before = random.getstate(), np.random.get_state(), torch.random.get_rng_state()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
@@ -173,6 +180,7 @@ def seeded(text: str) -> Iterator[None]:
         random.setstate(before[0])
         np.random.set_state(before[1])
         torch.random.set_rng_state(before[2])
+        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
 
 
 class _SeededImports(importlib.abc.MetaPathFinder):
@@ -426,9 +434,9 @@ def reason_of(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {line}"[:120].removesuffix(": ").split())
 
 
-#: What a test of the suite is lowered with is up to its flow: both.
-KINDS: Mapping[bool | None, tuple[str, ...]] = {
-    False: ("float",),
-    True: ("quantized",),
-    None: ("float", "quantized"),
-}
+def narrow_dtype(given: HandedOver) -> str:
+    """Return the dtype of what a model holds or takes, as `harness.targets.DTYPES` names it, if there is one such."""
+    leaves = [*given.module.state_dict().values(), *pytree.tree_leaves(given.inputs)]
+    found = {str(x.dtype).removeprefix("torch.") for x in leaves if isinstance(x, torch.Tensor)}
+    narrow = sorted(found.intersection(DTYPES))
+    return narrow[0] if len(narrow) == 1 else ""

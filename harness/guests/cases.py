@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from harness.guests import ZOOS, GuestZoo, listing
-from harness.guests.listing import Entry
+from harness.guests.listing import QUANTIZED, Entry
 from harness.registry import CASES, Case, ZooError
+from harness.targets import TARGETS
 
 if TYPE_CHECKING:
     from harness.exporting.data import Data, Example
@@ -41,7 +42,8 @@ def case_of(zoo: GuestZoo, entries: Iterable[Entry], build: Callable[..., Exampl
     """Return the case of the entries that have one name."""
     entries = tuple(entries)
     first = entries[0]
-    kinds = {kind for entry in entries for kind in entry.kinds}
+    kinds = sorted({kind for entry in entries for kind in entry.kinds})
+    wanted = tuple(target for kind in kinds for target in _targets_of(zoo, kind))
     builder = functools.update_wrapper(functools.partial(build, entries), build)
     return Case(
         name=first.name,
@@ -49,14 +51,18 @@ def case_of(zoo: GuestZoo, entries: Iterable[Entry], build: Callable[..., Exampl
         guards=f"{zoo.tests}/{first.file}::{first.node}",
         build=builder,
         quantization=QUANTIZATION,
-        backends=tuple(
-            target
-            for kind, wanted in (("float", zoo.floats), ("quantized", zoo.quantized))
-            if kind in kinds
-            for target in wanted
-        ),
+        backends=wanted,
+        also=tuple(target for target in wanted if TARGETS[target].further),
         releases=tuple(release for entry in entries for release in entry.releases),
     )
+
+
+def _targets_of(zoo: GuestZoo, kind: str) -> tuple[str, ...]:
+    """Return the targets for one of `Entry.kinds`: for a dtype, that of the backend that has it, if one does."""
+    if kind == QUANTIZED:
+        return zoo.quantized
+    of_dtype = {target.backend: name for name, target in TARGETS.items() if target.dtype == kind}
+    return tuple(of_dtype.get(TARGETS[name].backend, name) for name in zoo.floats)
 
 
 def built(zoo: str, entries: Iterable[Entry], data: Data) -> Example:

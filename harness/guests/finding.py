@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from harness.guests import GuestZoo
 from harness.guests.capture import (
-    KINDS,
     CaptureError,
     HandedOver,
     Recorder,
     files_of,
     import_file,
+    narrow_dtype,
     not_running,
     run,
 )
-from harness.guests.listing import Entry, Listing, Omitted, names_of
+from harness.guests.listing import FLOAT, QUANTIZED, Entry, Listing, Omitted, names_of
 from harness.guests.tests import tests_of
 
 #: While cases are sought every test draws by this seed: two that make the same model are one case.
 SEED = "listing"
 
+#: What a test of the suite is lowered with is up to its flow: both.
+KINDS: Mapping[bool | None, tuple[str, ...]] = {
+    False: (FLOAT,),
+    True: (QUANTIZED,),
+    None: (FLOAT, QUANTIZED),
+}
 #: Tests of Arm's that hand over for another device what others hand over for TOSA: running them finds nothing more.
 REPEATING = re.compile(r"_(u55|u65|u85|vgf)(_|$)")
 
@@ -53,7 +59,9 @@ def listing_of(zoo: GuestZoo, release: str, progress: bool = False) -> Listing:
                         first[given.digest] = name
                         entries[name] = Entry(name, file, node, number, (), (release,))
                     entry = entries[first[given.digest]]
-                    kinds = tuple(sorted({*entry.kinds, *KINDS[given.quantized]}))
+                    narrow = narrow_dtype(given)
+                    found = {narrow if kind == FLOAT and narrow else kind for kind in KINDS[given.quantized]}
+                    kinds = tuple(sorted({*entry.kinds, *found}))
                     entries[entry.name] = replace(entry, kinds=kinds)
         except CaptureError as error:
             omitted.append(Omitted(file, str(error), (release,)))

@@ -27,6 +27,8 @@ FOLDER = Path(__file__).parent / "listings"
 UPDATE = "python -m harness guests --update"
 #: In the place of a case's name.
 LEFT_OUT = "-"
+#: How upstream lowers a case: as it is, quantized.
+FLOAT, QUANTIZED = "float", "quantized"
 #: Longest name of a case, `harness.registry.NAME_PATTERN`.
 LONGEST = 64
 #: Characters of the digest in the place of what is cut off a name.
@@ -55,7 +57,8 @@ class Entry:
     number
         Of the model among those that the test hands over, from 0.
     kinds
-        ``float``, ``quantized``: how upstream lowers it.
+        How upstream lowers it: `FLOAT`, where it holds or takes another dtype that, ``bfloat16`` for instance;
+        `QUANTIZED`.
     releases
         That have it, in the order of the matrix.
     """

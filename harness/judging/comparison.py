@@ -172,7 +172,8 @@ def numerics_line(artifact: Artifact, before: int | None = None) -> str:
             power = before
         within = f"within 2^{power} of the largest value"
     constants = "; folded constants equal" if lowered.codes and rightness.only_holds(lowered) else ""
-    unjudged = (
-        f"; not judged on {', '.join(lowered.unjudged)}: eager is not finite" if lowered.unjudged else ""
-    )
+    names: dict[str, list[str]] = {}
+    for name, why in lowered.unjudged:
+        names.setdefault(why, []).append(name)
+    unjudged = "".join(f"; not judged on {', '.join(left_out)}: {why}" for why, left_out in names.items())
     return f"outputs against eager {within}{constants}{unjudged}"
