@@ -37,7 +37,7 @@ def spread(model: nn.Module, *inputs: torch.Tensor, backend: str = "", scale: fl
     """Return how far rounding moves the one output of `model`, as a part of its largest value."""
     expected = flatten(model(*inputs))
     off = APPROXIMATIONS.get(backend, {})
-    (found,) = spreads(model, inputs, (scale,), np.random.default_rng(0), off)
+    (found,) = spreads(model, [inputs], (scale,), np.random.default_rng(0), off)
     return found.array() / np.abs(expected[0].array().astype(np.float64)).max()
 
 
@@ -197,7 +197,7 @@ def spread_of_float8(
 ) -> np.ndarray:
     with Float8InFloat32():
         given = [torch.tensor(x).to(dtype) for x in inputs]
-        (found,) = spreads(Of(function), given, (), np.random.default_rng(0), {})
+        (found,) = spreads(Of(function), [given], (), np.random.default_rng(0), {})
     return found.array()
 
 

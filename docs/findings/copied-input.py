@@ -19,7 +19,9 @@ partitioner = TOSAPartitioner(TosaCompileSpec("TOSA-1.0+FP"))
 program = torch.export.export(Replaced(), tuple(x.clone() for x in inputs))
 edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
 if delegate := getattr(edge.exported_program().graph_module, "lowered_module_0", None):
-    call = next(node for node in edge.exported_program().graph.nodes if "executorch_call_delegate" in node.name)
+    call = next(
+        node for node in edge.exported_program().graph.nodes if "executorch_call_delegate" in node.name
+    )
     try:
         tosa_reference_model.run(
             delegate.processed_bytes,

@@ -325,12 +325,3 @@ def example_of(case: Case) -> Example:
             )
     module = data.fill(built.module) if built.fill else built.module.eval()
     return replace(built, module=module)
-
-
-def samples_of(case: Case, example: Example) -> dict[str, tuple[torch.Tensor, ...]]:
-    """Return the sets of inputs that the lowered program of `case` is run on, by name."""
-    data = Data(case.name)
-    return {
-        sample: example.inputs if sample == "example" else data.all_like(example.inputs, sample)
-        for sample in (case.run_on if example.inputs else ("example",))
-    }

@@ -31,10 +31,11 @@ from harness.artifact import (
 from harness.decode import Schemas
 from harness.exporting import arithmetic, compat, numerics, rounding, shortcuts
 from harness.exporting.blame import own_error
-from harness.exporting.data import Data, Example, example_of, samples_of
+from harness.exporting.data import Data, Example, example_of
 from harness.exporting.departure import beginning
 from harness.exporting.departure.apart import ApartError, run_apart
 from harness.exporting.ending import EndlessError, ending_within
+from harness.exporting.samples import samples_of
 from harness.exporting.targets import Lowering
 from harness.exporting.trace import Watch
 from harness.registry import Case
@@ -52,7 +53,7 @@ class Export:
     Attributes
     ----------
     samples
-        Sets of inputs to run, by name; none where the program is not to be run.
+        What is run, by name: steps, of which the outputs of the last count. None where the program is not to be run.
     expected
         For each of them, the outputs of the eager model or, once quantized, of the quantized eager graph.
     spreads
@@ -87,7 +88,7 @@ class Export:
         self.bound = self.target.bound if bound is None else bound
         self.off = arithmetic.APPROXIMATIONS.get(self.target.backend, {})
         self.stage = "model"
-        self.samples: dict[str, tuple[torch.Tensor, ...]] = {}
+        self.samples: dict[str, numerics.Steps] = {}
         self.expected: dict[str, tuple[Tensor, ...]] = {}
         self.spreads: dict[str, tuple[Tensor, ...]] = {}
         self.scales: tuple[float, ...] = ()
@@ -129,8 +130,8 @@ class Export:
             program = edge.exported_program()
             with self.lowering.eager():
                 outputs = {
-                    name: numerics.in_reference_model(program, copy.deepcopy(inputs))
-                    for name, inputs in self.samples.items()
+                    name: numerics.in_reference_model(program, copy.deepcopy(steps))
+                    for name, steps in self.samples.items()
                 }
         if self.executing:
             self.program = beginning.Program.of(edge.exported_program())
@@ -144,7 +145,7 @@ class Export:
             kernels = numerics.without_kernel(emitted.executorch_program) if self.executing else ()
             samples_run = {} if kernels else self.samples
             outputs = {
-                name: numerics.in_runtime(pte, copy.deepcopy(inputs)) for name, inputs in samples_run.items()
+                name: numerics.in_runtime(pte, copy.deepcopy(steps)) for name, steps in samples_run.items()
             }
         samples = tuple(
             Sample(name, self.expected[name], given, self.spreads[name]) for name, given in outputs.items()
@@ -168,7 +169,10 @@ class Export:
 
     def lower(self, example: Example) -> EdgeProgramManager:
         """Run eagerly, export, quantize where the target does, and lower."""
-        self.samples = samples_of(self.case, example) if self.executing else {}
+        if self.executing:
+            with torch.no_grad(), self.lowering.eager():
+                remembers = numerics.remembers(example.module, example.inputs)
+            self.samples = dict(samples_of(self.case, example, remembers))
         self.expect(example.module)
         self.stage = "export"
         program = export_program(example.module, example)
@@ -191,11 +195,11 @@ class Export:
         """
         self.expected = {}
         limit = None
-        for name, inputs in dict(self.samples).items():
+        for name, steps in dict(self.samples).items():
             started = time.perf_counter()
             try:
                 with torch.no_grad(), self.lowering.eager(), ending_within(limit):
-                    made = numerics.given_by(copy.deepcopy(module), copy.deepcopy(inputs))
+                    made = numerics.given_by(copy.deepcopy(module), copy.deepcopy(steps))
             except EndlessError:
                 self.leave_out(name, "eager does not end")
             else:
@@ -216,12 +220,12 @@ class Export:
             self.spreads = {
                 name: rounding.spreads(
                     module,
-                    inputs,
+                    steps,
                     self.scales,
                     Data(self.case.name).generator(f"rounding {name}"),
                     self.off,
                 )
-                for name, inputs in self.samples.items()
+                for name, steps in self.samples.items()
             }
 
     def quantize(

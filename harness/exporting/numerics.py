@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from harness.artifact import Tensor
 from harness.exporting.arrays import array_of
 from harness.exporting.blame import handed_on
 from harness.registry import ZooError
+
+#: The inputs of runs that follow one another; a program with a state keeps it between them.
+Steps = Sequence[Sequence[torch.Tensor]]
 
 _DECOMPOSED = torch.ops.quantized_decomposed
 #: The dequantize of a quantized eager graph, with its scale as a number, as a tensor, and with all as tensors.
@@ -59,16 +63,33 @@ def flatten(outputs: Any) -> tuple[Tensor, ...]:
     return tuple(Tensor.of(array_of(leaf.contiguous())) for leaf in leaves)
 
 
-def given_by(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> list[Any]:
-    """Run a model, which may change `inputs`; return those that it changed, in order, then its outputs.
+def given_by(module: torch.nn.Module, steps: Steps) -> list[Any]:
+    """Run a model step by step; return the inputs that the last step changes, in order, then its outputs.
 
     A lowered program gives the inputs that it changes ahead of its outputs (``USER_INPUT_MUTATION``).
+
+    Parameters
+    ----------
+    steps
+        The inputs of each, which the model may change.
     """
-    # Counts what is written to a tensor, through whichever view of it.
-    before = [x._version for x in inputs]
-    outputs = pytree.tree_leaves(module(*inputs))
-    changed = [x for x, version in zip(inputs, before, strict=True) if x._version > version]
-    return [*changed, *outputs]
+    made = []
+    for inputs in steps:
+        # Counts what is written to a tensor, through whichever view of it.
+        before = [x._version for x in inputs]
+        outputs = pytree.tree_leaves(module(*inputs))
+        changed = [x for x, version in zip(inputs, before, strict=True) if x._version > version]
+        made = [*changed, *outputs]
+    return made
+
+
+def remembers(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> bool:
+    """Whether a run of `module`, which is left as it is, changes one of its buffers."""
+    own = copy.deepcopy(module)
+    before = [(buffer, buffer._version) for buffer in own.buffers()]
+    if before:
+        own(*copy.deepcopy(tuple(inputs)))
+    return any(buffer._version > version for buffer, version in before)
 
 
 def without_meaning(expected: Mapping[str, Sequence[Tensor]]) -> tuple[str, ...]:
@@ -113,38 +134,42 @@ def without_kernel(program: Any) -> tuple[str, ...]:
     return tuple(sorted(asked - there))
 
 
-def in_runtime(pte: bytes, inputs: Sequence[torch.Tensor]) -> tuple[Tensor, ...]:
-    """Run method ``forward`` of a ``.pte`` in ExecuTorch's own runtime.
+def in_runtime(pte: bytes, steps: Steps) -> tuple[Tensor, ...]:
+    """Run method ``forward`` of a ``.pte`` in ExecuTorch's own runtime, step by step; return what the last gives.
 
     The runtime starts a thread pool of its own: call this in a process that will not fork afterwards.
     """
-    return flatten(run_forward(pte, inputs))
+    return flatten(run_forward(pte, steps))
 
 
 @handed_on
-def run_forward(pte: bytes, inputs: Sequence[torch.Tensor]) -> list[Any]:
+def run_forward(pte: bytes, steps: Steps) -> list[Any]:
     from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
 
     module = _load_for_executorch_from_buffer(pte)
     # Outputs may be views of the program's memory plan: copy them before the module goes.
-    outputs = module.run_method("forward", tuple(inputs))
+    outputs: Sequence[Any] = ()
+    for inputs in steps:
+        outputs = module.run_method("forward", tuple(inputs))
     return [output.clone() if isinstance(output, torch.Tensor) else output for output in outputs]
 
 
-def in_reference_model(
-    program: torch.export.ExportedProgram, inputs: Sequence[torch.Tensor]
-) -> tuple[Tensor, ...]:
+def in_reference_model(program: torch.export.ExportedProgram, steps: Steps) -> tuple[Tensor, ...]:
     """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model.
 
-    What stands between the delegates runs eagerly, operator by operator.
+    What stands between the delegates runs eagerly, operator by operator. Returns what the last step gives.
     """
-    return run_edge(EdgeInterpreter(program.graph_module), program.graph_signature, held_by(program), inputs)
+    interpreter, held = EdgeInterpreter(program.graph_module), held_by(program)
+    given: tuple[Tensor, ...] = ()
+    for inputs in steps:
+        given = run_edge(interpreter, program.graph_signature, held, inputs)
+    return given
 
 
 def run_edge(
     interpreter: EdgeInterpreter,
     signature: ExportGraphSignature,
-    held: Mapping[str, Any],
+    held: MutableMapping[str, Any],
     inputs: Sequence[torch.Tensor],
 ) -> tuple[Tensor, ...]:
     """Run an edge program; return what it gives the user: the inputs that it changes, then its outputs.
@@ -152,12 +177,13 @@ def run_edge(
     Parameters
     ----------
     held
-        See `held_by`.
+        See `held_by`; gets the new values of the buffers that the program changes.
     """
     with torch.no_grad():
         outputs = interpreter.run(*_arguments(signature, held, inputs))
-    specs = signature.output_specs
-    return flatten([value for value, spec in zip(outputs, specs, strict=True) if spec.kind in TO_USER])
+    given = list(zip(outputs, signature.output_specs, strict=True))
+    held.update((str(spec.target), value) for value, spec in given if spec.kind is OutputKind.BUFFER_MUTATION)
+    return flatten([value for value, spec in given if spec.kind in TO_USER])
 
 
 def evaluate(

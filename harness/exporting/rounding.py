@@ -37,7 +37,7 @@ from harness.exporting.arithmetic import (
     step_of_sum,
 )
 from harness.exporting.eager import FLOAT8, is_float8
-from harness.exporting.numerics import flatten, given_by
+from harness.exporting.numerics import Steps, flatten, given_by
 
 aten = torch.ops.aten
 
@@ -238,12 +238,14 @@ def distance(moved: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> np.
 
 def spreads(
     model: torch.nn.Module,
-    inputs: Sequence[torch.Tensor],
+    steps: Steps,
     scales: Sequence[float],
     generator: np.random.Generator,
     off: Approximations,
 ) -> tuple[Tensor, ...]:
     """Return how far rounding alone moves each element of each output of a model; see `harness.artifact.Sample`.
+
+    With several steps: of the outputs of the last.
 
     Parameters
     ----------
@@ -254,7 +256,7 @@ def spreads(
     """
     states = [(buffer, buffer.clone()) for buffer in model.buffers()]
 
-    def run(own: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def run(own: Steps) -> list[torch.Tensor]:
         with torch.no_grad():
             outputs = given_by(model, own)
             for buffer, before in states:
@@ -262,11 +264,11 @@ def spreads(
         return outputs
 
     # Not what the model gives that the graph was made of: where the graph is another, that is no rounding.
-    expected = flatten(run([x.clone() for x in inputs]))
+    expected = flatten(run([[x.clone() for x in inputs] for inputs in steps]))
     furthest = [np.zeros(tensor.shape) for tensor in expected]
     for direction in RUNS:
-        own = [x.clone() for x in inputs]
-        with Rounding(own, direction, generator, off) as rounding:
+        own = [[x.clone() for x in inputs] for inputs in steps]
+        with Rounding(pytree.tree_leaves(own), direction, generator, off) as rounding:
             moved = run(own)
         for index, (value, made, right) in enumerate(zip(moved, flatten(moved), expected, strict=True)):
             if made.shape != right.shape:

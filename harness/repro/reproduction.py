@@ -137,14 +137,17 @@ class Repro:
     def program(self, sample: str) -> Program:
         """Return the program of the case's exported graph, on the inputs that show the defect."""
         from harness.exporting import compat
-        from harness.exporting.data import example_of, samples_of
+        from harness.exporting.data import example_of
         from harness.exporting.export import export_program
         from harness.exporting.program import Program
+        from harness.exporting.samples import samples_of
         from harness.exporting.targets import Lowering
 
         example = Lowering.named(self.cell.target).cast(example_of(self.case))
         module = compat.graph_module(export_program(example.module, example))
-        return Program.of(module, samples_of(self.case, example)[sample], example.dynamic_shapes)
+        # A script runs one step: the last, if it is wrong without those before.
+        inputs = samples_of(self.case, example, remembers=True)[sample][-1]
+        return Program.of(module, inputs, example.dynamic_shapes)
 
     def shown(self, program: Program, seeds: Sequence[int]) -> Defect:
         """Export a program under some hash seeds and return what is wrong with it; raise `NotShownError`."""

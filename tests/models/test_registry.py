@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from harness.exporting import arrays
-from harness.exporting.data import Data, Example, cast, example_of, fan_in_bits, samples_of
+from harness.exporting.data import Data, Example, cast, example_of, fan_in_bits
+from harness.exporting.samples import samples_of
 from harness.registry import SAMPLES, Case, Registry, ZooError, load, zoo_of
 
 DATA = Data("registry-test")
@@ -307,10 +308,10 @@ def test_a_case_names_the_samples_that_it_is_run_on() -> None:
     case = Case(name="some-case", family="layers", guards="something", build=one_input)
     example = example_of(case)
     assert tuple(samples_of(case, example)) == SAMPLES
-    assert samples_of(case, example)["example"] is example.inputs
+    assert samples_of(case, example)["example"] == (example.inputs,)
     assert tuple(samples_of(replace(case, run_on=("example", "drawn")), example)) == ("example", "drawn")
 
 
 def test_a_case_without_inputs_is_run_once() -> None:
     case = make()
-    assert samples_of(case, example_of(case)) == {"example": ()}
+    assert samples_of(case, example_of(case)) == {"example": ((),)}

@@ -82,7 +82,7 @@ def beginning(
     program: Program,
     lowered: Lowered,
     sample: Sample,
-    inputs: Sequence[torch.Tensor],
+    steps: numerics.Steps,
     off: Approximations,
 ) -> Beginning:
     """Return where a sample whose outputs depart begins to depart, or whether any value inside does.
@@ -93,15 +93,18 @@ def beginning(
     ----------
     lowered
         What the program gave when it was run.
-    inputs
-        Of the sample.
+    steps
+        Inputs of the sample; only the last is looked into.
     off
         Of the backend; see `harness.exporting.arithmetic.APPROXIMATIONS`.
     """
     departs = _departs(lowered, sample, sample.outputs)
     walk = _Walk(program.module, lowered.bound, off, closely=not departs)
+    held = dict(program.held)
     try:
-        outputs = numerics.run_edge(walk, program.signature, program.held, inputs)
+        for inputs in steps[:-1]:
+            numerics.run_edge(numerics.EdgeInterpreter(program.module), program.signature, held, inputs)
+        outputs = numerics.run_edge(walk, program.signature, held, steps[-1])
     except Exception as error:
         # Whatever a release raises where it is asked for more than an export, the verdict stays.
         message = (str(error).strip().splitlines() or [""])[0]
