@@ -398,11 +398,14 @@ class Watched:
     ----------
     kept
         What the fingerprint of one pass, asked for by its number, is the digest of: a line per node.
+    refusals
+        Operator and reason of each node that a partitioner refused.
     """
 
     passes: tuple[PassRun, ...]
     visitors: tuple[str, ...]
     kept: str = ""
+    refusals: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,21 @@ def test_a_pass_that_only_says_so_has_not_changed_the_graph() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("target", "operator", "reason"),
+    [
+        ("tosa-int", "aten.add.Tensor", "Node was not marked as quantized in the Arm backend."),
+        ("xnnpack-fp32", "aten.add.Tensor", "invalid dtype"),
+    ],
+)
+def test_what_a_partitioner_leaves_outside_is_noted_with_its_reason(
+    target: str, operator: str, reason: str
+) -> None:
+    watched = export(ZOO["call-counter"], target).watched
+    assert watched is not None
+    assert (operator, reason) in watched.refusals
+
+
 def test_the_run_of_a_pass_that_is_left_out_hands_the_graph_on() -> None:
     module = traced()
     nodes = len(module.graph.nodes)

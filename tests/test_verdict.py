@@ -538,6 +538,18 @@ def test_a_change_names_the_files_and_shows_the_lines() -> None:
     assert "golden" in text
 
 
+def test_an_operator_that_is_left_outside_is_shown_with_the_partitioners_reason() -> None:
+    call = (
+        "%sin : [num_users=1] = call_function[target=torch.ops.aten.sin.default](args = (%a,), kwargs = {})"
+    )
+    now = GRAPH.replace("    return", f"    {call}\n    return")
+    refusals = (("aten.sin.default", "no table for it"), ("aten.cos.default", "not in the list"))
+    found = verdict.changed(CELL, texts(lowered()), texts(lowered(now)), refusals)
+    assert found.detail[0].endswith("operators outside delegates (1.50 times): aten.sin.default +1")
+    assert "  aten.sin.default is outside: no table for it" in found.detail
+    assert not any("aten.cos" in line for line in found.detail)
+
+
 def test_a_failure_that_goes_away_is_a_change() -> None:
     found = verdict.changed(CELL, texts(failure()), texts(lowered()))
     assert found.name == "changed"

@@ -16,10 +16,12 @@ from typing import Any
 
 import torch
 from executorch.exir.backend.partitioner import PartitionResult
+from executorch.exir.backend.utils import WhyNoPartition, WhyNoPartitionReporter
 from torch.fx.passes.infra.pass_base import PassResult
 
 from harness.artifact import PARTITIONING, STAGE, Omission, PassRun, Watched
 from harness.exporting import compat
+from harness.exporting.numerics import operator_of
 
 #: The pipeline of passes that run outside of all of `compat.pipelines`.
 OUTSIDE = "exir"
@@ -149,6 +151,8 @@ class Watch:
         And partitioners, in order of their end.
     visitors
         ``backend target`` of each visitor that serialized a node, once.
+    refusals
+        Node to operator and reason, of what the partitioners leave outside.
     """
 
     def __init__(self, keep: int = 0, omission: Omission | None = None) -> None:
@@ -157,6 +161,7 @@ class Watch:
         self.kept = ""
         self.passes: list[PassRun] = []
         self.visitors: dict[str, None] = {}
+        self.refusals: dict[str, tuple[str, str]] = {}
         self._fingerprints = Fingerprints()
         self._pipelines = [OUTSIDE]
         # The program that the running pipeline works on, and the graph that the last pass left, with its fingerprint.
@@ -172,6 +177,8 @@ class Watch:
             self._wrap(pipeline.owner, pipeline.method, functools.partial(self._in_pipeline, pipeline.name))
         for partitioner in compat.PARTITIONERS:
             self._wrap(partitioner, "partition", self._in_partitioner)
+        self._wrap(WhyNoPartition, "__call__", self._in_refusal)
+        self._wrap(WhyNoPartitionReporter, "report_reject", self._in_refusal)
         for cls in compat.pass_classes():
             self._wrap(cls, "__call__", self._in_pass)
         for backend, visitors in compat.visitor_classes().items():
@@ -189,7 +196,7 @@ class Watch:
         self._stack.close()
 
     def result(self) -> Watched:
-        return Watched(tuple(self.passes), tuple(self.visitors), self.kept)
+        return Watched(tuple(self.passes), tuple(self.visitors), self.kept, tuple(self.refusals.values()))
 
     def stage(self, name: str, made: torch.export.ExportedProgram | bytes) -> None:
         """Note what a stage of the export made."""
@@ -290,6 +297,14 @@ class Watch:
         placed = digest_of(str(node.meta.get("delegation_tag")) for node in program.graph.nodes)
         self.passes.append(PassRun(PARTITIONING, type(instance).__name__, tags, bool(tags), placed, start))
         return result
+
+    def _in_refusal(
+        self, method: Callable[..., Any], instance: Any, node: torch.fx.Node, reason: str
+    ) -> None:
+        """Note what a partitioner first says of a node; several checks may refuse it."""
+        if node.op == "call_function":
+            self.refusals.setdefault(node.name, (str(operator_of(node.target)), " ".join(reason.split())))
+        method(instance, node, reason)
 
     def _in_visitor(
         self,

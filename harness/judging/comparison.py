@@ -78,7 +78,7 @@ def compare(
         return Comparison(verdict.new(cell, artifact), texts)
     if golden.compared(reviewed) == golden.compared(texts):
         return Comparison(Verdict(cell, "stable", ""), texts)
-    judged = verdict.changed(cell, reviewed, texts)
+    judged = verdict.changed(cell, reviewed, texts, artifact.watched.refusals if artifact.watched else ())
     return Comparison(dataclasses.replace(judged, divergence=_divergence(judged, outcomes, reviewed)), texts)
 
 

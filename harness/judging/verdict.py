@@ -345,8 +345,19 @@ def text_difference(
 # Difference from the golden
 
 
-def changed(cell: Cell, golden: Mapping[str, str], received: Mapping[str, str]) -> Verdict:
-    """Say how the texts of an artifact differ from its golden; ``failed`` where lowering did not fail before."""
+def changed(
+    cell: Cell,
+    golden: Mapping[str, str],
+    received: Mapping[str, str],
+    refusals: Sequence[tuple[str, str]] = (),
+) -> Verdict:
+    """Say how the texts of an artifact differ from its golden; ``failed`` where lowering did not fail before.
+
+    Parameters
+    ----------
+    refusals
+        See `harness.artifact.Watched`.
+    """
     old, new = compared(golden), compared(received)
     if FAILURE in new and FAILURE not in old:
         return Verdict(
@@ -357,8 +368,14 @@ def changed(cell: Cell, golden: Mapping[str, str], received: Mapping[str, str]) 
     else:
         names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
         reason = f"differs from its golden in {', '.join(names)}"
-    directed = directions(reading(golden), reading(received))
-    detail = (*directed, *text_difference(old, new, "golden", "now"))
+    before, after = reading(golden), reading(received)
+    more = after.outside - before.outside
+    outside = (f"  {operator} is outside: {why}" for operator, why in refusals if more[operator])
+    detail = (
+        *directions(before, after),
+        *dict.fromkeys(outside),
+        *text_difference(old, new, "golden", "now"),
+    )
     return Verdict(cell, "changed", reason, detail, recordable=True)
 
 
