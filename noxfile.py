@@ -32,7 +32,13 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_TIMEOUT = 3.0
 
 #: The harness's own tests need these beside the default release.
-TEST_TOOLS = ("hypothesis==6.155.2", "pytest-xdist==3.8.0", "pyte==0.8.2", "playwright==1.65.2")
+TEST_TOOLS = (
+    "hypothesis==6.155.2",
+    "pytest-xdist==3.8.0",
+    "pyte==0.8.2",
+    "playwright==1.65.2",
+    "axe-playwright-python==0.1.8",
+)
 #: What a Dask cluster, a review in a terminal and a report need, which no release's environment has.
 EXTRAS = nox.project.load_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]
 LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9")

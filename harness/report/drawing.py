@@ -212,6 +212,30 @@ class _Size:
         self.xy = (0.0, 0.0)
 
 
+class _Node(Vertex):
+    """A box as grandalf knows it. grandalf puts nodes into sets, so that a hash by address would order them."""
+
+    def __init__(self, number: int, box: Box) -> None:
+        super().__init__(box)
+        self.number = number
+        self.view = _Size(box.width, box.height)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class _Link(Edge):
+    """An edge as grandalf knows it; see `_Node`."""
+
+    def __init__(self, number: int, one: _Node, other: _Node) -> None:
+        super().__init__(one, other)
+        self.number = number
+        self.view = _Way()
+
+    def __hash__(self) -> int:
+        return self.number
+
+
 class _Way:
     """Where grandalf leads an edge."""
 
@@ -223,17 +247,13 @@ class _Way:
 
 
 def _laid_out(boxes: Sequence[Box], edges: Collection[tuple[str, str]]) -> Drawing:
-    vertices = {box.key: Vertex(box) for box in boxes}
-    for box in boxes:
-        vertices[box.key].view = _Size(box.width, box.height)
-    # A set has no order of its own, and the drawing has to be the same each time.
-    links = [Edge(vertices[one], vertices[other]) for one, other in sorted(edges) if one != other]
-    for link in links:
-        link.view = _Way()
+    nodes = {box.key: _Node(number, box) for number, box in enumerate(boxes)}
+    between = [pair for pair in sorted(edges) if pair[0] != pair[1]]
+    links = [_Link(number, nodes[one], nodes[other]) for number, (one, other) in enumerate(between)]
     placed: list[Box] = []
     lines: list[tuple[tuple[float, float], ...]] = []
     left, top, lowest, rightmost = MARGIN, MARGIN, MARGIN, MARGIN
-    for part in Graph(list(vertices.values()), links).C:
+    for part in Graph(list(nodes.values()), links).C:
         layout = SugiyamaLayout(part)
         layout.xspace = layout.yspace = GAP
         layout.init_all()
@@ -249,12 +269,12 @@ def _laid_out(boxes: Sequence[Box], edges: Collection[tuple[str, str]]) -> Drawi
         for box, view in views:
             x, y = view.xy[0] - view.w / 2 + by[0], view.xy[1] - view.h / 2 + by[1]
             placed.append(replace(box, x=round(x, 1), y=round(y, 1)))
-        lines += [tuple(_line(edge, by)) for edge in part.sE]
+        lines += [tuple(_line(edge, by)) for edge in sorted(part.sE, key=hash)]
         left += width + GAP
         lowest, rightmost = max(lowest, top + height), max(rightmost, left - GAP)
     order = {box.key: number for number, box in enumerate(boxes)}
     placed.sort(key=lambda box: order[box.key])
-    return Drawing(tuple(placed), tuple(lines), rightmost + MARGIN, lowest + MARGIN)
+    return Drawing(tuple(placed), tuple(lines), round(rightmost + MARGIN, 1), round(lowest + MARGIN, 1))
 
 
 def _line(edge: Edge, by: tuple[float, float]) -> Iterator[tuple[float, float]]:

@@ -18,4 +18,6 @@ def drifts(readings: Mapping[str, Mapping[Cell, Reading]]) -> Iterator[Drift]:
     """Yield the drift between the goldens of the cells that are checked, of each release and the next."""
     versions = sorted(readings, key=Version)
     for before, after in itertools.pairwise(versions):
-        yield Drift.of((before, readings[before]), (after, readings[after]))
+        drift = Drift.of((before, readings[before]), (after, readings[after]))
+        if drift.common:
+            yield drift
