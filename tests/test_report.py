@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def drawn() -> None:
-    pytest.importorskip("grandalf", reason="no grandalf, which draws a report: nox -s tests has it")
+    for name in ("grandalf", "markdown_it"):
+        pytest.importorskip(name, reason=f"no {name}, which a report is made with: nox -s tests has it")
 
 
 @pytest.fixture(scope="module")
@@ -257,12 +259,28 @@ def test_a_cause_leads_to_its_cells(reader: Reader) -> None:
 
 
 def test_what_changed_from_one_release_to_the_next_has_a_page(reader: Reader) -> None:
+    reader.page.get_by_role("link", name=re.compile("^Releases")).click()
+    reader.at("releases")
+    # The zoo's cells have no golden.
+    assert reader.page.get_by_role("link", name="1.3.1 → 1.4.1").count() == 0
     reader.page.get_by_role("link", name="1.2.0 → 1.3.1").click()
     reader.at("drift/1.2.0..1.3.1")
     assert "4 have a golden in both releases" in reader.page.locator("main").inner_text()
     assert "Operators gained or lost" in reader.texts("h2")
-    # The zoo's cells have no golden.
-    assert reader.page.get_by_role("link", name="1.3.1 → 1.4.1").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("title", "cell"),
+    [
+        ("What the zoo reaches of 1.2.0", "FuseConstantArgsPass"),
+        ("What deliberate defects show", "fold-of-raw-codes"),
+    ],
+)
+def test_the_tables_of_the_documentation_are_pages(reader: Reader, title: str, cell: str) -> None:
+    reader.go("releases")
+    reader.page.get_by_role("link", name=title).click()
+    reader.page.wait_for_selector("html[data-shown^='table/']")
+    assert reader.page.get_by_role("cell", name=cell, exact=True).count() >= 1
 
 
 # Whoever reads it
@@ -270,6 +288,7 @@ def test_what_changed_from_one_release_to_the_next_has_a_page(reader: Reader) ->
 VIEWS = (
     *("cells", "causes", "cell/1.2.0/tosa-int/cat-h-v", "cell/1.2.0/tosa-fp/two-delegates"),
     *("cell/1.2.0/tosa-fp/linear", "cell/1.4.1/xnnpack-fp32/crash", "drift/1.2.0..1.3.1"),
+    *("releases", "table/coverage/1.2.0", "table/mutants"),
 )
 
 
@@ -393,6 +412,10 @@ def test_without_what_draws_it_the_error_says_what_to_install(tmp_path: Path) ->
 def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
     kept = Kept("output", "output 0", "example", "seed0-heap0", np.eye(2), np.ones((2, 2)), np.zeros((2, 2)))
     Evidence(message=["a"], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
+    first = (tmp_path / "evidence.npz").read_bytes()
+    time.sleep(2.1)  # An archive has the time to two seconds.
+    Evidence(message=["a"], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
+    assert (tmp_path / "evidence.npz").read_bytes() == first
     read = Evidence.read(tmp_path)
     assert (read.message, read.agreeing) == (["a"], [["seed0-heap0"]])
     (tensor,) = read.tensors

@@ -45,17 +45,18 @@ def add_to(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the report; raise CommandError where it cannot be drawn or written, and the errors of what is read."""
     try:
-        from harness.report import document, gathering
+        from harness.report import document, gathering, tables
     except ModuleNotFoundError as error:
         raise CommandError(
-            f"{error.name} is not installed, which draws the report's graphs: nox -s report has it, or install "
+            f"{error.name} is not installed, which a report is made with: nox -s report has it, or install "
             "'executorch-goldens[report]'"
         ) from error
     repository = config.load()
     folders = arguments.results or [repository.sweeps]
     goldens = (arguments.goldens or repository.goldens).resolve()
     gathered = gathering.gather(folders, goldens, repository)
-    text = document.document(gathered, Rejections.read(folders[0]))
+    kept = list(tables.tables(repository.root, gathered.releases))
+    text = document.document(gathered, Rejections.read(folders[0]), kept)
     document.write(arguments.output, text)
     verdicts = counts(found.row["verdict"] for found in gathered.found)
     print(

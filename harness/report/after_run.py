@@ -23,7 +23,9 @@ def require(file: Path) -> None:
             f"--report {file}: there is no folder {file.parent}: make it, or name a file elsewhere"
         )
     try:
-        found = subprocess.run([_python(), "-c", "import grandalf"], capture_output=True, check=False)
+        found = subprocess.run(
+            [_python(), "-c", "import grandalf, markdown_it"], capture_output=True, check=False
+        )
         why = found.stderr.decode(errors="replace").strip().splitlines()[-1:]
     except OSError as error:
         why = [str(error)]

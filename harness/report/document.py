@@ -11,7 +11,7 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ import jinja2
 
 from harness import config
 from harness.cli import CommandError
+from harness.drift.report import KINDS
 from harness.report import cell, drifting
 from harness.report.gathering import Gathered
 from harness.report.grid import SIGNS, grid
+from harness.report.tables import Table
 from harness.review import listing
 from harness.review.groups import count
 from harness.review.rejections import Rejections
@@ -29,7 +31,7 @@ from harness.review.rejections import Rejections
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
-def document(gathered: Gathered, rejections: Rejections) -> str:
+def document(gathered: Gathered, rejections: Rejections, tables: Sequence[Table]) -> str:
     """Return the report; raise `harness.report.evidence.EvidenceError`."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -42,7 +44,7 @@ def document(gathered: Gathered, rejections: Rejections) -> str:
     environment.globals.update(
         signs=SIGNS, headings=listing.HEADINGS, quantities=config.QUANTITIES, count=count
     )
-    pages = dict(_pages(environment, gathered, rejections))
+    pages = dict(_pages(environment, gathered, rejections, tables))
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     return environment.get_template("report.html.jinja").render(
         data=_packed(json.dumps(grid(gathered) | {"pages": list(pages)})),
@@ -51,12 +53,11 @@ def document(gathered: Gathered, rejections: Rejections) -> str:
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         gathered=gathered,
-        drifts=[name for name in pages if name.startswith("drift/")],
     )
 
 
 def _pages(
-    environment: jinja2.Environment, gathered: Gathered, rejections: Rejections
+    environment: jinja2.Environment, gathered: Gathered, rejections: Rejections, tables: Sequence[Table]
 ) -> Iterator[tuple[str, str]]:
     """Yield what the address of each page ends in, and its HTML."""
     context: dict[str, Any] = {"groups": gathered.groups}
@@ -70,9 +71,14 @@ def _pages(
     for found in gathered.found:
         if found.row["verdict"] != "stable" or not found.row["accepted"]:
             yield f"cell/{found.name}", of_cell.render(page=cell.page(found, of_member.get(found.folder)))
+    drifts = list(drifting.drifts(gathered.readings))
+    releases = environment.get_template("releases.html.jinja")
+    yield "releases", releases.render(drifts=drifts, tables=tables)
     drift = environment.get_template("drift.html.jinja")
-    for each in drifting.drifts(gathered.readings):
-        yield f"drift/{each.before}..{each.after}", drift.render(drift=each, kinds=drifting.KINDS)
+    for each in drifts:
+        yield f"drift/{each.before}..{each.after}", drift.render(drift=each, kinds=KINDS)
+    for table in tables:
+        yield table.name, table.html()
 
 
 def _packed(text: str) -> str:

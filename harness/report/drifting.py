@@ -9,9 +9,7 @@ from packaging.version import Version
 
 from harness.artifact import Cell
 from harness.drift.reading import Reading
-from harness.drift.report import KINDS, Drift
-
-__all__ = ["KINDS", "drifts"]
+from harness.drift.report import Drift
 
 
 def drifts(readings: Mapping[str, Mapping[Cell, Reading]]) -> Iterator[Drift]:

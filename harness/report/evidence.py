@@ -110,8 +110,7 @@ class Evidence:
                 if (array := tensor.pop(side)) is not None:
                     arrays[f"{number}.{side}"] = array
         if arrays:
-            with (folder / TENSORS).open("wb") as file:
-                np.savez_compressed(file, **arrays)
+            _write_arrays(folder / TENSORS, arrays)
         aside = folder / f"{FILE}.partial"
         aside.write_text(json.dumps({"format": FORMAT, **fields}, indent=1) + "\n", encoding="utf-8")
         aside.replace(folder / FILE)
@@ -135,6 +134,16 @@ class Evidence:
             raise EvidenceError(
                 f"{path} is damaged ({type(error).__name__}: {error}): run its cell again, or delete {folder}"
             ) from error
+
+
+def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write what `numpy.load` reads; `numpy.savez` would put the time into it."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for key, array in arrays.items():
+            member = zipfile.ZipInfo(f"{key}.npy")
+            member.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(member, "w") as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)  # type: ignore[no-untyped-call]
 
 
 def _arrays(path: Path) -> dict[int, dict[str, Any]]:
