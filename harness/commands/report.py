@@ -11,7 +11,6 @@ from harness.arguments import share
 from harness.cli import SAME, CommandError
 from harness.messages import counts
 from harness.review.groups import count
-from harness.review.rejections import Rejections
 
 EXAMPLES = """\
 examples:
@@ -56,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     goldens = (arguments.goldens or repository.goldens).resolve()
     gathered = gathering.gather(folders, goldens, repository)
     kept = list(tables.tables(repository.root, gathered.releases))
-    text = document.document(gathered, Rejections.read(folders[0]), kept)
+    text = document.document(gathered, kept)
     document.write(arguments.output, text)
     verdicts = counts(found.row["verdict"] for found in gathered.found)
     print(

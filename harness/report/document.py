@@ -8,12 +8,12 @@ to load anything, and to run any script but its own, by digest.
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import jinja2
 
@@ -26,12 +26,11 @@ from harness.report.grid import SIGNS, grid
 from harness.report.tables import Table
 from harness.review import listing
 from harness.review.groups import count
-from harness.review.rejections import Rejections
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
-def document(gathered: Gathered, rejections: Rejections, tables: Sequence[Table]) -> str:
+def document(gathered: Gathered, tables: Sequence[Table]) -> str:
     """Return the report; raise `harness.report.evidence.EvidenceError`."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -44,7 +43,7 @@ def document(gathered: Gathered, rejections: Rejections, tables: Sequence[Table]
     environment.globals.update(
         signs=SIGNS, headings=listing.HEADINGS, quantities=config.QUANTITIES, count=count
     )
-    pages = dict(_pages(environment, gathered, rejections, tables))
+    pages = dict(_pages(environment, gathered, tables))
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     return environment.get_template("report.html.jinja").render(
         data=_packed(json.dumps(grid(gathered) | {"pages": list(pages)})),
@@ -57,14 +56,13 @@ def document(gathered: Gathered, rejections: Rejections, tables: Sequence[Table]
 
 
 def _pages(
-    environment: jinja2.Environment, gathered: Gathered, rejections: Rejections, tables: Sequence[Table]
+    environment: jinja2.Environment, gathered: Gathered, tables: Sequence[Table]
 ) -> Iterator[tuple[str, str]]:
     """Yield what the address of each page ends in, and its HTML."""
-    context: dict[str, Any] = {"groups": gathered.groups}
-    yield "causes", environment.get_template("causes.html.jinja").render(context)
+    yield "causes", environment.get_template("causes.html.jinja").render(groups=gathered.groups)
     cause = environment.get_template("cause.html.jinja")
     for group in gathered.groups:
-        facts = list(listing.facts(group, rejections.reasons))
+        facts = list(listing.facts(group, gathered.rejected))
         yield f"cause/{group.name}", cause.render(group=group, facts=facts)
     of_member = {member.proposal.folder: group for group in gathered.groups for member in group.members}
     of_cell = environment.get_template("cell.html.jinja")
@@ -93,6 +91,8 @@ def write(file: Path, text: str) -> None:
         aside.write_text(text, encoding="utf-8")
         aside.replace(file)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            aside.unlink()
         raise CommandError(
             f"{file} cannot be written ({error}): name a file in a folder that is there"
         ) from error

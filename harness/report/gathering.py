@@ -20,6 +20,7 @@ from harness.releases import MATRIX, KnownDefect
 from harness.report.evidence import Evidence
 from harness.review import proposals
 from harness.review.groups import Group, Member, grouped
+from harness.review.rejections import Rejections
 from harness.review.standing import Standing
 from harness.sharding import merging
 
@@ -79,11 +80,14 @@ class Gathered:
         Causes of what is not as it should be.
     readings
         Of the goldens, by release; of a release without any, none.
+    rejected
+        Reasons of persons against causes, by `harness.review.groups.Group.cause`.
     """
 
     found: Sequence[Found]
     groups: Sequence[Group]
     readings: Mapping[str, Mapping[Cell, Reading]]
+    rejected: Mapping[str, str]
 
     @property
     def releases(self) -> list[str]:
@@ -118,7 +122,8 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
         release: dict(_readings(each, goldens / release, known.get(release, {})))
         for release, each in parts.items()
     }
-    return Gathered(list(found.values()), groups, readings)
+    rejected = {cause: why for root in roots for cause, why in Rejections.read(root).reasons.items()}
+    return Gathered(list(found.values()), groups, readings, rejected)
 
 
 def _readings(
