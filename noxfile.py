@@ -32,8 +32,14 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 CPU_INDEX_TIMEOUT = 3.0
 
 #: The harness's own tests need these beside the default release.
-TEST_TOOLS = ("hypothesis==6.155.2", "pytest-xdist==3.8.0", "pyte==0.8.2")
-#: What a Dask cluster and a review in a terminal need, which no release's environment has.
+TEST_TOOLS = (
+    "hypothesis==6.155.2",
+    "pytest-xdist==3.8.0",
+    "pyte==0.8.2",
+    "playwright==1.65.2",
+    "axe-playwright-python==0.1.8",
+)
+#: What a Dask cluster, a review in a terminal and a report need, which no release's environment has.
 EXTRAS = nox.project.load_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]
 LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9")
 
@@ -51,14 +57,18 @@ def goldens(session: nox.Session, release: str) -> None:
     called = shlex.join(["nox", "-s", f"goldens({release})", "--", *session.posargs])
     environment = {"EXECUTORCH_GOLDENS_CALLED_AS": called}
     if any(word.partition("=")[0] == "--cluster" for word in session.posargs):
-        # Dask has an environment of its own: the release's stays what it is.
-        session.run(
-            sys.executable, "-m", "nox", "-f", __file__, "--install-only", "-s", "worker", external=True
-        )
-        environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = str(ROOT / ".nox" / "worker" / "bin" / "python")
+        environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
+    if any(word.partition("=")[0] == "--report" for word in session.posargs):
+        environment["EXECUTORCH_GOLDENS_REPORT_PYTHON"] = beside(session, "report")
     session.run(
         *("python", "-m", "harness", "run", "--release", release, "-q", *session.posargs), env=environment
     )
+
+
+def beside(session: nox.Session, other: str) -> str:
+    """Make the environment of another session, and return its Python: the release's environment stays what it is."""
+    session.run(sys.executable, "-m", "nox", "-f", __file__, "--install-only", "-s", other, external=True)
+    return str(ROOT / ".nox" / other / "bin" / "python")
 
 
 @nox.session(venv_backend="none")
@@ -89,9 +99,16 @@ def review(session: nox.Session) -> None:
 
 
 @nox.session(python=MATRIX.python)
+def report(session: nox.Session) -> None:
+    """Write what runs found as one HTML file: ``-- -o report.html``; docs/report.md."""
+    session.install("--editable", f"{ROOT}[report]")
+    session.run("python", "-m", "harness", "report", *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
 def tests(session: nox.Session) -> None:
     """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
-    install(session, MATRIX.default, *TEST_TOOLS, *EXTRAS["cluster"], *EXTRAS["review"])
+    install(session, MATRIX.default, *TEST_TOOLS, *(tool for tools in EXTRAS.values() for tool in tools))
     # A file's tests share what was exported once for them: they stay in one process.
     spread = ("-n", "auto", "--dist", "loadfile")
     session.run("python", "-m", "pytest", "-q", "--durations", "10", *spread, *session.posargs)

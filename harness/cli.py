@@ -30,6 +30,7 @@ COMMANDS = {
     "merge": "harness.commands.merge",
     "portable": "harness.commands.portable",
     "probe": "harness.commands.probe",
+    "report": "harness.commands.report",
     "repro": "harness.commands.repro",
     "review": "harness.commands.review",
     "run": "harness.commands.run",

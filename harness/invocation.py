@@ -18,8 +18,9 @@ SELECTING = {
     "--lf": 0,
     "--last-failed": 0,
 }
-#: Options that say what is written. A command that accepts or prunes names its own.
+#: Options that say what is written, and how many words follow each. A command that accepts or prunes names its own.
 WRITING = {
+    "--report": 1,
     **dict.fromkeys(("--snapshot-update", "--snapshot-update-new-only", "--prune", "--adopt"), 0),
     **dict.fromkeys(("--collect-only", "--co"), 0),
 }

@@ -62,23 +62,34 @@ def ways_out(judged: Verdict, release: str, zoo: bool) -> Iterator[str]:
         yield f"if it is a defect: python -m harness repro {release} {judged.cell} writes a script for a report"
 
 
+def commands(run: Run, judged: Verdict) -> dict[str, str]:
+    """Return what can be typed about a cell that needs a look, by what it does."""
+    this = ("--cell", str(judged.cell))
+    typed = {"again": invocation.again(run.options.called, *this)}
+    if judged.recordable:
+        typed = {"accept": invocation.again(run.options.called, *this, UPDATE), **typed}
+    if judged.name == "corrupt" and run.options.zoo is None:
+        typed["repro"] = f"python -m harness repro {run.release.version} {judged.cell}"
+    return typed
+
+
 def failure(run: Run, judged: Verdict) -> str:
     """Return what a failing test prints: verdict, cell, reason, detail, way on."""
-    this = ("--cell", str(judged.cell))
+    typed = commands(run, judged)
     lines = [f"{judged.name}: {judged.cell} on ExecuTorch {run.release.version}: {judged.reason}"]
     lines += [f"  {line}" for line in judged.detail]
     # A guest is declared nowhere here.
     own = run.options.zoo is None
     lines += [f"  {line}" for line in ways_out(judged, run.release.version, zoo=own)]
     if judged.recordable:
-        lines.append(f"  accept: {invocation.again(run.options.called, *this, UPDATE)}")
+        lines.append(f"  accept: {typed['accept']}")
     elif run.updating and judged.name == "damaged-golden":
         lines.append("  not recorded: what stands there is not overwritten.")
     elif run.updating:
         lines.append(
             "  not recorded: only an artifact that all variations agree on, and that is right, can be."
         )
-    lines.append(f"  again:  {invocation.again(run.options.called, *this)}")
+    lines.append(f"  again:  {typed['again']}")
     if judged.name != "crashed":
         lines.append(f"  files:  {run.results.folder(judged.cell)}")
     return "\n".join(lines)

@@ -76,6 +76,8 @@ class Options:
         For how many cells that disagree the factor is sought that the disagreement follows.
     omissions
         For how many passes that are blamed a cell is exported without the pass.
+    report
+        The HTML file that is written of the run; None for none.
     budgets
         See `harness.config.Config`.
     zoo
@@ -115,6 +117,7 @@ class Options:
     sample: Sample = field(default_factory=Sample)
     factors: int = FACTORS
     omissions: int = OMISSIONS
+    report: Path | None = None
     budgets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     zoo: str | None = None
     called: tuple[str, ...] = ("python", "-m", "harness", "run")
@@ -229,6 +232,7 @@ def add_to(add: Callable[..., Any]) -> None:
         help="for so many passes that are blamed, export a cell without the pass and say what that proves; 0 exports "
         "none again (default: %(default)s)",
     )
+    add("--report", type=Path, metavar="FILE", help="write what the run finds as one HTML file")
     # The command that a wrapper was called with, for messages.
     add("--called-as", default="", help=argparse.SUPPRESS)
 
@@ -285,6 +289,7 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         sample=option.reuse_check or Sample(),
         factors=option.factors,
         omissions=option.omissions,
+        report=option.report,
         # They are those of the repository's own zoo.
         budgets={} if option.models or guests is not None else repository.budgets,
         zoo=option.zoo,

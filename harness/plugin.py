@@ -15,6 +15,7 @@ from harness import messages, options
 from harness.artifact import Cell
 from harness.errors import HarnessError
 from harness.progress import Progress
+from harness.report import after_run
 from harness.run import Run
 
 #: The verbosity of -q -q, which is no progress and no summary of the job.
@@ -28,6 +29,8 @@ PLACES = pytest.StashKey[Mapping[str, int]]()
 TESTS = pytest.StashKey[Mapping[str, Cell]]()
 PROGRESS = pytest.StashKey[Progress]()
 PRUNED = pytest.StashKey[Sequence[Cell]]()
+#: What is said of the report, where one was asked for.
+REPORT = pytest.StashKey[str]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -165,6 +168,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     elif stale:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     run.close()
+    if run.options.report is not None and run.sweep is not None:
+        written, said = after_run.write(run.options.report, run.results.root, run.goldens)
+        session.config.stash[REPORT] = said
+        if not written and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -174,6 +182,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     title = f"goldens of ExecuTorch {run.release.version}"
     terminalreporter.write_sep("-", title)
     _print(config, messages.summary(run, config.stash.get(PRUNED, ())))
+    if REPORT in config.stash:
+        _print(config, [config.stash[REPORT]])
     if config.get_verbosity() > OFF:
         messages.step_summary(title, *messages.labels(run.verdicts.values()))
 

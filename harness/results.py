@@ -2,7 +2,8 @@
 
 ``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked. Where a cell is neither stable nor
 accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode, and
-``proposal.json`` beside these what the cell would be recorded as (`harness.review.proposals`).
+``proposal.json`` beside these what the cell would be recorded as (`harness.review.proposals`), ``evidence.json`` what
+else a report shows of it (`harness.report.evidence`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from harness.judging.accuracy import Accuracy
 from harness.judging.comparison import origin
 from harness.judging.verdict import Verdict
 from harness.releases import Release
+from harness.report import evidence
 from harness.review import proposals
 from harness.review.proposals import Proposal
 from harness.selection import UsageError
@@ -157,6 +159,7 @@ class Results:
         for place in folder.glob(VARIATION_FOLDERS):
             shutil.rmtree(place)
         proposals.discard(folder)
+        evidence.discard(folder)
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from syrupy.assertion import SnapshotAssertion
 
-from harness import changed, config, core, patches, variations
+from harness import changed, config, core, messages, patches, variations
 from harness.artifact import PARTITIONING, Artifact, Cell, Lowered, Outcome
 from harness.cluster.sweep import ClusterSweep
 from harness.decode import DecodeError
@@ -23,12 +23,13 @@ from harness.judging import attribution, golden, known, omission, roots, verdict
 from harness.judging.accuracy import Accuracy
 from harness.judging.attribution import Attribution
 from harness.judging.comparison import Comparison, compare, damaged, undecodable
-from harness.judging.divergence import Divergence
 from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
 from harness.options import FULL, VARIATIONS, Options
 from harness.progress import Progress, Screen
 from harness.releases import Release
+from harness.report import after_run, evidence
+from harness.report.evidence import Evidence
 from harness.results import Results
 from harness.selection import (
     FEWEST_TO_RECORD,
@@ -94,6 +95,8 @@ class Run:
         self.updating = options.updating
         require_a_person(options.updating)
         require_updating(options)
+        if options.report is not None:
+            after_run.require(options.report)
         require_reuse(options)
         interpreter = options.interpreter or default_interpreter()
         installed = Installed.probe(interpreter)
@@ -280,7 +283,10 @@ class Run:
                 attribution=self._attribution(judged, outcomes),
                 without=self._without(judged, outcomes, reviewed),
             )
-            judged = dataclasses.replace(judged, detail=(*self._where(judged, outcomes), *judged.detail))
+            after = self._after(judged, outcomes)
+            where = self._where(judged, outcomes, after)
+            judged = dataclasses.replace(judged, detail=(*where, *judged.detail))
+            self._evidence(judged, outcomes, after).write(self.results.folder(cell))
         self.verdicts[cell] = judged
         wrong = self.reuse.error_of(cell) if self.reuse is not None else None
         self.results.note(judged, outcomes, self.accuracies.get(cell), str(wrong or ""))
@@ -361,7 +367,21 @@ class Run:
             golden.write(place, confirmed)
         self.confirmed.append(cell)
 
-    def _where(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    def _evidence(self, judged: Verdict, outcomes: Sequence[Outcome], after: Mapping[str, str]) -> Evidence:
+        """Return what a report shows of a cell and its results do not hold."""
+        finished = all(isinstance(outcome.result, Artifact) for outcome in outcomes)
+        groups = verdict.group_by_content(outcomes) if finished else []
+        return Evidence(
+            message=judged.detail,
+            agreeing=[[outcome.variation for outcome in group] for group in groups],
+            follows=judged.attribution.line if judged.attribution is not None else "",
+            commands=messages.commands(self, judged),
+            diverging=judged.divergence.line if judged.divergence is not None else "",
+            after=after,
+            tensors=list(evidence.tensors(groups)),
+        )
+
+    def _where(self, judged: Verdict, outcomes: Sequence[Outcome], after: Mapping[str, str]) -> Iterator[str]:
         """Yield the line that names the pass, and what it made in the variations that diverge there."""
         if judged.divergence is not None:
             yield judged.divergence.line
@@ -373,8 +393,10 @@ class Run:
             yield judged.without
         if judged.attribution is not None:
             yield judged.attribution.line
-        if judged.divergence is not None and judged.name in verdict.DISAGREEING:
-            yield from self._difference(judged.cell, self._pair(outcomes), judged.divergence)
+        if judged.divergence is not None and after:
+            (one, left), (other, right) = after.items()
+            name = f"graph after {judged.divergence.name}"
+            yield from verdict.text_difference({name: left}, {name: right}, one, other)
 
     def _attribution(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Attribution | None:
         """Say what the verdict of a cell follows, exporting again for as many cells as were asked for."""
@@ -420,18 +442,20 @@ class Run:
         by_name = {variation.name: variation for variation in self.variations}
         return [by_name[group[0].variation] for group in verdict.group_by_content(outcomes)[:2]]
 
-    def _difference(self, cell: Cell, pair: Sequence[Variation], found: Divergence) -> Iterator[str]:
-        """Export two variations again, keep the graph after the pass at which they diverge, and compare."""
-        if found.numbers is None or f"({PARTITIONING})" in found.line:
-            return
-        kept = []
-        for variation, number in zip(pair, found.numbers, strict=True):
-            with Sweep([cell], [variation], dataclasses.replace(self.settings, keep=number)) as sweep:
-                (outcome,) = sweep.outcomes(cell)
+    def _after(self, judged: Verdict, outcomes: Sequence[Outcome]) -> dict[str, str]:
+        """Export two variations again up to the pass at which they diverge; return the graph that it left in each."""
+        found = judged.divergence
+        if found is None or found.numbers is None or judged.name not in verdict.DISAGREEING:
+            return {}
+        if f"({PARTITIONING})" in found.line:
+            return {}
+        kept = {}
+        for variation, number in zip(self._pair(outcomes), found.numbers, strict=True):
+            with Sweep([judged.cell], [variation], dataclasses.replace(self.settings, keep=number)) as sweep:
+                (outcome,) = sweep.outcomes(judged.cell)
             if isinstance(outcome.result, Artifact) and outcome.result.watched is not None:
-                kept.append({f"graph after {found.name}": outcome.result.watched.kept})
-        if len(kept) == 2:
-            yield from verdict.text_difference(kept[0], kept[1], pair[0].name, pair[1].name)
+                kept[variation.name] = outcome.result.watched.kept
+        return kept if len(kept) == len(found.numbers) else {}
 
     # After the last cell
 

@@ -185,6 +185,7 @@ SESSIONS: dict[str, Check] = {
     "goldens": is_run,
     "tests": is_pytest,
     "review": subcommand("review"),
+    "report": subcommand("report"),
     "stock": subcommand("stock", "1.4.1=python"),
     "worker": subcommand("worker"),
     "coverage": subcommand("coverage"),

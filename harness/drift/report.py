@@ -154,6 +154,11 @@ class Drift:
         for change, count in sorted(self.versions.items()):
             yield f"version in payloads: {change} ({_number(count)})"
 
+    def summed(self, key: str) -> tuple[int, int]:
+        """Return a quantity before and after, over the cells that lower on both; see `harness.config.QUANTITIES`."""
+        old, new = (sum(pair[side][key] for pair in self.quantities.values()) for side in (0, 1))
+        return old, new
+
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON values."""
         return {

@@ -141,7 +141,7 @@ def _outlines(before: Outline, after: Outline, where: str) -> Iterator[Change]:
         else:
             yield change
     yield from _blobs(before.blobs, after.blobs, where)
-    regions = _graph_pairs(before.graphs, after.graphs)
+    regions = graph_pairs(before.graphs, after.graphs)
     names = {ours.name.split("/")[0]: theirs.name.split("/")[0] for ours, theirs in regions}
     for ours, theirs in regions:
         yield from graph_changes(ours, theirs, f"{where} {ours.name}".lstrip(), names)
@@ -160,7 +160,7 @@ def _outlines(before: Outline, after: Outline, where: str) -> Iterator[Change]:
         yield LayoutChanged(where, len(layout), tuple(layout[:EXAMPLES]))
 
 
-def _graph_pairs(
+def graph_pairs(
     before: Sequence[OutlineGraph], after: Sequence[OutlineGraph]
 ) -> list[tuple[OutlineGraph, OutlineGraph]]:
     """Pair graphs of the same name, or else in order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from harness.structure.changes import (
     AttributeChanged,
@@ -29,6 +29,29 @@ MISSING = "constant_data.missing"
 DIGEST = slice(-64, None)
 #: Attributes of TOSA's control flow that name the regions to run.
 NAMES_OF_GRAPHS = frozenset({"then_graph", "else_graph", "cond_graph", "body_graph"})
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Which operators and values of two graphs are the same, whatever they are called and wherever they stand.
+
+    Attributes
+    ----------
+    names
+        Value of the graph before to the same value of the graph after.
+    """
+
+    before: Side
+    after: Side
+    matching: Matching
+    names: Mapping[str, str]
+
+
+def paired(before: OutlineGraph, after: OutlineGraph) -> Pairing:
+    """Return which operators and values of two graphs are the same."""
+    graphs = _Graphs(before, after, "", {})
+    graphs.pair_values()
+    return Pairing(graphs.before, graphs.after, graphs.matching, graphs.names)
 
 
 def graph_changes(

@@ -1,0 +1,129 @@
+"""The page of a cell that is not as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.config import QUANTITIES
+from harness.drift.quantities import measured
+from harness.drift.reading import reading
+from harness.judging.golden import Texts
+from harness.judging.verdict import DISAGREEING
+from harness.report import operators, passes, tensors
+from harness.report.drawing import Drawing, drawing
+from harness.report.evidence import Evidence
+from harness.report.gathering import Found
+from harness.report.operators import Listing
+from harness.report.passes import Step
+from harness.report.tensors import Error, Shown
+from harness.review.groups import Group, Member
+
+#: What the artifacts of a page are called where they are not two variations.
+GOLDEN, NOW = "golden", "now"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A quantity of which less is better, in the artifact before and after; None where one is no program."""
+
+    what: str
+    before: int | None
+    after: int | None
+
+    @property
+    def direction(self) -> str:
+        """``worse``, ``better``, or empty where it stays or there is nothing to compare."""
+        if self.before is None or self.after is None or self.before == self.after:
+            return ""
+        return "worse" if self.after > self.before else "better"
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the page of a cell shows.
+
+    Attributes
+    ----------
+    labels
+        What the two artifacts are called that it compares.
+    drawings
+        Each with what it is of.
+    changes
+        How the artifacts differ, of the kinds that a review knows.
+    """
+
+    found: Found
+    group: Group | None
+    evidence: Evidence
+    labels: tuple[str, str]
+    quantities: Sequence[Quantity] = ()
+    drawings: Sequence[tuple[str, Drawing]] = ()
+    listings: Sequence[Listing] = ()
+    timeline: Sequence[Step] = ()
+    errors: Sequence[Error] = ()
+    tensors: Sequence[Shown] = ()
+    changes: Sequence[str] = ()
+
+    @property
+    def directed(self) -> bool:
+        """Whether more than in the first artifact is worse: it is the golden."""
+        return self.labels == (GOLDEN, NOW)
+
+    @property
+    def pipelines(self) -> list[tuple[str, list[Step]]]:
+        return passes.by_pipeline(self.timeline)
+
+    @property
+    def first(self) -> Step | None:
+        """The first pass whose result is not the same."""
+        return next((step for step in self.timeline if step.first), None)
+
+
+def page(found: Found, group: Group | None) -> Page:
+    """Return the page of a cell; raise `harness.report.evidence.EvidenceError`."""
+    evidence = found.evidence()
+    labels = _labels(found, evidence)
+    member = found.member
+    errors = list(tensors.errors(evidence))
+    departing = list(tensors.departing(evidence))
+    if member is None or member.after is None:
+        return Page(found, group, evidence, labels, errors=errors, tensors=departing)
+    listings = list(operators.listings(member.before, member.after))
+    return Page(
+        found,
+        group,
+        evidence,
+        labels,
+        quantities=_quantities(member.before, member.after),
+        drawings=_drawings(member, labels, listings),
+        listings=listings,
+        timeline=passes.timeline(member.before, member.after),
+        errors=errors,
+        tensors=[*departing, *tensors.constants(member.before, member.after, labels, evidence)],
+        changes=[str(edit) + (f": {of_cell}" if of_cell else "") for edit, of_cell in member.edits.items()],
+    )
+
+
+def _labels(found: Found, evidence: Evidence) -> tuple[str, str]:
+    if found.row["verdict"] not in DISAGREEING:
+        return GOLDEN, NOW
+    names = [names[0] for names in evidence.agreeing]
+    return (names[0], names[1]) if len(names) > 1 else ("one variation", "another")
+
+
+def _quantities(before: Texts | None, after: Texts) -> list[Quantity]:
+    old = measured(reading(before)) if before is not None else {}
+    new = measured(reading(after))
+    return [Quantity(words, old.get(key), new.get(key)) for key, words in QUANTITIES.items() if old or new]
+
+
+def _drawings(
+    member: Member, labels: tuple[str, str], listings: Sequence[Listing]
+) -> list[tuple[str, Drawing]]:
+    """Draw what was made; the other artifact as well where neither is the right one, or this one does not lower."""
+    assert member.after is not None
+    drawn = [(labels[1], drawing(member.after, operators.changed_labels(listings)))]
+    if member.before is not None and (labels != (GOLDEN, NOW) or "graph.txt" not in member.after):
+        drawn.insert(0, (labels[0], drawing(member.before, {})))
+    return [(label, picture) for label, picture in drawn if picture is not None]
