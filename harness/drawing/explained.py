@@ -22,7 +22,7 @@ class Explanation:
     Attributes
     ----------
     finding
-        Name of its page in docs/findings, or ``#`` and the number of an upstream thread in docs/upstream.md.
+        Name of its page in docs/findings, or ``#`` and the number of a thread of upstream's tracker.
     targets
         Pattern of their names.
     verdict, where, what
