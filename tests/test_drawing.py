@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import itertools
+import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +17,7 @@ import torch
 
 from harness import releases
 from harness.cli import ERROR, main
+from harness.commands import fuzz
 from harness.drawing import explained, names, page
 from harness.drawing.cause import Cause
 from harness.drawing.chance import Chance
@@ -211,6 +215,36 @@ def test_an_unknown_target_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
     assert "no-target" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words", [["--seed", "-1"], ["--first", "999999", "--models", "2"], ["--first", "-1"]]
+)
+def test_numbers_that_no_model_has_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fuzz", *words]) == ERROR
+    assert "the models of a seed have the numbers 0 to 999999" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_failure_is_made_smaller_and_gets_a_script_and_a_second_run_makes_nothing_again(
+    tmp_path: Path,
+) -> None:
+    parser = argparse.ArgumentParser()
+    fuzz.add_to(parser.add_subparsers())
+    searching = fuzz.search(
+        parser.parse_args(["fuzz", "--target", "xnnpack-fp32", "--results", str(tmp_path)])
+    )
+    name = "drawn-1-000022"
+    (row,) = searching.export([name], math.inf)
+    assert explained.finding(row, explained.load()) == "unbatched-pool"
+    assert list(searching.export([name], math.inf)) == []
+    (minimal,) = searching.shrink([row], math.inf)
+    assert len(names.drawn(name).steps) > len(minimal.operators)
+    assert minimal.operators == ("max-pool2d",)
+    assert "Attempting to convert non-NHWC compatible node to NHWC" in minimal.script
+    assert "max_pool2d" in (searching.folder / "scripts" / "xnnpack-fp32" / f"{name}.py").read_text()
+    assert (searching.folder / "minimal" / "xnnpack-fp32" / f"{name}.py").read_text() == minimal.source
+    assert list(searching.shrink([row], math.inf)) == []
+
+
 @pytest.mark.slow
 def test_a_witness_shows_its_finding(tmp_path: Path) -> None:
     for row in explained.load():
@@ -225,7 +259,5 @@ def test_a_witness_shows_its_finding(tmp_path: Path) -> None:
 
 
 def head(file: Path) -> dict[str, Any]:
-    import json
-
     read: dict[str, Any] = json.loads(file.read_text().splitlines()[0])
     return read

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import filelock
+
 from harness import patches, variations
 from harness.arguments import positive_float, positive_int, share
 from harness.cli import SAME, CommandError
@@ -19,6 +21,7 @@ from harness.drawing.cause import IN_ORDER
 from harness.drawing.explained import Explanation
 from harness.drawing.kept import Judged
 from harness.drawing.search import LIMIT, ZOO, Search
+from harness.results import lock
 from harness.selection import (
     Installed,
     UsageError,
@@ -31,6 +34,8 @@ from harness.sweeping.sweep import SweepError
 
 #: Part of ``--minutes`` that is kept for making failures smaller.
 SHRINKING = 0.3
+#: Minutes without ``--minutes`` and ``--models``.
+MINUTES = 20.0
 #: Targets without ``--target``: those that every case of the zoo is exported for.
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
 
@@ -49,7 +54,9 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--models", type=positive_int, metavar="N", help="how many models (default: till time is over)"
     )
-    parser.add_argument("--minutes", type=positive_float, help="stop after (default: 20, none with --models)")
+    parser.add_argument(
+        "--minutes", type=positive_float, help=f"stop after (default: {MINUTES:g}, none with --models)"
+    )
     parser.add_argument(
         "--target", action="append", metavar="TARGET", help=f"repeatable (default: {', '.join(TARGETS)})"
     )
@@ -71,27 +78,19 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show is not None:
         print(names.drawn(arguments.show).source(), end="")
         return SAME
+    wanted = chosen(arguments)
     searching = search(arguments)
-    count = arguments.models or names.END - arguments.first
-    numbers = range(arguments.first, arguments.first + count)
-    if not 0 <= numbers[0] <= numbers[-1] < names.END or arguments.seed < 0:
-        raise UsageError(f"--seed is 0 or more, and models have the numbers 0 to {names.END - 1}")
-    minutes = arguments.minutes or (math.inf if arguments.models else 20.0)
-    start = time.monotonic()
-    share_of = 1.0 if arguments.no_shrinking else 1.0 - SHRINKING
     table = explained.load()
     try:
-        wanted = (names.name(arguments.seed, number) for number in numbers)
-        for row in searching.export(wanted, start + 60 * minutes * share_of):
-            if row.cause.verdict not in IN_ORDER:
-                print(line(row, explained.finding(row, table)), flush=True)
-        rows = searching.judged.open()
-        if not arguments.no_shrinking:
-            unexplained = [row for row in rows if not explained.finding(row, table)]
-            for minimal in searching.shrink(unexplained, start + 60 * minutes):
-                print(
-                    f"minimal: {minimal.target}/{minimal.model}: {', '.join(minimal.operators)}", flush=True
-                )
+        searching.folder.mkdir(parents=True, exist_ok=True)
+        with lock(searching.folder).acquire(timeout=0):
+            rows = carry_out(searching, wanted, arguments, table)
+    except filelock.Timeout as error:
+        raise UsageError(
+            f"a different run works in {searching.folder}: wait for it, or give this one another --results"
+        ) from error
+    except OSError as error:
+        raise UsageError(f"--results {searching.folder} cannot be written: {error}") from error
     except SweepError as error:
         raise CommandError(str(error)) from error
     print(*summary(rows, table), sep="\n")
@@ -101,6 +100,34 @@ def run(arguments: argparse.Namespace) -> int:
         page.PAGE.write_text(page.updated(text, found, table), encoding="utf-8")
         print(f"{page.PAGE}: written")
     return SAME
+
+
+def chosen(arguments: argparse.Namespace) -> Iterator[str]:
+    """Return the names of the models that are asked for; raise UsageError."""
+    end = arguments.first + arguments.models if arguments.models else names.END
+    if arguments.seed < 0 or not 0 <= arguments.first < end <= names.END:
+        raise UsageError(
+            f"--seed is 0 or more, and the models of a seed have the numbers 0 to {names.END - 1}"
+        )
+    return (names.name(arguments.seed, number) for number in range(arguments.first, end))
+
+
+def carry_out(
+    searching: Search, wanted: Iterator[str], arguments: argparse.Namespace, table: Sequence[Explanation]
+) -> list[Judged]:
+    """Export, judge and make smaller, as long as there is time; return all results that there are."""
+    start = time.monotonic()
+    minutes = arguments.minutes or (math.inf if arguments.models else MINUTES)
+    exporting = 1.0 if arguments.no_shrinking else 1.0 - SHRINKING
+    for row in searching.export(wanted, start + 60 * minutes * exporting):
+        if row.cause.verdict not in IN_ORDER:
+            print(line(row, explained.finding(row, table)), flush=True)
+    rows = searching.judged.open()
+    if not arguments.no_shrinking:
+        unexplained = [row for row in rows if not explained.finding(row, table)]
+        for minimal in searching.shrink(unexplained, start + 60 * minutes):
+            print(f"minimal: {minimal.target}/{minimal.model}: {', '.join(minimal.operators)}", flush=True)
+    return rows
 
 
 def search(arguments: argparse.Namespace) -> Search:

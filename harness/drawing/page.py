@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,8 +37,9 @@ NAMED = {
     "corrupt": "corrupt",
     "imprecise": "imprecise",
 }
-#: Characters of a cause that are shown.
+#: Characters of a cause that are shown, and causes of a release: the most frequent ones.
 SHOWN = 140
+SHOWN_CAUSES = 40
 
 
 def figures(rows: Sequence[Judged], table: Sequence[Explanation]) -> list[str]:
@@ -71,7 +73,7 @@ def updated(page: str, found: Mapping[str, Sequence[Judged]], table: Sequence[Ex
     causes = {
         f"{version} {number:03}": _line(version, cause, members)
         for version, rows in found.items()
-        for number, (cause, members) in enumerate(left(rows, table))
+        for number, (cause, members) in enumerate(itertools.islice(left(rows, table), SHOWN_CAUSES))
     }
     return _between(
         page, "causes", causes, ["release", "verdict", "where", "what", "cells", "smallest"], found

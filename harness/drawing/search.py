@@ -169,7 +169,7 @@ class Search:
             f"exit code {ended.returncode}"
         ]
         if ended.returncode:
-            return "", lines[-1]
+            return "", lines[-1].removeprefix("python -m harness: ")
         said = [line for line in lines if line.startswith(SAID)]
         return said[-1].removeprefix(SAID), ""
 
