@@ -20,9 +20,10 @@ from harness.drawing import explained, names, page
 from harness.drawing.cause import IN_ORDER
 from harness.drawing.explained import Explanation
 from harness.drawing.kept import Judged
-from harness.drawing.search import LIMIT, ZOO, Search
+from harness.drawing.search import ZOO, Search
 from harness.results import lock
 from harness.selection import (
+    EXPORT_TIMEOUT,
     Installed,
     UsageError,
     find_release,
@@ -69,7 +70,7 @@ def add_to(subparsers: Any) -> None:
     )
     parser.add_argument("--show", metavar="NAME", help="print a model as Python; exports nothing")
     share(parser.add_argument, "--jobs", default=cores())
-    share(parser.add_argument, "--export-timeout", default=LIMIT)
+    share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
     parser.set_defaults(run=run)
 
 

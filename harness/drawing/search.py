@@ -27,8 +27,6 @@ from harness.variations import Variation
 BATCH = 100
 #: Seconds between two looks at the clock while an export is waited for.
 LOOK = 1.0
-#: Seconds that one export may take, ten times what the slowest of a hundred took.
-LIMIT = 60.0
 
 #: What ``repro`` prints before what the script says.
 SAID = "the script by itself: "
