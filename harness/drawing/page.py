@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.drawing.cause import IN_ORDER, Cause
@@ -13,23 +12,7 @@ from harness.drawing.explained import Explanation, finding
 from harness.drawing.kept import Judged
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "generator.md"
-#: Columns of the figures, after the release.
-COLUMNS = (
-    *(
-        "models",
-        "cells",
-        "stable",
-        "not run",
-        "failed",
-        "corrupt",
-        "imprecise",
-        "other",
-        "explained",
-        "causes left",
-    ),
-    "core seconds a cell",
-)
-#: Verdicts that have a column of their own.
+#: Verdicts that have a column of their own, and what that is called; others share one.
 NAMED = {
     "stable": "stable",
     "not-run": "not run",
@@ -37,22 +20,26 @@ NAMED = {
     "corrupt": "corrupt",
     "imprecise": "imprecise",
 }
+#: Columns of the figures, with the counts of a release.
+COUNTED = ("models", "cells", *NAMED.values(), "other", "explained", "causes left")
+FIGURES = ("release", *COUNTED, "core seconds a cell")
+CAUSES = ("release", "verdict", "where", "what", "cells", "smallest")
 #: Characters of a cause that are shown, and causes of a release: the most frequent ones.
 SHOWN = 140
 SHOWN_CAUSES = 40
 
 
-def figures(rows: Sequence[Judged], table: Sequence[Explanation]) -> list[str]:
-    """Return the cells of a release's line, one for each of `COLUMNS`."""
+def figures(version: str, rows: Sequence[Judged], table: Sequence[Explanation]) -> tuple[str, ...]:
+    """Return the line of a release, an entry for each of `FIGURES`."""
     counts: Counter[str] = Counter(NAMED.get(row.cause.verdict, "other") for row in rows)
     wrong = [row for row in rows if row.cause.verdict not in IN_ORDER]
-    explained = [row for row in wrong if finding(row, table)]
+    unexplained = [row for row in wrong if not finding(row, table)]
     counts["models"] = len({row.model for row in rows})
     counts["cells"] = len(rows)
-    counts["explained"] = len(explained)
-    counts["causes left"] = len({(row.target, row.cause) for row in wrong if row not in explained})
+    counts["explained"] = len(wrong) - len(unexplained)
+    counts["causes left"] = len({row.cause for row in unexplained})
     mean = sum(row.seconds for row in rows) / max(1, len(rows))
-    return [*(str(counts[column]) for column in COLUMNS[:-1]), f"{mean:.1f}"]
+    return (version, *(str(counts[column]) for column in COUNTED), f"{mean:.1f}")
 
 
 def left(rows: Sequence[Judged], table: Sequence[Explanation]) -> Iterator[tuple[Cause, list[Judged]]]:
@@ -66,46 +53,35 @@ def left(rows: Sequence[Judged], table: Sequence[Explanation]) -> Iterator[tuple
 
 def updated(page: str, found: Mapping[str, Sequence[Judged]], table: Sequence[Explanation]) -> str:
     """Return the page with new lines for the releases of `found`; those of others stay."""
-    lines = {
-        version: f"| {' | '.join([version, *figures(rows, table)])} |" for version, rows in found.items()
-    }
-    page = _between(page, "figures", lines, ["release", *COLUMNS])
-    causes = {
-        f"{version} {number:03}": _line(version, cause, members)
+    counted = [figures(version, rows, table) for version, rows in found.items()]
+    causes = [
+        _cause(version, cause, members)
         for version, rows in found.items()
-        for number, (cause, members) in enumerate(itertools.islice(left(rows, table), SHOWN_CAUSES))
-    }
-    return _between(
-        page, "causes", causes, ["release", "verdict", "where", "what", "cells", "smallest"], found
-    )
-
-
-def _line(version: str, cause: Cause, members: Sequence[Judged]) -> str:
-    first = min(members, key=lambda row: (row.model, row.target))
-    cells = [
-        version,
-        cause.verdict,
-        cause.where or "-",
-        cause.what[:SHOWN],
-        str(len(members)),
-        f"{first.target}/{first.model}",
+        for cause, members in itertools.islice(left(rows, table), SHOWN_CAUSES)
     ]
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    page = _between(page, "figures", FIGURES, counted, set(found))
+    return _between(page, "causes", CAUSES, causes, set(found))
+
+
+def _cause(version: str, cause: Cause, members: Sequence[Judged]) -> tuple[str, ...]:
+    """Return a line of a cause, an entry for each of `CAUSES`."""
+    first = min(members, key=lambda row: (row.model, row.target))
+    cell = f"{first.target}/{first.model}"
+    return (version, cause.verdict, cause.where or "-", cause.what[:SHOWN], str(len(members)), cell)
 
 
 def _between(
-    page: str,
-    mark: str,
-    lines: Mapping[str, str],
-    columns: Sequence[str],
-    replaced: Mapping[str, object] | None = None,
+    page: str, mark: str, columns: Sequence[str], lines: Iterable[Sequence[str]], versions: Collection[str]
 ) -> str:
-    """Return the page with `lines` between its two marks; lines of releases that are not `replaced` stay."""
+    """Return the page with a table between its two marks: `lines`, and what there was of other releases."""
     begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
     before, _, rest = page.partition(begin)
     old, _, after = rest.partition(end)
-    versions = {key.partition(" ")[0] for key in (lines if replaced is None else replaced)}
-    stays = [line for line in old.splitlines()[2:] if re.match(r"\| (\S+) ", line)[1] not in versions]  # type: ignore[index]
-    ordered = sorted([*stays, *lines.values()], key=lambda line: line.split(" ")[1])
-    head = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
-    return before + begin + "\n".join([*head, *ordered]) + "\n" + end + after
+    others = [line for line in old.splitlines()[2:] if line.split(" ")[1] not in versions]
+    ordered = sorted([*others, *map(_row, lines)], key=lambda line: line.split(" ")[1])
+    table = [_row(columns), "|" + "---|" * len(columns), *ordered]
+    return before + begin + "\n".join(table) + "\n" + end + after
+
+
+def _row(entries: Sequence[str]) -> str:
+    return f"| {' | '.join(entry.replace('|', chr(92) + '|') for entry in entries)} |"
