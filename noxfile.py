@@ -173,6 +173,14 @@ def guests(session: nox.Session, release: str) -> None:
 
 
 @nox.session(python=MATRIX.python)
+@nox.parametrize("release", PER_RELEASE)
+def fuzz(session: nox.Session, release: str) -> None:
+    """Draw small models, export and judge them on one release; ``-- --minutes 20``, docs/generator.md."""
+    install(session, release)
+    session.run("python", "-m", "harness", "fuzz", "--release", release, *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
 def bench(session: nox.Session) -> None:
     """Measure ratios side by side, with their goals; ``-- --keep`` puts them into docs/benchmarks.md."""
     install(session, MATRIX.default)

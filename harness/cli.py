@@ -26,6 +26,7 @@ COMMANDS = {
     "diff": "harness.commands.diff",
     "drift": "harness.commands.drift",
     "failures": "harness.commands.failures",
+    "fuzz": "harness.commands.fuzz",
     "guests": "harness.commands.guests",
     "merge": "harness.commands.merge",
     "portable": "harness.commands.portable",

@@ -194,6 +194,7 @@ SESSIONS: dict[str, Check] = {
     "mutants": module("tests.mutants.__main__"),
     "history": module("tests.mutants.history.__main__"),
     "findings": module("tests.findings"),
+    "fuzz": subcommand("fuzz"),
     "bench": module("tests.bench.__main__"),
     "lint": takes_nothing,
 }

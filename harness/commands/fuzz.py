@@ -1,0 +1,175 @@
+"""``python -m harness fuzz``: draws small models, exports each under two variations and judges it as a cell."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from harness import patches, variations
+from harness.arguments import positive_float, positive_int, share
+from harness.cli import SAME, CommandError
+from harness.drawing import explained, names, page
+from harness.drawing.cause import IN_ORDER
+from harness.drawing.explained import Explanation
+from harness.drawing.kept import Judged
+from harness.drawing.search import ZOO, Search
+from harness.results import lock
+from harness.selection import (
+    EXPORT_TIMEOUT,
+    Installed,
+    UsageError,
+    find_release,
+    require_flatc,
+    require_known,
+)
+from harness.sweeping.settings import Settings, cores, default_interpreter
+from harness.sweeping.sweep import SweepError
+
+#: Part of ``--minutes`` that is kept for making failures smaller.
+SHRINKING = 0.3
+#: Minutes without ``--minutes`` and ``--models``.
+MINUTES = 20.0
+#: Targets without ``--target``: those that every case of the zoo is exported for.
+TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "fuzz",
+        help="draw models, export and judge them, make those that fail smaller",
+        description="Draw small models, export each under two variations, judge it as a cell, and make one failure of "
+        "each cause smaller. A run goes on where an earlier one was stopped.",
+    )
+    share(parser.add_argument, "--release")
+    parser.add_argument("--seed", type=int, default=0, help="of the names (default: %(default)s)")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first model")
+    parser.add_argument(
+        "--models", type=positive_int, metavar="N", help="how many models (default: till time is over)"
+    )
+    parser.add_argument(
+        "--minutes", type=positive_float, help=f"stop after (default: {MINUTES:g}, none with --models)"
+    )
+    parser.add_argument(
+        "--target", action="append", metavar="TARGET", help=f"repeatable (default: {', '.join(TARGETS)})"
+    )
+    parser.add_argument("--no-shrinking", action="store_true", help="only export and judge")
+    parser.add_argument(
+        "--results", type=Path, default=Path("build/fuzz"), metavar="DIR", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--update", action="store_true", help="write what the results say to docs/generator.md"
+    )
+    parser.add_argument("--show", metavar="NAME", help="print a model as Python; exports nothing")
+    share(parser.add_argument, "--jobs", default=cores())
+    share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Search, print what was found, write it to the page if asked."""
+    if arguments.show is not None:
+        print(names.drawn(arguments.show).source(), end="")
+        return SAME
+    wanted = chosen(arguments)
+    searching = search(arguments)
+    table = explained.load()
+    try:
+        searching.folder.mkdir(parents=True, exist_ok=True)
+        with lock(searching.folder).acquire(timeout=0):
+            rows = carry_out(searching, wanted, arguments, table)
+    except filelock.Timeout as error:
+        raise UsageError(
+            f"a different run works in {searching.folder}: wait for it, or give this one another --results"
+        ) from error
+    except OSError as error:
+        raise UsageError(f"--results {searching.folder} cannot be written: {error}") from error
+    except SweepError as error:
+        raise CommandError(str(error)) from error
+    print(*summary(rows, table), sep="\n")
+    if arguments.update:
+        text = page.PAGE.read_text(encoding="utf-8")
+        found = {searching.release.version: rows}
+        page.PAGE.write_text(page.updated(text, found, table), encoding="utf-8")
+        print(f"{page.PAGE}: written")
+    return SAME
+
+
+def chosen(arguments: argparse.Namespace) -> Iterator[str]:
+    """Return the names of the models that are asked for; raise UsageError."""
+    end = arguments.first + arguments.models if arguments.models else names.END
+    if arguments.seed < 0 or not 0 <= arguments.first < end <= names.END:
+        raise UsageError(
+            f"--seed is 0 or more, and the models of a seed have the numbers 0 to {names.END - 1}"
+        )
+    return (names.name(arguments.seed, number) for number in range(arguments.first, end))
+
+
+def carry_out(
+    searching: Search, wanted: Iterator[str], arguments: argparse.Namespace, table: Sequence[Explanation]
+) -> list[Judged]:
+    """Export, judge and make smaller, as long as there is time; return all results that there are."""
+    start = time.monotonic()
+    minutes = arguments.minutes or (math.inf if arguments.models else MINUTES)
+    exporting = 1.0 if arguments.no_shrinking else 1.0 - SHRINKING
+    for row in searching.export(wanted, start + 60 * minutes * exporting):
+        if row.cause.verdict not in IN_ORDER:
+            print(line(row, explained.finding(row, table)), flush=True)
+    rows = searching.judged.open()
+    if not arguments.no_shrinking:
+        unexplained = [row for row in rows if not explained.finding(row, table)]
+        for minimal in searching.shrink(unexplained, start + 60 * minutes):
+            print(f"minimal: {minimal.target}/{minimal.model}: {', '.join(minimal.operators)}", flush=True)
+    return rows
+
+
+def search(arguments: argparse.Namespace) -> Search:
+    """Return the search for the release that is installed; raise UsageError."""
+    interpreter = default_interpreter()
+    release = find_release(Installed.probe(interpreter), arguments.release)
+    targets = tuple(dict.fromkeys(arguments.target or TARGETS))
+    require_known(targets, "--target")
+    if missing := [name for name in targets if name not in release.targets]:
+        raise UsageError(
+            f"--target {missing[0]} is not supported on ExecuTorch {release.version}: {release.unsupported[missing[0]]}"
+        )
+    require_flatc(interpreter)
+    settings = Settings(
+        interpreter=interpreter,
+        models=(ZOO,),
+        patches=patches.select("auto", release.patches),
+        jobs=arguments.jobs,
+        limit=arguments.export_timeout,
+    )
+    return Search(
+        # What is known to be wrong is so of the cells of this project's zoo.
+        replace(release, known={}),
+        settings,
+        variations.variations(variations.named("quick")),
+        targets,
+        arguments.results.absolute() / release.version,
+    )
+
+
+def line(row: Judged, finding: str) -> str:
+    cause = f"{row.cause.verdict}: {row.target}/{row.model}: {row.reason}"
+    return f"{cause} [{finding or row.cause.where or 'nowhere'}]"
+
+
+def summary(rows: Sequence[Judged], table: Sequence[Explanation]) -> Iterator[str]:
+    """Yield how many cells have which verdict, and the causes that no finding explains."""
+    for verdict, count in sorted(Counter(row.cause.verdict for row in rows).items()):
+        alike = [row for row in rows if row.cause.verdict == verdict and verdict not in IN_ORDER]
+        known = sum(bool(explained.finding(row, table)) for row in alike)
+        yield f"{verdict}: {count}" + (f", of which a finding explains {known}" if known else "")
+    for cause, members in page.left(rows, table):
+        cells = ", ".join(f"{row.target}/{row.model}" for row in members[:3])
+        yield f"{len(members)} x {cause.verdict}: {cause.where}: {cause.what} ({cells})"

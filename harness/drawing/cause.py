@@ -1,0 +1,80 @@
+"""Why a drawn model is not right or not the same every time, without what differs from model to model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome
+from harness.decode import DecodeError
+from harness.judging.comparison import compare, undecodable
+from harness.judging.verdict import Verdict
+from harness.releases import Release
+from harness.repro.defect import signature
+
+#: Verdicts that only drawn models have. ``not-run``: right as far as is known, but the runtime lacks a kernel.
+#: ``ill-formed``: the model itself does not run; ``refused``: torch.export does not take it. Neither says anything of
+#: ExecuTorch.
+STABLE, NOT_RUN, ILL_FORMED, REFUSED = "stable", "not-run", "ill-formed", "refused"
+#: Verdicts with nothing to look into.
+IN_ORDER = (STABLE, NOT_RUN, ILL_FORMED, REFUSED)
+
+
+@dataclass(frozen=True, order=True)
+class Cause:
+    """What failures of different models have in common.
+
+    Attributes
+    ----------
+    verdict
+        As of a cell (README, "Verdicts"), or one of those above.
+    where
+        Of a failing stage: the stage, the pass and the function that raised. Of wrong or imprecise outputs: the
+        operator at which they begin to be so. Of disagreeing variations: the pass at which these diverge.
+    what
+        One line, without names and numbers of the model.
+    """
+
+    verdict: str
+    where: str = ""
+    what: str = ""
+
+
+def judge(cell: Cell, outcomes: Sequence[Outcome], release: Release) -> tuple[Cause, str]:
+    """Return why `cell` is as it is, and the reason in the words of its verdict; it is judged as one without golden."""
+    try:
+        judged = compare(cell, outcomes, None, release).verdict
+    except DecodeError as error:
+        judged = undecodable(cell, error)
+    artifact = outcomes[0].result
+    result = artifact.result if isinstance(artifact, Artifact) else None
+    if judged.name in ("new", "failed", "corrupt") and isinstance(result, Failure):
+        return _of_failure(judged.name, result)
+    if judged.name == "new":
+        assert isinstance(result, Lowered)
+        return Cause(NOT_RUN if result.kernels else STABLE), judged.reason if result.kernels else ""
+    if isinstance(result, Lowered) and judged.name in ("corrupt", "imprecise"):
+        return Cause(judged.name, _beginning(result), signature(judged.reason)), judged.reason
+    where = judged.divergence.name if judged.divergence is not None else ""
+    return Cause(judged.name, where, signature(_without_variation(judged))), judged.reason
+
+
+def _of_failure(verdict: str, failure: Failure) -> tuple[Cause, str]:
+    reason = f"{failure.type.rpartition('.')[2]}: {(failure.message.splitlines() or [''])[0]}"
+    name = {"model": ILL_FORMED, "export": REFUSED, "run": "corrupt"}.get(failure.stage, "failed")
+    function = (failure.function or "").removeprefix("executorch.")
+    where = ", ".join(part for part in (failure.stage, failure.pass_name, function) if part)
+    return Cause(name, where, signature(reason)), reason
+
+
+def _beginning(lowered: Lowered) -> str:
+    found = lowered.begins.where if lowered.begins is not None else ""
+    if isinstance(found, str):
+        return signature(found)
+    return f"{found.operator or 'an output'}{'' if found.alone else ', by what adds up'}"
+
+
+def _without_variation(judged: Verdict) -> str:
+    """Return the reason of a verdict without the name of the variation that a crash was of."""
+    name, colon, rest = judged.reason.partition(": ")
+    return rest if colon and name.startswith("seed") else judged.reason

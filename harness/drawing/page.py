@@ -1,0 +1,87 @@
+"""The figures of docs/generator.md: what was found of drawn models, by release."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from harness.drawing.cause import IN_ORDER, Cause
+from harness.drawing.explained import Explanation, finding
+from harness.drawing.kept import Judged
+
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "generator.md"
+#: Verdicts that have a column of their own, and what that is called; others share one.
+NAMED = {
+    "stable": "stable",
+    "not-run": "not run",
+    "failed": "failed",
+    "corrupt": "corrupt",
+    "imprecise": "imprecise",
+}
+#: Columns of the figures, with the counts of a release.
+COUNTED = ("models", "cells", *NAMED.values(), "other", "explained", "causes left")
+FIGURES = ("release", *COUNTED, "core seconds a cell")
+CAUSES = ("release", "verdict", "where", "what", "cells", "smallest")
+#: Characters of a cause that are shown, and causes of a release: the most frequent ones.
+SHOWN = 140
+SHOWN_CAUSES = 40
+
+
+def figures(version: str, rows: Sequence[Judged], table: Sequence[Explanation]) -> tuple[str, ...]:
+    """Return the line of a release, an entry for each of `FIGURES`."""
+    counts: Counter[str] = Counter(NAMED.get(row.cause.verdict, "other") for row in rows)
+    wrong = [row for row in rows if row.cause.verdict not in IN_ORDER]
+    unexplained = [row for row in wrong if not finding(row, table)]
+    counts["models"] = len({row.model for row in rows})
+    counts["cells"] = len(rows)
+    counts["explained"] = len(wrong) - len(unexplained)
+    counts["causes left"] = len({row.cause for row in unexplained})
+    mean = sum(row.seconds for row in rows) / max(1, len(rows))
+    return (version, *(str(counts[column]) for column in COUNTED), f"{mean:.1f}")
+
+
+def left(rows: Sequence[Judged], table: Sequence[Explanation]) -> Iterator[tuple[Cause, list[Judged]]]:
+    """Yield the causes that no finding explains, with what has them, the most frequent first."""
+    groups: dict[Cause, list[Judged]] = {}
+    for row in rows:
+        if row.cause.verdict not in IN_ORDER and not finding(row, table):
+            groups.setdefault(row.cause, []).append(row)
+    yield from sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+
+
+def updated(page: str, found: Mapping[str, Sequence[Judged]], table: Sequence[Explanation]) -> str:
+    """Return the page with new lines for the releases of `found`; those of others stay."""
+    counted = [figures(version, rows, table) for version, rows in found.items()]
+    causes = [
+        _cause(version, cause, members)
+        for version, rows in found.items()
+        for cause, members in itertools.islice(left(rows, table), SHOWN_CAUSES)
+    ]
+    page = _between(page, "figures", FIGURES, counted, set(found))
+    return _between(page, "causes", CAUSES, causes, set(found))
+
+
+def _cause(version: str, cause: Cause, members: Sequence[Judged]) -> tuple[str, ...]:
+    """Return a line of a cause, an entry for each of `CAUSES`."""
+    first = min(members, key=lambda row: (row.model, row.target))
+    cell = f"{first.target}/{first.model}"
+    return (version, cause.verdict, cause.where or "-", cause.what[:SHOWN], str(len(members)), cell)
+
+
+def _between(
+    page: str, mark: str, columns: Sequence[str], lines: Iterable[Sequence[str]], versions: Collection[str]
+) -> str:
+    """Return the page with a table between its two marks: `lines`, and what there was of other releases."""
+    begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
+    before, _, rest = page.partition(begin)
+    old, _, after = rest.partition(end)
+    others = [line for line in old.splitlines()[2:] if line.split(" ")[1] not in versions]
+    ordered = sorted([*others, *map(_row, lines)], key=lambda line: line.split(" ")[1])
+    table = [_row(columns), "|" + "---|" * len(columns), *ordered]
+    return before + begin + "\n".join(table) + "\n" + end + after
+
+
+def _row(entries: Sequence[str]) -> str:
+    return f"| {' | '.join(entry.replace('|', chr(92) + '|') for entry in entries)} |"

@@ -1,0 +1,47 @@
+"""The drawn models that lie in a folder, as a zoo: each file ``<name>.py`` is a case of that name.
+
+The environment variable `harness.drawing.FOLDER` names the folder. A file is loaded where its case is exported, as it
+is at that moment.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.drawing import FOLDER
+from harness.registry import CASES, Case, ZooError
+
+if TYPE_CHECKING:
+    from harness.exporting.data import Data, Example
+
+
+def build(file: Path, data: Data) -> Example:
+    """Load a model as it is written at this moment."""
+    from harness.exporting.data import Example
+
+    spec = importlib.util.spec_from_file_location("drawn_model", file)
+    assert spec is not None
+    assert spec.loader is not None
+    # A strict export looks names up in the module that the model's class says it is of.
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    shapes = getattr(module, "dynamic_shapes", None)
+    return Example(module.Model(), module.inputs, fill=False, dynamic_shapes=shapes)
+
+
+def register(folder: Path) -> None:
+    for file in sorted(folder.glob("*.py")):
+        builder = functools.update_wrapper(functools.partial(build, file), build)
+        CASES.add(Case(name=file.stem, family="drawn", guards="a drawn model", build=builder))
+
+
+if FOLDER not in os.environ:
+    raise ZooError(
+        f"the environment variable {FOLDER} must name a folder of drawn models (docs/generator.md)"
+    )
+register(Path(os.environ[FOLDER]).absolute())
