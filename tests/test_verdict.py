@@ -364,7 +364,7 @@ def test_a_program_of_which_rounding_leaves_little_is_imprecise_and_says_how_to_
     found = judged(rounded(1.0))
     assert (found.name, found.recordable, found.accepted) == ("imprecise", False, False)
     assert found.reason == (
-        "right within rounding, but rounding alone may move output 0 (zeros) by 0.38 of its largest value, and 0.1 is "
+        "right within rounding, but rounding alone may move output 0 (zeros) by 0.375 of its largest value, and 0.1 is "
         "accepted"
     )
     assert 'imprecise={"tosa-fp": 0.42}' in found.detail[0]

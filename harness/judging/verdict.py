@@ -117,7 +117,7 @@ def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
     if most <= result.limit:
         return None
     reason = (
-        f"right within rounding, but rounding alone may move output {index} ({name}) by {most:.2g} of its largest "
+        f"right within rounding, but rounding alone may move output {index} ({name}) by {most:.4g} of its largest "
         f"value, and {result.limit:g} is accepted"
     )
     way_out = (
