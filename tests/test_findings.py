@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from harness import releases
-from tests.findings import FOLDER, declared, shown
+from tests.findings import FOLDER, INDEX, indexed, load, shown
 
 
 def test_the_table_has_every_finding_with_its_text_and_script() -> None:
-    table = declared((FOLDER / "README.md").read_text(encoding="utf-8"))
+    table = load()
     assert set(table) == {path.stem for path in FOLDER.glob("*.py")}
     assert set(table) == {path.stem for path in FOLDER.glob("*.md")} - {"README"}
-    assert set().union(*table.values()) == set(releases.load().releases)
-    assert all(table.values())
+    versions = set(releases.load().releases)
+    for name, finding in table.items():
+        assert finding.releases, name
+        assert set(finding.releases) <= versions, name
+
+
+def test_the_index_is_that_of_the_table() -> None:
+    page = INDEX.read_text(encoding="utf-8")
+    assert indexed(page) == page, "python -m tests.findings --update writes it"
+
+
+@pytest.mark.parametrize("name", load())
+def test_the_text_of_a_finding_says_the_same_of_upstream_as_the_table(name: str) -> None:
+    finding = load()[name]
+    assert bool(finding.threads) == (finding.upstream != "none found")
+    told = (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition("**Upstream:**")[2]
+    assert all(f"#{number}" in told for number in finding.threads)
+    # A text says so in words of its own.
+    state = {"none found": r"\bno report|\bnone found", "open": r"\bopen\b", "merged": r"\bmerged\b"}
+    assert re.search(state[finding.upstream], told)
 
 
 @pytest.mark.parametrize(
