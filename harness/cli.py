@@ -27,6 +27,7 @@ COMMANDS = {
     "drift": "harness.commands.drift",
     "failures": "harness.commands.failures",
     "guests": "harness.commands.guests",
+    "init": "harness.commands.init",
     "merge": "harness.commands.merge",
     "portable": "harness.commands.portable",
     "probe": "harness.commands.probe",
