@@ -156,6 +156,15 @@ def guests(session: nox.Session, release: str) -> None:
 
 
 @nox.session(python=MATRIX.python)
+def docs(session: nox.Session) -> None:
+    """Make the site of docs/ in build/site; a link that leads nowhere, or a page that is in no list, fails it."""
+    session.install("--editable", f"{ROOT}[docs]")
+    out = ROOT / "build" / "site"
+    session.run("sphinx-build", "--fail-on-warning", "--fresh-env", "-q", "-c", "docs/site", ".", str(out))
+    session.log(f"open {out / 'index.html'}")
+
+
+@nox.session(python=MATRIX.python)
 def bench(session: nox.Session) -> None:
     """Measure ratios side by side, with their goals; ``-- --keep`` puts them into docs/benchmarks.md."""
     install(session, MATRIX.default)
