@@ -108,7 +108,8 @@ def report(session: nox.Session) -> None:
 @nox.session(python=MATRIX.python)
 def tests(session: nox.Session) -> None:
     """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
-    install(session, MATRIX.default, *TEST_TOOLS, *(tool for tools in EXTRAS.values() for tool in tools))
+    extras = (tool for name in ("cluster", "review", "report") for tool in EXTRAS[name])
+    install(session, MATRIX.default, *TEST_TOOLS, *extras)
     # A file's tests share what was exported once for them: they stay in one process.
     spread = ("-n", "auto", "--dist", "loadfile")
     session.run("python", "-m", "pytest", "-q", "--durations", "10", *spread, *session.posargs)
@@ -178,6 +179,15 @@ def fuzz(session: nox.Session, release: str) -> None:
     """Draw small models, export and judge them on one release; ``-- --minutes 20``, docs/generator.md."""
     install(session, release)
     session.run("python", "-m", "harness", "fuzz", "--release", release, *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
+def docs(session: nox.Session) -> None:
+    """Make the site of docs/ in build/site; a link that leads nowhere, or a page that is in no list, fails it."""
+    session.install("--editable", f"{ROOT}[docs]")
+    out = ROOT / "build" / "site"
+    session.run("sphinx-build", "--fail-on-warning", "--fresh-env", "-q", "-c", "docs/site", ".", str(out))
+    session.log(f"open {out / 'index.html'}")
 
 
 @nox.session(python=MATRIX.python)

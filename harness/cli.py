@@ -28,6 +28,7 @@ COMMANDS = {
     "failures": "harness.commands.failures",
     "fuzz": "harness.commands.fuzz",
     "guests": "harness.commands.guests",
+    "init": "harness.commands.init",
     "merge": "harness.commands.merge",
     "portable": "harness.commands.portable",
     "probe": "harness.commands.probe",

@@ -197,6 +197,7 @@ SESSIONS: dict[str, Check] = {
     "fuzz": subcommand("fuzz"),
     "bench": module("tests.bench.__main__"),
     "lint": takes_nothing,
+    "docs": takes_nothing,
 }
 
 
@@ -259,6 +260,7 @@ UNRUN = (
     Unrun((*HARNESS, "run"), "exports for minutes", is_run),
     Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
     Unrun((*HARNESS, "guests"), "runs upstream's tests for a minute", subcommand("guests")),
+    Unrun((*HARNESS, "init"), "needs a repository without goldens, exports for a minute", subcommand("init")),
     Unrun((*HARNESS, "merge"), "needs the results of runs", subcommand("merge")),
     Unrun((*HARNESS, "review"), "needs the results of runs", subcommand("review")),
     Unrun((*HARNESS, "seconds"), "needs the results of a run", subcommand("seconds")),

@@ -9,13 +9,14 @@ import sysconfig
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness import config, releases
 from harness.arguments import share
 from harness.artifact import Cell
 from harness.cli import SAME
 from harness.exporting.worker import with_harness
+from harness.repro.issue import issue
 from harness.repro.reproduction import Options, Repro, confirm, say
 from harness.selection import (
     EXPORT_TIMEOUT,
@@ -27,9 +28,6 @@ from harness.selection import (
     select,
 )
 from harness.sweeping.settings import cores, default_interpreter, worker_environment
-
-if TYPE_CHECKING:
-    pass
 
 #: One seed for each order of report #19045.
 HASH_SEEDS = "0,4"
@@ -49,6 +47,11 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument("release", metavar="RELEASE", help="an ExecuTorch version of releases.toml")
     parser.add_argument("cell", metavar="TARGET/CASE")
     parser.add_argument("--minimize", action="store_true", help="shrink the model first")
+    parser.add_argument(
+        "--issue",
+        action="store_true",
+        help="write a bug report in Markdown, with the script, the verdict and the environment in it",
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
     parser.add_argument("--hash-seeds", default=HASH_SEEDS, help="default: %(default)s")
     share(parser.add_argument, "--models")
@@ -85,9 +88,10 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.export_timeout,
     )
     with tempfile.TemporaryDirectory(prefix="goldens-repro-") as folder:
-        text = Repro(cell, release, interpreter, options, Path(folder)).text(arguments.minimize)
-        told = confirm(text, interpreter)
-    say(f"the script by itself: {told}")
+        script = Repro(cell, release, interpreter, options, Path(folder)).script(arguments.minimize)
+        seen = confirm(script.text, interpreter)
+    say(f"the script by itself: {seen}")
+    text = issue(script, cell.target, release, seen) if arguments.issue else script.text
     if output is None:
         print(text, end="")
     else:
@@ -109,7 +113,7 @@ def _elsewhere(interpreter: Path, arguments: argparse.Namespace) -> int:
     given = {**vars(arguments), "interpreter": interpreter}
     words = [f"--{name.replace('_', '-')}={given[name]}" for name in OPTIONS if given[name] is not None]
     words += [f"--models={module}" for module in arguments.models or ()]
-    words += ["--minimize"] if arguments.minimize else []
+    words += [f"--{name}" for name in ("minimize", "issue") if getattr(arguments, name)]
     code = "from harness.cli import main; sys.exit(main())"
     command = [*with_harness(interpreter, code), "repro", arguments.release, arguments.cell, *words]
     return subprocess.run(command, env=worker_environment(interpreter, 0)).returncode

@@ -13,6 +13,7 @@ from harness import releases, variations
 from harness.artifact import Cell
 from harness.repro import alone, candidate
 from harness.repro.defect import Defect, NotShownError, find
+from harness.repro.issue import Script
 from harness.repro.script import quantization, script
 from harness.selection import load_zoo
 from harness.sweeping.settings import Machine, Settings
@@ -89,19 +90,19 @@ class Repro:
         )
         self.sweep = Sweep([cell], self.variations[:1], settings, lasting=True)
 
-    def text(self, minimize: bool) -> str:
-        """Return the script."""
+    def script(self, minimize: bool) -> Script:
+        """Return the script and what it shows; raise `NotShownError`."""
         from harness.exporting.program import NoProgramError
 
         try:
             with self.sweep:
-                return self._text(self.judge(), minimize)
+                return self._script(self.judge(), minimize)
         except NoProgramError as error:
             raise NotShownError(f"{self.name} cannot be written as a script: {error}") from error
         except NotShownError as error:
             raise NotShownError(f"{self.name} {error}") from error
 
-    def _text(self, defect: Defect, minimize: bool) -> str:
+    def _script(self, defect: Defect, minimize: bool) -> Script:
         from harness.exporting.shrink import shrink
 
         say(f"{defect.verdict}: {self.name}: {defect.reason}")
@@ -124,7 +125,8 @@ class Repro:
             shown = self.shown(program, defect.seeds)
             say(f"minimized from {whole} nodes to {program.nodes}, {self.tried} programs tried")
             origin = f"Minimized from {self.cell}: {whole} nodes to {program.nodes}."
-        return script(program, shown, self.release, self.cell.target, self.settings, origin)
+        text = script(program, shown, self.release, self.cell.target, self.settings, origin)
+        return Script(text, shown, origin)
 
     def judge(self) -> Defect:
         """Return what is wrong with the cell under the first hash seed, or else under all of them."""

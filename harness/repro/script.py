@@ -70,6 +70,17 @@ def quantization(target: str, settings: str) -> str:
     return settings if settings == "snorm-int8" else "histogram"
 
 
+def templates() -> jinja2.Environment:
+    """Return what renders the templates beside this file."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+
+
 def script(
     program: Program, defect: Defect, release: Release, target: str, settings: str, origin: str
 ) -> str:
@@ -93,34 +104,31 @@ def script(
     torch_imports = {"import torch", *_imports(declared, settings, defect, runs)}
     for line in program.imports():
         (standard if line.split()[1] in ("base64", "math", "zlib") else torch_imports).add(line)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("script.py.jinja").render(
-        release=release.version,
-        target=target,
-        title=title,
-        requirements=_filled("pip install " + " ".join(f"{n}=={v}" for n, v in release.stack().items())),
-        expected=expected,
-        seen=_filled(defect.reason),
-        origin=origin,
-        defect=defect,
-        program=program,
-        standard_imports=_sorted(standard),
-        imports=_sorted(torch_imports),
-        two_processes=two_processes,
-        runs=runs,
-        tosa=declared.specification,
-        quantizer=quantizer,
-        dynamic=", dynamic_shapes=dynamic_shapes" if program.shapes() else "",
-        dtype=declared.dtype,
-        bits=BITS.get(declared.dtype, ()) if tosa else (),
-        float8=declared.dtype.startswith("float8"),
-        tolerances=list(defect.tolerances),
+    return (
+        templates()
+        .get_template("script.py.jinja")
+        .render(
+            release=release.version,
+            target=target,
+            title=title,
+            requirements=_filled("pip install " + " ".join(f"{n}=={v}" for n, v in release.stack().items())),
+            expected=expected,
+            seen=_filled(defect.reason),
+            origin=origin,
+            defect=defect,
+            program=program,
+            standard_imports=_sorted(standard),
+            imports=_sorted(torch_imports),
+            two_processes=two_processes,
+            runs=runs,
+            tosa=declared.specification,
+            quantizer=quantizer,
+            dynamic=", dynamic_shapes=dynamic_shapes" if program.shapes() else "",
+            dtype=declared.dtype,
+            bits=BITS.get(declared.dtype, ()) if tosa else (),
+            float8=declared.dtype.startswith("float8"),
+            tolerances=list(defect.tolerances),
+        )
     )
 
 

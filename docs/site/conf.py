@@ -1,0 +1,61 @@
+"""How Sphinx makes the site: the Markdown of this repository as it is, from its root, with nothing from a network."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+project = "executorch-goldens"
+extensions = [
+    "myst_parser",
+    "sphinx_external_toc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+]
+root_doc = "README"
+include_patterns = ["README.md", "docs/*.md", "docs/**/*.md"]
+exclude_patterns = [".*", "build", "dist", "goldens", "harness", "models", "tests"]
+external_toc_path = "docs/site/toc.yml"
+
+# Links to headings are GitHub's.
+myst_heading_anchors = 4
+# What is shown under a command is no shell.
+suppress_warnings = ["misc.highlighting_failure"]
+
+# What exports runs in environments that have torch; its docstrings are read without.
+autodoc_mock_imports = ["executorch", "torch", "torchao"]
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+
+# What a docstring has in single backticks is code.
+default_role = "literal"
+
+html_theme = "furo"
+html_title = project
+html_show_sphinx = False
+html_copy_source = False
+# A block that names no language is what a run printed.
+highlight_language = "none"
+
+
+def setup(app: Sphinx) -> None:
+    """Add what follows to the build."""
+    app.connect("build-finished", finish)
+
+
+def finish(app: Sphinx, failed: Exception | None) -> None:
+    """Give the site its first page by the name that servers look for; refuse a page that would load from a network."""
+    if failed:
+        return
+    out = Path(app.outdir)
+    shutil.copyfile(out / f"{root_doc}.html", out / "index.html")
+    for page in out.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for loads in ('src="http', 'src="//', 'rel="stylesheet" href="http', "@import url(http"):
+            if loads in text:
+                raise ExtensionError(f"{page.relative_to(out)} loads from a network: {loads}")
