@@ -237,6 +237,16 @@ def test_a_mean_of_float8_moves_if_its_number_of_elements_is_no_power_of_two(
     assert spread_of_float8(mean, dtype, [two]) == TOUCHED
     assert spread_of_float8(mean, dtype, [three]) == step
 
+    def of_windows(x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.avg_pool2d(x[None, None], (1, 3), stride=1)[..., :1]
+
+    def adaptive(x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.adaptive_avg_pool2d(x[None, None], (1, 2))
+
+    # As many outputs as inputs say nothing of how many terms each has.
+    assert spread_of_float8(of_windows, dtype, [three * 2]) == step
+    assert (spread_of_float8(adaptive, dtype, [three * 2]) == step).all()
+
 
 @pytest.mark.parametrize("dtype", FLOAT8, ids=str)
 def test_a_cast_to_float8_moves_only_with_what_it_casts(dtype: torch.dtype) -> None:

@@ -61,6 +61,10 @@ def _terms_of_reduction(made: torch.Tensor, x: torch.Tensor, *others: Any) -> in
     return x.numel() // max(1, made.numel())
 
 
+def _terms_of_pool(made: torch.Tensor, x: torch.Tensor, kernel: Sequence[int], *others: Any) -> int:
+    return math.prod(kernel) if len(kernel) > 1 else kernel[0] ** 2
+
+
 def _terms_of_product(made: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> int:
     return one.shape[-1]
 
@@ -73,7 +77,7 @@ SUMS: Mapping[str, Callable[..., int]] = {
     "sum": _terms_of_reduction,
     "mean": _terms_of_reduction,
     "cumsum": lambda made, x, *others: x.numel(),
-    "avg_pool2d": _terms_of_reduction,
+    "avg_pool2d": _terms_of_pool,
     "_adaptive_avg_pool2d": _terms_of_reduction,
     "upsample_bilinear2d": lambda made, *others: 4,
 }
@@ -81,7 +85,7 @@ SUMS: Mapping[str, Callable[..., int]] = {
 #: Of those, sums of float8 in TOSA, with what torch adds to them: terms are added up in float16, and the sum is rounded
 #: once (TOSA 1.0: `acc_type` of the convolutions and AVG_POOL2D, the result of MATMUL).
 SUMS_OF_FLOAT8: Mapping[str, Callable[..., int]] = {
-    **{name: SUMS[name] for name in ("mm", "bmm", "convolution", "avg_pool2d")},
+    **{name: SUMS[name] for name in ("mm", "bmm", "convolution", "avg_pool2d", "_adaptive_avg_pool2d")},
     "addmm": lambda made, added, one, other: one.shape[-1] + 1,
 }
 
@@ -148,7 +152,7 @@ def step_of_sum(name: str, terms: Sequence[Any], number: int) -> float:
         How many terms are added up.
     """
     steps = [step_of(x) for x in terms if isinstance(x, torch.Tensor)]
-    if name == "avg_pool2d":
+    if name.endswith("avg_pool2d"):
         return steps[0] / number if number & (number - 1) == 0 else 0.0
     one, other, *added = steps if name != "addmm" else (*steps[1:], steps[0])
     return min(one * other, *added, math.inf)
