@@ -73,7 +73,7 @@ def beside(session: nox.Session, other: str) -> str:
 
 @nox.session(venv_backend="none")
 def stock(session: nox.Session) -> None:
-    """Run the upstream reports' cases with patches off and on in every release's environment; print the table."""
+    """Run the cases that patches correct with patches off and on in every release's environment; print the table."""
     environments = {
         version: ROOT / ".nox" / f"goldens-{version.replace('.', '-')}" for version in MATRIX.releases
     }
