@@ -246,8 +246,8 @@ class Lowered:
     codes
         For cases whose outputs are constants: what the delegates must hold, in the dtype they hold it in.
     unjudged
-        Samples that are left out, with what eager does on them and not on the example: it gives no finite number, or
-        does not end.
+        Samples that are left out, with what eager does on them and not on the example: it gives no finite number,
+        raises, or does not end.
     kernels
         Operators of the program for which the installed runtime has no kernel: it was not run, there are no samples.
     begins

@@ -130,6 +130,11 @@ class Doubled(torch.nn.Module):
         return while_loop(is_small, lambda x: (x * 2.0,), (x,))[0]
 
 
+class Chosen(torch.nn.Module):
+    def forward(self, x: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        return torch.index_put(x, (rows, columns), torch.tensor(1.0))
+
+
 class Median(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return (x * 2.0).median(dim=1).values
@@ -184,6 +189,16 @@ def test_an_input_that_a_model_changes_is_an_output_ahead_of_the_others(target: 
     found = objection(replace(artifact, result=replace(made, samples=(wrong, *others))))
     assert found is not None
     assert found.reason.startswith("output 0")
+
+
+def test_a_sample_on_which_the_model_raises_is_not_judged() -> None:
+    # Of a mask without a true value there are no rows for two columns.
+    mask = torch.tensor([True, False, True])
+    artifact = exported(Chosen(), DATA.tensor("x", 3, 4), mask, torch.tensor([0, 2]))
+    made = artifact.result
+    assert isinstance(made, Lowered), made
+    assert ("zeros", "eager raises IndexError") in made.unjudged
+    assert "example" in {sample.name for sample in made.samples}
 
 
 def test_a_sample_on_which_the_model_does_not_end_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
