@@ -63,7 +63,7 @@ def goldens(session: nox.Session, release: str) -> None:
 
 @nox.session(venv_backend="none")
 def stock(session: nox.Session) -> None:
-    """Run the upstream reports' cases with patches off and on in every release's environment; print the table."""
+    """Run the cases that patches correct with patches off and on in every release's environment; print the table."""
     environments = {
         version: ROOT / ".nox" / f"goldens-{version.replace('.', '-')}" for version in MATRIX.releases
     }

@@ -46,7 +46,7 @@ class MatrixError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class KnownDefect:
-    """What is known to be wrong with a cell of a release, and has no patch.
+    """What is known to be wrong with a cell of a release, and no declared patch corrects.
 
     Attributes
     ----------

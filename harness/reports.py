@@ -1,10 +1,13 @@
-"""The upstream reports: the cases that show each of them, and what a release shows."""
+"""The upstream reports, and the findings that a patch corrects: the cases that show each, and what a release shows."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+from packaging.version import Version
 
 from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome
 from harness.judging import verdict
@@ -13,6 +16,9 @@ from harness.selection import load_zoo
 from harness.sweeping.settings import Settings
 from harness.sweeping.sweep import Sweep
 from harness.variations import variations
+
+#: The number of a report, or the name of a finding.
+Subject = TypeVar("Subject", int, str)
 
 #: One seed for each order of report #19045. ``--hash-seeds 0,1,2,3,4,5,6,7,8,9`` repeats what was measured for it.
 HASH_SEEDS = "0,4"
@@ -41,9 +47,28 @@ REPORTS = (
 )
 
 
+#: The cells that show a finding of docs/findings, and the first release on which they show nothing else; by the name of
+#: the finding, which is that of its patch as well.
+CORRECTED = {
+    "shared-bias": {Cell("xnnpack-int8", "shared-weights"): "1.1.0"},
+    "merged-users": {
+        Cell("tosa-int", "floor-and-trunc"): "1.1.0",
+        Cell("tosa-int", "elus-of-one-input"): "1.3.1",
+    },
+    "gelu-tanh": {Cell("xnnpack-fp32", "gelu-tanh"): "1.1.0", Cell("xnnpack-int8", "gelu-tanh"): "1.1.0"},
+    "log1p-below-zero": {Cell("tosa-fp", "log1p"): "1.1.0"},
+    "repeated-indices": {
+        Cell("tosa-fp", "index-put-repeated"): "1.2.0",
+        Cell("tosa-int", "index-put-repeated"): "1.4.1",
+    },
+    "fused-relu": {Cell("tosa-int", "unet"): "1.5.1"},
+    "same-padding-even-kernel": {Cell("tosa-int", "same-padding-even-kernel"): "1.2.0"},
+}
+
+
 @dataclass(frozen=True)
 class Finding:
-    """What a release shows of a report.
+    """What a release shows of a report, or of a finding.
 
     Attributes
     ----------
@@ -59,10 +84,18 @@ class Finding:
 
 def findings(settings: Settings, seeds: Sequence[int]) -> dict[int, Finding]:
     """Export every report's cases as `settings` say and judge them."""
-    cells = report_cells(load_zoo(settings.models).values())
-    with Sweep([cell for group in cells.values() for cell in group], variations(seeds), settings) as sweep:
+    return shown(report_cells(load_zoo(settings.models).values()), settings, seeds)
+
+
+def shown(
+    groups: Mapping[Subject, Sequence[Cell]], settings: Settings, seeds: Sequence[int]
+) -> dict[Subject, Finding]:
+    """Export the cells of every group as `settings` say and judge each group, by the report or finding it is of."""
+    cells = [cell for group in groups.values() for cell in group]
+    with Sweep(cells, variations(seeds), settings) as sweep:
         return {
-            number: judge({cell: sweep.outcomes(cell) for cell in group}) for number, group in cells.items()
+            subject: judge({cell: sweep.outcomes(cell) for cell in group})
+            for subject, group in groups.items()
         }
 
 
@@ -72,6 +105,15 @@ def report_cells(cases: Collection[Case]) -> dict[int, list[Cell]]:
         report.number: [Cell(report.target, case.name) for case in cases if case.report == report.number]
         for report in REPORTS
     }
+
+
+def corrected_cells(release: str) -> dict[str, list[Cell]]:
+    """Return the cells that show each finding on a release, by its name; a release may show fewer findings."""
+    cells = {
+        name: [cell for cell, first in shows.items() if Version(release) >= Version(first)]
+        for name, shows in CORRECTED.items()
+    }
+    return {name: found for name, found in cells.items() if found}
 
 
 def judge(outcomes: Mapping[Cell, Sequence[Outcome]]) -> Finding:

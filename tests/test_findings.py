@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness import releases
+from harness.patches import PATCHES
+from harness.reports import CORRECTED, corrected_cells
 from tests.findings import FOLDER, INDEX, indexed, load, shown
 
 
@@ -35,6 +37,14 @@ def test_the_text_of_a_finding_says_the_same_of_upstream_as_the_table(name: str)
     # A text says so in words of its own.
     state = {"none found": r"\bno report|\bnone found", "open": r"\bopen\b", "merged": r"\bmerged\b"}
     assert re.search(state[finding.upstream], told)
+
+
+@pytest.mark.parametrize("name", CORRECTED)
+def test_a_finding_names_its_patch_which_is_for_the_releases_that_show_it(name: str) -> None:
+    shows = {version for version in releases.load().releases if name in corrected_cells(version)}
+    assert shows == set(PATCHES[name].known) == set(load()[name].releases)
+    module = PATCHES[name].install.__module__.replace(".", "/")
+    assert f"[`{name}`](../../{module}.py)" in (FOLDER / f"{name}.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,14 @@
-"""``python -m harness stock RELEASE=PYTHON ...``: the upstream reports' cases on every release, patches off and on.
+"""``python -m harness stock RELEASE=PYTHON ...``: what the patches correct, on every release, patches off and on.
 
-It is what ``nox -s stock`` runs: it drives the exports of each release's environment from one interpreter, prints one
-table, and compares it with what releases.toml declares.
+It is what ``nox -s stock`` runs: it drives the exports of each release's environment from one interpreter and prints
+one table: the upstream reports, compared with what releases.toml declares, and the findings that a patch corrects.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,28 @@ from typing import Any
 from harness import config, patches, releases
 from harness.arguments import share
 from harness.cli import DIFFERENT, SAME
-from harness.reports import HASH_SEEDS, REPORTS, Finding, findings
-from harness.selection import EXPORT_TIMEOUT, Installed, find_release
+from harness.reports import CORRECTED, HASH_SEEDS, REPORTS, Finding, corrected_cells, report_cells, shown
+from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_zoo
 from harness.sweeping.settings import Settings, cores
 from harness.variations import parse_hash_seeds
+
+#: The rows of the table, with what each is about: the reports by number, the findings by name.
+TITLES = {
+    **{f"#{report.number}": report.title for report in REPORTS},
+    **{name: patches.PATCHES[name].summary for name in CORRECTED},
+}
+
+#: What a release shows, by row.
+States = dict[str, Finding]
 
 
 def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "stock",
-        help="show the upstream reports on every release, patches off and on",
-        description="Export the upstream reports' cases, patches off and on, and compare with releases.toml.",
+        help="show the upstream reports, and findings with a patch, on every release, patches off and on",
+        description="Export the cases of upstream reports and of findings that a patch corrects, patches off and on, "
+        "and compare with releases.toml.",
     )
     parser.add_argument("environments", nargs="+", metavar="RELEASE=PYTHON")
     parser.add_argument("--hash-seeds", default=HASH_SEEDS, help="default: %(default)s")
@@ -38,24 +48,23 @@ def add_to(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the table and the facts; return 0 if every cell of the table is as declared, else 1."""
     seeds = parse_hash_seeds(options.hash_seeds)
-    columns: dict[str, tuple[dict[int, Finding], dict[int, Finding]]] = {}
+    columns: dict[str, tuple[States, States]] = {}
     surprises: list[str] = []
     for environment in options.environments:
         version, _, python = environment.partition("=")
         release = find_release(Installed.probe(Path(python)), version)
         settings = Settings(Path(python), config.load().zoos(None), (), options.jobs, EXPORT_TIMEOUT)
-        off = findings(settings, seeds)
-        on = findings(replace(settings, patches=patches.select("auto", release.patches)), seeds)
+        off, on = states(settings, release, seeds)
         columns[version] = off, on
         surprises += list(differences(release, off, on))
         print(f"ExecuTorch {version}")
-        for report in REPORTS:
-            print(f"  #{report.number} {report.title}")
-            print(f"    patches off: {off[report.number].state}")
-            for fact in off[report.number].facts:
+        for row in off:
+            print(f"  {row} {TITLES[row]}")
+            print(f"    patches off: {off[row].state}")
+            for fact in off[row].facts:
                 print(f"      {fact}")
-            print(f"    patches on:  {on[report.number].state}")
-            for fact in on[report.number].facts:
+            print(f"    patches on:  {on[row].state}")
+            for fact in on[row].facts:
                 print(f"      {fact}")
         sys.stdout.flush()
     print("\n".join(table(columns)))
@@ -64,24 +73,49 @@ def run(options: argparse.Namespace) -> int:
     return DIFFERENT if surprises else SAME
 
 
-def differences(
-    release: releases.Release, off: Mapping[int, Finding], on: Mapping[int, Finding]
-) -> Iterator[str]:
-    """Yield a line for each report whose state is not the declared one, in either direction."""
+def states(settings: Settings, release: releases.Release, seeds: Sequence[int]) -> tuple[States, States]:
+    """Return what a release shows of each report and finding with its patch off, and with it on.
+
+    A report is shown on the release as it was published and with the patches declared for it. A finding is shown
+    with these as well, without its own patch and with it, so that it stands alone.
+    """
+    reports = {
+        f"#{number}": cells for number, cells in report_cells(load_zoo(settings.models).values()).items()
+    }
+    corrected = corrected_cells(release.version)
+    declared = patches.select("auto", release.patches)
+    published = shown(reports, settings, seeds)
+    patched = shown({**reports, **corrected}, replace(settings, patches=declared), seeds)
+    mended = shown(corrected, replace(settings, patches=(*declared, *corrected)), seeds)
+    return {**published, **{name: patched[name] for name in corrected}}, {**patched, **mended}
+
+
+def differences(release: releases.Release, off: States, on: States) -> Iterator[str]:
+    """Yield a line for each row whose state is not the declared one, in either direction."""
     for report in REPORTS:
-        declared, found = release.reports[report.number], off[report.number].state
+        declared, found = release.reports[report.number], off[f"#{report.number}"].state
         if found != declared:
             yield (
                 f"NOT AS DECLARED: #{report.number} on {release.version} without patches is {found!r}; releases.toml "
                 f'says {declared!r}. Look at it, then correct [releases."{release.version}"].'
             )
-        if on[report.number].state != "fixed":
-            yield f"NOT FIXED: #{report.number} on {release.version} is {on[report.number].state!r} with patches on."
+    for name in CORRECTED:
+        if name in off and off[name].state == "fixed":
+            yield (
+                f"NOT AS DECLARED: {name} on {release.version} is 'fixed' without its patch. Look at it, then correct "
+                "docs/findings/findings.toml and `CORRECTED` in harness/reports.py."
+            )
+    for row, shows in on.items():
+        if shows.state != "fixed":
+            yield f"NOT FIXED: {row} on {release.version} is {shows.state!r} with patches on."
 
 
-def table(columns: Mapping[str, tuple[Mapping[int, Finding], Mapping[int, Finding]]]) -> Iterator[str]:
-    """Yield the table report x release, each cell ``patches off -> patches on``."""
-    yield f"{'report':<10}" + "".join(f"{version:<18}" for version in columns)
-    for report in REPORTS:
-        cells = [f"{off[report.number].state} -> {on[report.number].state}" for off, on in columns.values()]
-        yield f"#{report.number:<9}" + "".join(f"{cell:<18}" for cell in cells)
+def table(columns: Mapping[str, tuple[States, States]]) -> Iterator[str]:
+    """Yield the table of reports and findings by release: ``patches off -> patches on``, or ``-`` where none shows."""
+    width = max(len(row) for row in TITLES) + 2
+    yield f"{'':<{width}}" + "".join(f"{version:<18}" for version in columns).rstrip()
+    for row in TITLES:
+        cells = [
+            f"{off[row].state} -> {on[row].state}" if row in off else "-" for off, on in columns.values()
+        ]
+        yield (f"{row:<{width}}" + "".join(f"{cell:<18}" for cell in cells)).rstrip()

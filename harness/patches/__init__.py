@@ -1,5 +1,7 @@
-"""Corrections of the upstream reports, one module per report, for the process that imports ExecuTorch and
-exports.
+"""Corrections of upstream's defects, one module each, for the process that imports ExecuTorch and exports.
+
+Those of the four reports are declared for the releases that need them, in ``releases.toml``. No release declares those
+of findings: ``--patches`` names them, and ``nox -s stock`` shows what they do.
 
 A patch replaces as little as will do: methods on their class, functions in every module that holds them, so
 that it works in a process that has imported ExecuTorch already. There is no way back; a process is patched
@@ -15,7 +17,19 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness import extensions, guard
-from harness.patches import list_qparams, output_aliases, partition_order, unique_outputs
+from harness.patches import (
+    fused_relu,
+    gelu_tanh,
+    list_qparams,
+    log1p_below_zero,
+    merged_users,
+    output_aliases,
+    partition_order,
+    repeated_indices,
+    same_padding_even_kernel,
+    shared_bias,
+    unique_outputs,
+)
 from harness.patches.patch import Patch
 
 __all__ = ["PATCHES", "Patch", "apply", "known", "register", "select"]
@@ -23,7 +37,11 @@ __all__ = ["PATCHES", "Patch", "apply", "known", "register", "select"]
 #: The harness's own patches by name, in the order in which they are applied and named; then registered ones.
 PATCHES: dict[str, Patch] = {
     patch.name: patch
-    for patch in (partition_order.PATCH, unique_outputs.PATCH, list_qparams.PATCH, output_aliases.PATCH)
+    for patch in (
+        *(partition_order.PATCH, unique_outputs.PATCH, list_qparams.PATCH, output_aliases.PATCH),
+        *(shared_bias.PATCH, merged_users.PATCH, gelu_tanh.PATCH, log1p_below_zero.PATCH),
+        *(repeated_indices.PATCH, fused_relu.PATCH, same_padding_even_kernel.PATCH),
+    )
 }
 
 

@@ -10,14 +10,14 @@ from harness.guard import Known
 
 @dataclass(frozen=True)
 class Patch:
-    """The correction of one upstream report, or any other edit of installed code that a module of `--models` registers.
+    """The correction of an upstream report or a finding, or another edit of installed code that a zoo brings.
 
     Attributes
     ----------
     name
         What ``--patches`` and ``releases.toml`` call it.
     report
-        Number of the upstream report; None for an edit that corrects none.
+        Number of the upstream report; None for an edit that corrects none, such as that of a finding.
     summary
         One line: what is different once it is installed.
     known

@@ -1,26 +1,37 @@
 """Runs jobs in the installed ExecuTorch, each in a forked child: ``python exports.py two_delegates:list-qparams``.
 
-A job is a function of this file, a colon and the patches to apply, with commas between them. For each job one line
-of JSON: what the function returned, or ``{"error": ...}``. The parent has exported once for each backend before it
+A job is a function of this file, a colon and the patches to apply, with commas between them; an argument of the
+function follows a slash: ``finding/gelu-tanh:gelu-tanh``. For each job one line of JSON: what the function returned, or
+``{"error": ...}``. The parent has exported once for each backend before it
 forks, as the harness's templates have, and applies no patch.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import hashlib
+import io
 import json
 import logging
 import os
+import runpy
 import sys
 import warnings
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import torch
 from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 from executorch.exir.lowered_backend_module import get_lowered_submodules
 
-from harness import patches
+from harness import guard, patches
+
+RELEASE = version("executorch").partition("+")[0]
+
+#: The scripts of docs/findings.
+FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 
 
 def sha256(data: bytes) -> str:
@@ -345,11 +356,41 @@ def convolution() -> dict[str, Any]:
     return xnnpack(Convolution(), (steps(1, 3, 6, 6),))
 
 
-def run(job: str) -> dict[str, Any]:
-    name, _, names = job.partition(":")
+# Findings
+
+
+def finding(name: str) -> dict[str, Any]:
+    """Run the script of a finding, which compares with eager; return its exit code and what it prints."""
+    printed = io.StringIO()
+    code = 0
+    with contextlib.redirect_stdout(printed):
+        try:
+            runpy.run_path(str(FINDINGS / f"{name}.py"))
+        except SystemExit as end:
+            code = end.code
+    return {"code": code, "printed": printed.getvalue()}
+
+
+def other_source(name: str) -> dict[str, Any]:
+    """Apply a patch as if it had been written for another source of the first function that it names."""
+    patch = patches.PATCHES[name]
+    functions = patch.known[RELEASE]
+    first = next(iter(functions))
+    other = {RELEASE: {**functions, first: "0" * 64}}
+    patches.PATCHES[name] = dataclasses.replace(patch, known=other)
     try:
-        patches.apply(names.split(",") if names else (), version("executorch").partition("+")[0])
-        result: dict[str, Any] = globals()[name]()
+        patches.apply([name], RELEASE)
+    except guard.GuardError as error:
+        return {"refused": str(error), "function": first}
+    return {}
+
+
+def run(job: str) -> dict[str, Any]:
+    named, _, names = job.partition(":")
+    name, *arguments = named.split("/")
+    try:
+        patches.apply(names.split(",") if names else (), RELEASE)
+        result: dict[str, Any] = globals()[name](*arguments)
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
     return result

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from harness.patches import PATCHES
+from harness.reports import CORRECTED
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,6 +56,9 @@ FAILING = (
 )
 ORDINARY = ("itself_and_sum", "convolution")
 
+#: The findings that a patch corrects on the installed release.
+SHOWN = tuple(name for name in CORRECTED if RELEASE in PATCHES[name].known)
+
 
 def jobs(seed: int) -> list[str]:
     """Return what is run under `seed`; everything but the order of partitions under the first only."""
@@ -67,6 +71,8 @@ def jobs(seed: int) -> list[str]:
     for patch, names in both.items():
         if RELEASE in PATCHES[patch].known:
             wanted += [f"{name}{suffix}" for name in names for suffix in (f":{patch}", "")]
+    for name in SHOWN:
+        wanted += [f"finding/{name}:{name}", f"finding/{name}", f"other_source/{name}"]
     if RELEASE in PATCHES["unique-outputs"].known:
         wanted.append("identity_dtypes:unique-outputs")
     return wanted
@@ -207,3 +213,21 @@ def test_models_without_aliases_give_the_same_file_with_the_patch_and_without(
     result: Callable[..., Any], job: str
 ) -> None:
     assert result(f"{job}:output-aliases")["pte"] == result(job)["pte"]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_finding_shows_without_its_patch(result: Callable[..., Any], name: str) -> None:
+    assert result(f"finding/{name}")["code"] == 1
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_finding_does_not_show_with_its_patch(result: Callable[..., Any], name: str) -> None:
+    patched = result(f"finding/{name}:{name}")
+    assert patched.get("code") == 0, patched
+    assert patched["printed"].endswith("not reproduced\n")
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_patch_of_a_finding_is_refused_for_another_source(result: Callable[..., Any], name: str) -> None:
+    answer = result(f"other_source/{name}")
+    assert f"patch {name!r} was not written for this source of {answer['function']}" in answer["refused"]

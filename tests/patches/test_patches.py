@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from harness import guard, patches
+from harness import guard, patches, releases
 from harness.guard import GuardError, UnknownNameError
 from harness.patches import PATCHES, Patch
 from harness.patches.partition_order import number
+from harness.reports import CORRECTED
 
 FUNCTION = "json.decoder:JSONDecoder.decode"
 
@@ -50,12 +51,17 @@ def test_names_and_reports_of_the_patches() -> None:
 
 
 def test_every_known_digest_is_a_sha256_of_a_named_function() -> None:
-    for patch in REPORTED.values():
+    for patch in (*REPORTED.values(), *(PATCHES[name] for name in CORRECTED)):
         for known in patch.known.values():
             assert known
             for function, digest in known.items():
                 assert function.count(":") == 1
                 assert len(bytes.fromhex(digest)) == 32
+
+
+def test_no_release_declares_the_patch_of_a_finding() -> None:
+    declared = {name for release in releases.load().releases.values() for name in release.patches}
+    assert declared == set(REPORTED)
 
 
 def test_importing_the_patches_imports_neither_torch_nor_executorch() -> None:

@@ -1,0 +1,51 @@
+"""What ``python -m harness stock`` says of states; the exports behind them are those of every run."""
+
+from __future__ import annotations
+
+from harness import patches, releases
+from harness.commands.stock import TITLES, differences, table
+from harness.reports import CORRECTED, Finding, corrected_cells
+
+RELEASE = releases.load().releases["1.2.0"]
+
+
+def states(**others: str) -> dict[str, Finding]:
+    """Return what 1.2.0 shows as declared, but for `others`, by finding."""
+    shown = {f"#{number}": state for number, state in RELEASE.reports.items()}
+    shown |= dict.fromkeys(corrected_cells("1.2.0"), "bug")
+    return {row: Finding(state, ()) for row, state in {**shown, **others}.items()}
+
+
+FIXED = {row: Finding("fixed", ()) for row in states()}
+
+
+def test_every_finding_of_the_table_has_a_patch_of_its_name() -> None:
+    assert set(CORRECTED) <= set(patches.PATCHES)
+    assert set(CORRECTED) < set(TITLES)
+
+
+def test_states_as_declared_and_fixed_by_patches_are_no_difference() -> None:
+    assert list(differences(RELEASE, states(), FIXED)) == []
+
+
+def test_a_finding_that_does_not_show_or_that_its_patch_does_not_fix_is_named() -> None:
+    off = states(**{"gelu-tanh": "fixed"})
+    on = {**FIXED, "shared-bias": Finding("bug", ())}
+    first, second = differences(RELEASE, off, on)
+    assert first.startswith("NOT AS DECLARED: gelu-tanh on 1.2.0 is 'fixed' without its patch.")
+    assert second == "NOT FIXED: shared-bias on 1.2.0 is 'bug' with patches on."
+
+
+def test_a_report_in_another_state_is_named() -> None:
+    (line,) = differences(RELEASE, states(**{"#18971": "fixed"}), FIXED)
+    assert line.startswith(
+        "NOT AS DECLARED: #18971 on 1.2.0 without patches is 'fixed'; releases.toml says 'bug'."
+    )
+
+
+def test_a_finding_that_a_release_does_not_show_is_a_dash() -> None:
+    rows = {line.split()[0]: line.split()[1:] for line in list(table({"1.2.0": (states(), FIXED)}))[1:]}
+    assert list(rows) == list(TITLES)
+    assert rows["#19152"] == ["fails", "->", "fixed"]
+    assert rows["shared-bias"] == ["bug", "->", "fixed"]
+    assert rows["fused-relu"] == ["-"]
