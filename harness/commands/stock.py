@@ -74,10 +74,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def states(settings: Settings, release: releases.Release, seeds: Sequence[int]) -> tuple[States, States]:
-    """Return what a release shows of each report and finding with its patch off, and with it on.
+    """Return what a release shows of each report and finding with patches off, and with patches on.
 
-    A report is shown on the release as it was published and with the patches declared for it. A finding is shown
-    with these as well, without its own patch and with it, so that it stands alone.
+    A report is shown on the release as it was published, and with the patches declared for it. A finding is shown with
+    these on both sides, so that it stands alone, and with the patches of all findings on the right.
     """
     reports = {
         f"#{number}": cells for number, cells in report_cells(load_zoo(settings.models).values()).items()
