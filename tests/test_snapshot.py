@@ -429,7 +429,12 @@ def test_what_was_kept_of_a_cell_is_cleared_when_it_is_kept_again_and_when_it_is
     recorded.answers({"alpha": artifacts["set-of-strings"]})
     for seeds, folders in (("0,4", {"seed0-heap0", "seed4-heap1"}), ("4,9", {"seed4-heap0", "seed9-heap1"})):
         assert recorded(*one, "--hash-seeds", seeds).code == pytest.ExitCode.TESTS_FAILED
-        assert {path.name for path in kept.iterdir()} == {*folders, "proposal.json"}
+        assert {path.name for path in kept.iterdir()} == {
+            *folders,
+            "proposal.json",
+            "evidence.json",
+            "evidence.npz",
+        }
     recorded.answers({"alpha": artifacts["steady"]})
     assert recorded(*one, "--hash-seeds", "0,4").code == 0
     assert not kept.exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from harness.selection import UsageError
+from harness.registry import ZooError
 
 #: Extents of an image, a signal or a volume that are tried, the smallest first.
 EXTENTS = (32, 64, 224)
@@ -20,22 +20,22 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 def built(folder: Path, module: str, name: str) -> torch.nn.Module:
-    """Import `name` from `module`, call it without arguments, and return the model in eval mode; raise UsageError."""
+    """Import `name` from `module`, call it without arguments, and return the model in eval mode; raise ZooError."""
     sys.path.insert(0, str(folder))
     try:
         made = getattr(importlib.import_module(module), name)()
     except Exception as error:
-        raise UsageError(
+        raise ZooError(
             f"{module}.{name}() cannot be called from {folder}: {type(error).__name__}: {error}; "
             "name a class or a function that needs no arguments, as FILE:NAME"
         ) from error
     if not isinstance(made, torch.nn.Module):
-        raise UsageError(f"{module}.{name}() is a {type(made).__name__}, and no torch.nn.Module")
+        raise ZooError(f"{module}.{name}() is a {type(made).__name__}, and no torch.nn.Module")
     return made.eval()
 
 
 def named(model: torch.nn.Module, shapes: Sequence[tuple[int, ...]]) -> Shapes:
-    """Return the shapes by the name of the model's input, after a run on such inputs; raise UsageError."""
+    """Return the shapes by the name of the model's input, after a run on such inputs; raise ZooError."""
     names = _inputs(model)
     if len(names) < len(shapes):
         names += [f"input_{number}" for number in range(len(names), len(shapes))]
@@ -43,7 +43,7 @@ def named(model: torch.nn.Module, shapes: Sequence[tuple[int, ...]]) -> Shapes:
         _run(model, shapes)
     except Exception as error:
         shown = " ".join(",".join(map(str, shape)) for shape in shapes)
-        raise UsageError(
+        raise ZooError(
             f"the model does not run on inputs of shape {shown}: {type(error).__name__}: {error}; "
             "give the shapes with --input, one for each argument of its forward"
         ) from error
