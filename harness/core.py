@@ -1,8 +1,9 @@
-"""The core of a zoo: few cells that reach, on a release, all that the whole zoo reaches.
+"""The core of a zoo: few cheap cells that reach, on a release, all that the whole zoo reaches.
 
 What a cell reaches is read from its golden: its target, the passes and partitioners that changed its graph, with their
 pipelines, and the operators of its delegates with their attributes. No golden tells which node visitors ran: for each
-of them, and for passes that only cells without a golden reach, the table of `harness.coverage` names one cell.
+of them, and for passes that only cells without a golden reach, the table of `harness.coverage` names one cell. What a
+cell costs is read from the committed seconds.
 
 ``<goldens>/<release>/core.txt`` holds the core, a line a cell. ``python -m harness core --update`` writes it.
 """
@@ -10,8 +11,8 @@ of them, and for passes that only cells without a golden reach, the table of `ha
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.artifact import STAGE, Cell
@@ -21,6 +22,7 @@ from harness.judging import golden
 from harness.options import CORE, FULL, Options
 from harness.registry import Case
 from harness.reports import report_cells
+from harness.sweeping.seconds import Seconds, committed
 
 FILE = "core.txt"
 #: The command that writes it.
@@ -102,30 +104,38 @@ def _operators(text: str) -> Iterator[tuple[str, str, str]]:
         yield operator, name, "" if name in NUMBERS_OF_NODES else constant[1] if constant else value
 
 
-def cover(wanted: Reached, first: Sequence[Cell]) -> dict[Cell, list[str]]:
+def cover(wanted: Reached, first: Sequence[Cell], seconds: Seconds) -> dict[Cell, list[str]]:
     """Return `first` and few further cells that reach all of `wanted`, each with what it was taken for.
 
-    Greedy: the cells that alone reach something, then always the one that reaches most of what is left. Ties go by
-    name, and so the answer is the same wherever it is computed.
+    Greedy: the cells that alone reach something, then always the one that takes least seconds for each thing that it
+    reaches of what is left. What the others reach as well goes again, the dearest first. Ties go by name, and so the
+    answer is the same wherever it is computed.
     """
-    left = {what: set(cells) for what, cells in wanted.items()}
-    alone = sorted({cell for cells in left.values() if len(cells) == 1 for cell in cells} - set(first))
-    chosen: dict[Cell, list[str]] = {}
-    for cell in (*first, *alone):
-        _take(chosen, left, cell)
+    alone = sorted({cell for cells in wanted.values() if len(cells) == 1 for cell in cells} - set(first))
+    price = {cell: seconds.of(cell) for cells in wanted.values() for cell in cells}
+    chosen: dict[Cell, None] = dict.fromkeys((*first, *alone))
+    left = {what: set(cells) for what, cells in wanted.items() if not set(cells) & chosen.keys()}
     while left:
-        counts: dict[Cell, int] = defaultdict(int)
-        for cells in left.values():
-            for cell in cells:
-                counts[cell] += 1
-        _take(chosen, left, min(counts, key=lambda cell: (-counts[cell], cell)))
-    return chosen
+        counts = Counter(cell for cells in left.values() for cell in cells)
+        best = min(counts, key=lambda cell: (price[cell] / counts[cell], cell))
+        chosen[best] = None
+        left = {what: cells for what, cells in left.items() if best not in cells}
+    for cell in sorted(chosen.keys() - {*first, *alone}, key=lambda cell: (-price[cell], cell)):
+        others = chosen.keys() - {cell}
+        if all(others & set(cells) for cells in wanted.values() if cell in cells):
+            del chosen[cell]
+    return _shared_out(wanted, chosen)
 
 
-def _take(chosen: dict[Cell, list[str]], left: dict[str, set[Cell]], cell: Cell) -> None:
-    chosen[cell] = sorted(what for what, cells in left.items() if cell in cells)
-    for what in chosen[cell]:
-        del left[what]
+def _shared_out(wanted: Reached, chosen: Iterable[Cell]) -> dict[Cell, list[str]]:
+    """Return each of the cells with what it reaches and none before it does."""
+    left = dict(wanted)
+    shares = {}
+    for cell in chosen:
+        shares[cell] = sorted(what for what, cells in left.items() if cell in cells)
+        for what in shares[cell]:
+            del left[what]
+    return shares
 
 
 def text(version: str, folder: Path, cells: Sequence[Cell], cases: Collection[Case], table: str) -> str:
@@ -144,7 +154,7 @@ def text(version: str, folder: Path, cells: Sequence[Cell], cases: Collection[Ca
         cell: f"report #{number}" for number, of_report in report_cells(cases).items() for cell in of_report
     }
     wanted = reached(folder, cells, table)
-    core = cover(wanted, [cell for cell in reports if cell in cells])
+    core = cover(wanted, [cell for cell in reports if cell in cells], committed(folder))
     lines = [
         f"# The core of the zoo on ExecuTorch {version}: {len(core)} of {len(cells)} cells. They reach the",
         f"# {len(wanted)} passes, node visitors, operators, attributes and targets that the zoo reaches, and show the",

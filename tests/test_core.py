@@ -17,6 +17,7 @@ from harness.coverage import SHOWN_VALUES, TABLES, examples
 from harness.judging import golden
 from harness.options import CORE, FULL
 from harness.selection import load_cells
+from harness.sweeping.seconds import Seconds
 from tests.test_bad_input import options
 
 GOLDENS = Path(__file__).resolve().parent.parent / "goldens"
@@ -31,16 +32,29 @@ A, B, C, D = (Cell("tosa-fp", name) for name in "abcd")
 
 def test_a_cell_that_alone_reaches_something_is_taken_before_one_that_reaches_more() -> None:
     wanted = {"one": {A}, "two": {A, B}, "three": {B, C}, "four": {B, C}}
-    assert core.cover(wanted, []) == {A: ["one", "two"], B: ["four", "three"]}
+    assert core.cover(wanted, [], Seconds({})) == {A: ["one", "two"], B: ["four", "three"]}
 
 
 def test_ties_go_by_name_whatever_the_order_they_come_in() -> None:
     for cells in ((C, B, D), (D, C, B), (B, D, C)):
-        assert core.cover({"one": list(cells)}, []) == {B: ["one"]}
+        assert core.cover({"one": list(cells)}, [], Seconds({})) == {B: ["one"]}
 
 
 def test_cells_that_must_be_in_the_core_come_first_and_count() -> None:
-    assert core.cover({"one": {A, B}}, [D, B]) == {D: [], B: ["one"]}
+    assert core.cover({"one": {A, B}}, [D, B], Seconds({})) == {D: [], B: ["one"]}
+
+
+def test_what_is_cheap_is_taken_before_what_is_dear() -> None:
+    wanted = {"one": {A, B}, "two": {A, C}}
+    assert core.cover(wanted, [], Seconds({A: 3.0, B: 2.0, C: 2.0})) == {A: ["one", "two"]}
+    assert core.cover(wanted, [], Seconds({A: 5.0, B: 2.0, C: 2.0})) == {B: ["one"], C: ["two"]}
+
+
+def test_a_cell_that_later_ones_make_needless_goes_again() -> None:
+    # By what a second gives, D is taken first; A and B are needed for the rest, and reach what D does.
+    wanted = {"one": {A, D}, "two": {B, D}, "three": {A, C}, "four": {A, C}, "five": {B, C}, "six": {B, C}}
+    seconds = Seconds({A: 3.0, B: 3.0, C: 9.0, D: 1.0})
+    assert core.cover(wanted, [], seconds) == {A: ["four", "one", "three"], B: ["five", "six", "two"]}
 
 
 # What a golden reaches
