@@ -191,10 +191,14 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session(python=MATRIX.python)
-def bench(session: nox.Session) -> None:
+@nox.parametrize("release", PER_RELEASE)
+def bench(session: nox.Session, release: str) -> None:
     """Measure ratios side by side, with their goals; ``-- --keep`` puts them into docs/benchmarks.md."""
-    install(session, MATRIX.default)
-    session.run("python", "-m", "tests.bench", *session.posargs)
+    install(session, release)
+    environment = {}
+    if "cluster" in session.posargs:
+        environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
+    session.run("python", "-m", "tests.bench", *session.posargs, env=environment)
 
 
 @nox.session(python=MATRIX.python)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,10 +16,9 @@ from harness.cluster import PYTHON
 from harness.cluster.sweep import LARGEST, batches
 from harness.sweeping.schedule import Job
 from harness.variations import variations
-from tests.conftest import DROPPED, REPOSITORY, Finished, Runner
+from tests.cluster import PATIENCE, scheduler, until, worker
+from tests.conftest import REPOSITORY, Finished, Runner
 
-#: Seconds that a process may take to say that it is there.
-PATIENCE = 120.0
 #: Cells that take a second each, on both kinds of target.
 CELLS = (
     "--models",
@@ -35,57 +30,6 @@ CELLS = (
     "--hash-seeds",
     "0,4",
 )
-
-
-@contextlib.contextmanager
-def process(folder: Path, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run Python with `arguments` in the repository, with its output in ``<name>.log``; nothing of it survives."""
-    environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
-    # As in the run that it exports for: what stands on this path is in the keys.
-    paths = [str(folder), *environment.get("PYTHONPATH", "").split(os.pathsep)]
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    with (folder / f"{name}.log").open("wb") as log:
-        started = subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=REPOSITORY,
-            env=environment,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        yield started
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(started.pid, signal.SIGKILL)
-        started.wait()
-
-
-def until(what: Callable[[], bool]) -> None:
-    """Wait until `what` is so."""
-    end = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < end, "it takes too long"
-        time.sleep(0.1)
-
-
-@contextlib.contextmanager
-def scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Start a scheduler; give its address and its process."""
-    file = folder / "scheduler.json"
-    command = ["-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
-    with process(folder, "scheduler", *command, "--scheduler-file", str(file)) as started:
-        until(file.exists)
-        yield json.loads(file.read_text())["address"], started
-
-
-@contextlib.contextmanager
-def worker(folder: Path, name: str, address: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a worker with a store of its own, which offers the release of the tests."""
-    command = ["-m", "harness", "worker", address, "--interpreter", sys.executable, "--jobs", "1"]
-    with process(folder, name, *command, "--store", str(folder / f"store-{name}")) as started:
-        until(lambda: b"Registered to" in (folder / f"{name}.log").read_bytes())
-        yield started
 
 
 def over(runner: Runner, address: str) -> Finished:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests import REPOSITORY
-from tests.bench import baseline, decode, exports, scaling, spread
+from tests.bench import baseline, cluster, decode, exports, scaling, spread
 from tests.bench.measurement import HEADING, Goal, Measurement, keep, repeated, state, write_json
 
 MEASUREMENTS = {
@@ -34,6 +34,7 @@ MEASUREMENTS = {
             scaling.measure,
             default=False,
         ),
+        Measurement("cluster", (Goal(cluster.TWO, None),), cluster.measure, default=False),
     )
 }
 

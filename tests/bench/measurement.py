@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from harness.exporting.compat import installed_release
 from harness.sharding import provenance
 from tests import REPOSITORY
 
@@ -116,7 +117,11 @@ def state() -> dict[str, str]:
     """Return what the figures were measured on."""
     commit = provenance.commit(REPOSITORY) or "no checkout"
     dirty = "-dirty" if provenance.changes(REPOSITORY, REPOSITORY / "goldens") else ""
-    return {"commit": commit[:SHORT] + dirty, "machine": provenance.machine()}
+    return {
+        "release": installed_release(),
+        "commit": commit[:SHORT] + dirty,
+        "machine": provenance.machine(),
+    }
 
 
 def write_json(path: Path, measured: Iterable[Measured], on: Mapping[str, str]) -> None:
@@ -127,22 +132,25 @@ def write_json(path: Path, measured: Iterable[Measured], on: Mapping[str, str]) 
 
 
 def keep(measured: Sequence[Measured], on: Mapping[str, str], date: str, path: Path = HISTORY) -> None:
-    """Put a row for each ratio into the history, above its older ones, of which `KEPT` stay in all."""
+    """Put a row for each ratio into the history, above its older ones on this release, of which `KEPT` stay in all."""
     text = path.read_text(encoding="utf-8")
-    before, header, rows = text.partition("|---|---|---|---|---|---|---|\n")
+    before, header, rows = text.partition("|---|---|---|---|---|---|---|---|\n")
     if not header:
-        raise ValueError(f"{path} has no table of seven columns: restore it from git")
+        raise ValueError(f"{path} has no table of eight columns: restore it from git")
     table = [row for row in rows.splitlines() if row.startswith("|")]
     for one in reversed(measured):
         numbers = f"{min(one.ratios):.3f} | {one.median:.3f} | {max(one.ratios):.3f}"
-        table.insert(
-            0, f"| {one.goal.name} | {numbers} | {one.goal!s} | {date}, {on['commit']} | {on['machine']} |"
-        )
-    seen: dict[str, int] = defaultdict(int)
+        where = f"{date}, {on['commit']} | {on['machine']}"
+        table.insert(0, f"| {one.goal.name} | {on['release']} | {numbers} | {one.goal!s} | {where} |")
+    seen: dict[tuple[str, ...], int] = defaultdict(int)
     kept = []
-    for row in sorted(table, key=lambda row: row.split(" | ")[0]):
-        name = row.split(" | ")[0]
-        seen[name] += 1
-        if seen[name] <= KEPT:
+    for row in sorted(table, key=_measured_on):
+        seen[_measured_on(row)] += 1
+        if seen[_measured_on(row)] <= KEPT:
             kept.append(row)
     path.write_text(before + header + "\n".join(kept) + "\n", encoding="utf-8")
+
+
+def _measured_on(row: str) -> tuple[str, ...]:
+    """Return the ratio's name and the release."""
+    return tuple(row.split(" | ")[:2])
