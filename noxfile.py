@@ -181,6 +181,13 @@ def fuzz(session: nox.Session, release: str) -> None:
     session.run("python", "-m", "harness", "fuzz", "--release", release, *session.posargs)
 
 
+@nox.session(name="fuzz-bytes", python=MATRIX.python)
+def fuzz_bytes(session: nox.Session) -> None:
+    """Read mutated files with every reader; ``-- --mutations 20000 --update`` is a full run, docs/reliability.md."""
+    install(session, MATRIX.default, *TEST_TOOLS)
+    session.run("python", "-m", "tests.fuzz_bytes", *session.posargs)
+
+
 @nox.session(python=MATRIX.python)
 def docs(session: nox.Session) -> None:
     """Make the site of docs/ in build/site; a link that leads nowhere, or a page that is in no list, fails it."""

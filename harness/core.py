@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from harness import untrusted
 from harness.artifact import STAGE, Cell
 from harness.coverage import SHOWN_VALUES, examples
 from harness.errors import HarnessError
@@ -163,8 +164,8 @@ def read(file: Path) -> tuple[Cell, ...]:
     """Return the cells of a committed core; raise `CoreError`."""
     cells = []
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = untrusted.text(file).splitlines()
+    except (OSError, ValueError) as error:
         raise CoreError(f"{file}: cannot be read ({error}); write it by: {UPDATE}") from error
     for line in lines:
         if line.startswith("#"):

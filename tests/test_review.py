@@ -505,7 +505,7 @@ def test_a_wrong_command_is_one_clear_error(review: Review, words: list[str], fa
         ("", ["is damaged", "JSONDecodeError"]),
         ("[]", ["is damaged"]),
         ('{"format": 9}', ["its format is not 1"]),
-        ('{"format": 1}', ["is damaged", "models"]),
+        ('{"format": 1}', ["is damaged", "release"]),
     ],
 )
 def test_a_damaged_proposal_is_one_clear_error(
