@@ -6,6 +6,7 @@ a path only by `inside`. What a terminal or a CI service would obey is shown as 
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -97,9 +98,12 @@ def json_of(source: str) -> Any:
 
 
 def toml(path: Path) -> dict[str, Any]:
-    """Return what a TOML file says; raises as `text`, and ValueError for what is no TOML."""
+    """Return what a TOML file says; raises as `text`, and ValueError for what is no TOML.
+
+    It may be a link: a person's configuration may stand elsewhere, and nothing of it is shown to others.
+    """
     try:
-        return tomllib.loads(text(path, LARGEST_TOML))
+        return tomllib.loads(text(path.resolve(), LARGEST_TOML))
     except RecursionError:
         raise UntrustedError("nests too deep") from None
 
@@ -172,3 +176,21 @@ def inert(words: str) -> str:
     '  \\::error::x\n#\\#[group]y'
     """
     return COMMAND.sub(lambda match: "#\\#" if match[0] == "##" else f"{match[1]}\\:", shown(words))
+
+
+def markdown(words: str, most: int | None = None) -> str:
+    r"""Return words as text in one line of Markdown, whatever Markdown or HTML is in them.
+
+    Parameters
+    ----------
+    most
+        Characters after which they are cut off.
+
+    >>> markdown("<script> `x` |y| [z](u) @me http://a www.b")
+    '&lt;script&gt; \\`x\\` \\|y\\| \\[z\\](u) @\u200bme http:\u200b//a www\u200b.b'
+    """
+    line = " ".join(shown(words).split())
+    short = line if most is None or len(line) <= most else f"{line[:most]}…"
+    marked = re.sub(r"([\\`*_\[\]|#~!])", r"\\\1", html.escape(short, quote=False))
+    # Nobody is called, no thread and no page is linked.
+    return re.sub(r"@|:(?=//)|www(?=\.)", "\\g<0>\u200b", marked)
