@@ -41,7 +41,7 @@ TEST_TOOLS = (
 )
 #: What a Dask cluster, a review in a terminal and a report need, which no release's environment has.
 EXTRAS = nox.project.load_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]
-LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9")
+LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9", "zizmor==1.32.0")
 
 PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
 #: Releases that upstream's fixes are taken back in: `SINCE` in tests/mutants/history/fix.py.
@@ -206,11 +206,12 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(python=MATRIX.python)
 def lint(session: nox.Session) -> None:
-    """Format, lint and type-check."""
+    """Format, lint and type-check; check the workflows."""
     install(session, MATRIX.default, *LINT_TOOLS)
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
     session.run("mypy")
+    session.run("zizmor", "--offline", "--no-progress", ".github/workflows")
 
 
 def install(session: nox.Session, version: str, *tools: str) -> None:
