@@ -198,8 +198,8 @@ def read(file: Path) -> list[dict[str, Any]]:
     try:
         rows = [untrusted.json_of(line) for line in untrusted.text(file).splitlines()]
         for row in msgspec.convert(rows, list[_Row]):
-            untrusted.require_name(row.target)
-            untrusted.require_name(row.case)
+            for name in (row.release, row.target, row.case):
+                untrusted.require_name(name)
         return rows
     except (OSError, ValueError) as error:
         raise UsageError(f"{file} cannot be read: {error}; run the cells again") from error
@@ -208,6 +208,7 @@ def read(file: Path) -> list[dict[str, Any]]:
 class _Row(msgspec.Struct):
     """What a line must be; fields came one by one, and further ones may."""
 
+    release: str
     target: str
     case: str
     verdict: str
@@ -219,7 +220,6 @@ class _Row(msgspec.Struct):
     seconds: tuple[float, ...]
     core_seconds: tuple[float, ...]
     reused: tuple[bool, ...] = ()
-    release: str = ""
     difference: float | None = None
     tolerance: float | None = None
     used: float | None = None

@@ -386,7 +386,7 @@ def test_bad_input_is_one_error_and_no_file(
     refused(capsys, [STOCK, twice, "-o", made], "is in both", "name one folder")
     damaged = twice / "1.3.1" / "results.jsonl"
     damaged.write_text('{"target": "tosa-fp", "case": "linear"}\n')
-    refused(capsys, [twice, "-o", made], twice, "no verdict, reason, accepted", "run its cells again")
+    refused(capsys, [twice, "-o", made], twice, "required field `release`", "run the cells again")
     shutil.copytree(STOCK / "1.2.0", tmp_path / "evil" / "1.2.0")
     kept = tmp_path / "evil" / "1.2.0" / "tosa-int" / "cat-h-v" / "evidence.npz"
     kept.write_bytes(kept.read_bytes()[:100])

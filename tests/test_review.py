@@ -534,7 +534,9 @@ def test_a_proposal_in_the_folder_of_another_cell_or_release_is_one_clear_error(
     edit(proposed, "tosa-fp/alpha", release="1.1.0")
     review("--list").refused("is of ExecuTorch 1.1.0")
     edit(proposed, "tosa-fp/alpha", release=proposed.release, case="../../elsewhere")
-    review("--list").refused("../../elsewhere", "another cell")
+    review("--list").refused("../../elsewhere", "cannot be the name")
+    edit(proposed, "tosa-fp/alpha", case="beta")
+    review("--list").refused("tosa-fp/beta", "another cell")
 
 
 def test_damaged_rejections_are_one_clear_error(proposed: Runner, review: Review) -> None:

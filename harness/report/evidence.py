@@ -168,8 +168,8 @@ class _Tensor(msgspec.Struct):
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     """What the file holds; see `Evidence`."""
 
-    message: tuple[str, ...] = ()
-    agreeing: tuple[tuple[str, ...], ...] = ()
+    message: list[str] = []
+    agreeing: list[list[str]] = []
     follows: str = ""
     commands: dict[str, str] = {}
     diverging: str = ""
