@@ -41,7 +41,7 @@ TEST_TOOLS = (
 )
 #: What a Dask cluster, a review in a terminal and a report need, which no release's environment has.
 EXTRAS = nox.project.load_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]
-LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9")
+LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9", "zizmor==1.32.0")
 
 PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
 #: Releases that upstream's fixes are taken back in: `SINCE` in tests/mutants/history/fix.py.
@@ -181,6 +181,13 @@ def fuzz(session: nox.Session, release: str) -> None:
     session.run("python", "-m", "harness", "fuzz", "--release", release, *session.posargs)
 
 
+@nox.session(name="fuzz-bytes", python=MATRIX.python)
+def fuzz_bytes(session: nox.Session) -> None:
+    """Read mutated files with every reader; ``-- --mutations 20000 --update`` is a full run, docs/reliability.md."""
+    install(session, MATRIX.default, *TEST_TOOLS)
+    session.run("python", "-m", "tests.fuzz_bytes", *session.posargs)
+
+
 @nox.session(python=MATRIX.python)
 def docs(session: nox.Session) -> None:
     """Make the site of docs/ in build/site; a link that leads nowhere, or a page that is in no list, fails it."""
@@ -203,11 +210,12 @@ def bench(session: nox.Session, release: str) -> None:
 
 @nox.session(python=MATRIX.python)
 def lint(session: nox.Session) -> None:
-    """Format, lint and type-check."""
+    """Format, lint and type-check; check the workflows."""
     install(session, MATRIX.default, *LINT_TOOLS)
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
     session.run("mypy")
+    session.run("zizmor", "--offline", "--no-progress", ".github/workflows")
 
 
 def install(session: nox.Session, version: str, *tools: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from harness import messages
+from harness import messages, untrusted
 from harness.artifact import Cell
 from harness.extensions import ExtensionError
 from harness.run import Run
@@ -23,8 +23,8 @@ def test_golden(golden_cell: Cell, golden_run: Run, snapshot: SnapshotAssertion)
             message = messages.failure(golden_run, judged)
     except (SweepError, StoreError, ExtensionError) as error:
         # Nothing of this run can be exported as asked: one error, not one per cell.
-        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+        pytest.exit(untrusted.inert(str(error)), returncode=pytest.ExitCode.USAGE_ERROR)
     except ReuseError as error:
-        message = str(error)
+        message = untrusted.inert(str(error))
     if message:
         pytest.fail(message, pytrace=False)

@@ -8,13 +8,15 @@ is asked for.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any, TextIO, cast
 
-from harness import config
+from harness import config, untrusted
 from harness.arguments import share
 from harness.errors import HarnessError
 
@@ -45,6 +47,9 @@ COMMANDS = {
     "worker": "harness.commands.worker",
 }
 
+#: Those that draw on the terminal themselves: they use `harness.untrusted` where they write.
+OWN_SCREEN = ("review", "run")
+
 #: Exit codes, as of ``diff``.
 SAME, DIFFERENT, ERROR = 0, 1, 2
 
@@ -68,6 +73,29 @@ def prints_table(parser: argparse.ArgumentParser, table: Callable[[Path], Iterab
     parser.set_defaults(run=run)
 
 
+class Shown:
+    """An output that shows what a terminal would obey as text."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, words: str) -> int:
+        return self._stream.write(untrusted.shown(words))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def shown_output() -> Iterator[None]:
+    """Within it, what is printed goes through `Shown`."""
+    with (
+        contextlib.redirect_stdout(cast("TextIO", Shown(sys.stdout))),
+        contextlib.redirect_stderr(cast("TextIO", Shown(sys.stderr))),
+    ):
+        yield
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -83,11 +111,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed.forwarded = words[1:]
     run: Callable[[argparse.Namespace], int] = parsed.run
     try:
-        code = run(parsed)
+        with contextlib.nullcontext() if words[0] in OWN_SCREEN else shown_output():
+            code = run(parsed)
         sys.stdout.flush()
         return code
     except HarnessError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
+        print(untrusted.shown(f"{parser.prog}: {error}"), file=sys.stderr)
         return ERROR
     except BrokenPipeError:
         # The reader has seen enough (a pager, head): not an error. Nothing more may be written at exit.

@@ -8,12 +8,12 @@ directory.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness import untrusted
 from harness.errors import HarnessError
 
 FILE = "pyproject.toml"
@@ -131,7 +131,7 @@ def load(start: Path | None = None) -> Config:
 
 def _table(file: Path) -> dict[str, Any] | None:
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        tables = untrusted.toml(file)
     except (OSError, ValueError) as error:
         raise ConfigError(file, "", f"cannot be read: {error}") from error
     tool = tables.get("tool", {})

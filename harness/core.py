@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from harness import untrusted
 from harness.artifact import STAGE, Cell
 from harness.coverage import SHOWN_VALUES, examples
 from harness.errors import HarnessError
@@ -173,8 +174,8 @@ def read(file: Path) -> tuple[Cell, ...]:
     """Return the cells of a committed core; raise `CoreError`."""
     cells = []
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = untrusted.text(file).splitlines()
+    except (OSError, ValueError) as error:
         raise CoreError(f"{file}: cannot be read ({error}); write it by: {UPDATE}") from error
     for line in lines:
         if line.startswith("#"):

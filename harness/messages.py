@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import invocation
+from harness import invocation, untrusted
 from harness.artifact import Cell
 from harness.judging import golden
 from harness.options import CORE
@@ -92,7 +92,7 @@ def failure(run: Run, judged: Verdict) -> str:
     lines.append(f"  again:  {typed['again']}")
     if judged.name != "crashed":
         lines.append(f"  files:  {run.results.folder(judged.cell)}")
-    return "\n".join(lines)
+    return untrusted.inert("\n".join(lines))
 
 
 def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:
@@ -161,7 +161,7 @@ def step_summary(title: str, verdicts: Iterable[str], wrong: Sequence[str]) -> N
         return
     lines = [f"### {title}", "", "| verdict | cells |", "|---|---|"]
     lines += [f"| {verdict} | {count} |" for verdict, count in Counter(verdicts).items()]
-    lines += ["", *(f"- {line}" for line in wrong[:SHOWN_WRONG])]
+    lines += ["", *(f"- {untrusted.markdown(line)}" for line in wrong[:SHOWN_WRONG])]
     if len(wrong) > SHOWN_WRONG:
         lines.append(f"- and {len(wrong) - SHOWN_WRONG} more")
     with Path(file).open("a", encoding="utf-8") as summary:

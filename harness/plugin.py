@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import messages, options
+from harness import messages, options, untrusted
 from harness.artifact import Cell
 from harness.errors import HarnessError
 from harness.progress import Progress
@@ -47,7 +47,7 @@ def _run(config: pytest.Config) -> Run:
         try:
             config.stash[RUN] = Run(options.read(config.option, config.invocation_params.args))
         except HarnessError as error:
-            raise pytest.UsageError(str(error)) from error
+            raise pytest.UsageError(untrusted.inert(str(error))) from error
     return config.stash[RUN]
 
 
@@ -104,7 +104,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         try:
             run.start(cells)
         except HarnessError as error:
-            raise pytest.UsageError(str(error)) from error
+            raise pytest.UsageError(untrusted.inert(str(error))) from error
         _show_progress(session.config, run, cells)
 
 
@@ -194,4 +194,4 @@ def _print(config: pytest.Config, lines: Iterable[str]) -> None:
         return
     for line in lines:
         reporter.ensure_newline()
-        reporter.write_line(line)
+        reporter.write_line(untrusted.inert(line))

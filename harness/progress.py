@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from harness import untrusted
 from harness.artifact import Cell
 from harness.sweeping.seconds import Seconds
 
@@ -79,7 +80,7 @@ class Progress:
             self.erase()
             verdict, reason = ("no verdict", "") if judged is None else (judged.name, judged.reason)
             first = (reason.splitlines() or [""])[0]
-            self.screen.write_line(f"{verdict}: {cell}: {first}".rstrip(": "))
+            self.screen.write_line(untrusted.inert(f"{verdict}: {cell}: {first}".rstrip(": ")))
         self.show(sweep)
 
     def show(self, sweep: Sweep) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
-import tomllib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from harness import targets
+from harness import targets, untrusted
 from harness.errors import HarnessError
+from harness.untrusted import UntrustedError
 
 MATRIX = Path(__file__).with_name("releases.toml")
+
+#: What the matrix has beside its releases, and of which type.
+FIELDS = {"python": str, "default": str, "common": dict, "releases": dict}
 
 #: What `nox -s stock` may find of an upstream report on a release; see releases.toml.
 REPORT_STATES = ("bug", "fails", "fixed")
@@ -129,9 +134,12 @@ class Matrix:
 def load(path: Path = MATRIX) -> Matrix:
     """Read and check the matrix; raise `MatrixError` for a table that does not hold together."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+        tables = untrusted.toml(path)
+    except (OSError, ValueError) as error:
         raise MatrixError(f"{path}: {error}") from error
+    for name, kind in FIELDS.items():
+        if not isinstance(tables.get(name), kind):
+            raise MatrixError(f"{path}: the field {name!r} is missing, or no {kind.__name__}")
     try:
         releases = {
             version: _release(version, table, tables["common"])
@@ -144,6 +152,8 @@ def load(path: Path = MATRIX) -> Matrix:
         )
     except KeyError as error:
         raise MatrixError(f"{path}: the field {error} is missing") from error
+    except UntrustedError as error:
+        raise MatrixError(f"{path}: {error}") from error
     if matrix.default not in releases:
         raise MatrixError(f"{path}: default = {matrix.default!r} has no [releases] table")
     return matrix
@@ -156,19 +166,27 @@ def _release(version: str, table: dict[str, object], common: dict[str, str]) -> 
             raise MatrixError(f'[releases."{version}"] {field}: expected a list of strings')
         return tuple(value)
 
+    if not isinstance(table, dict):
+        raise MatrixError(f'[releases."{version}"]: expected a table')
+    untrusted.require_name(version)
     pinned = ("torch", "torchao", "tosa-tools", "pytest")
     missing = [field for field in (*pinned, "unsupported", "patches", "reports") if field not in table]
     if missing:
         raise MatrixError(f'[releases."{version}"] {", ".join(missing)}: missing')
+    pins: dict[str, Any] = {**{name: table[name] for name in pinned}, **common}
+    if not_text := [name for name, pin in pins.items() if not isinstance(pin, str)]:
+        raise MatrixError(f'[releases."{version}"] {", ".join(not_text)}: expected a version')
     reports = table["reports"]
     if not isinstance(reports, dict) or any(state not in REPORT_STATES for state in reports.values()):
         raise MatrixError(f'[releases."{version}"] reports: each is one of {", ".join(REPORT_STATES)}')
-    if not_numbers := [number for number in reports if not number.isdecimal()]:
+    if not_numbers := [number for number in reports if not re.fullmatch("[0-9]{1,9}", number)]:
         raise MatrixError(
             f'[releases."{version}"] reports: {", ".join(map(repr, not_numbers))}: expected numbers of upstream reports'
         )
     unsupported = table["unsupported"]
-    if not isinstance(unsupported, dict) or not all(unsupported.values()):
+    if not isinstance(unsupported, dict) or not all(
+        isinstance(reason, str) and reason for reason in unsupported.values()
+    ):
         raise MatrixError(f'[releases."{version}"] unsupported: expected a table of target = "reason"')
     known = targets.known()
     unknown = [name for name in unsupported if name not in known]
@@ -178,7 +196,7 @@ def _release(version: str, table: dict[str, object], common: dict[str, str]) -> 
         )
     return Release(
         version=version,
-        pins={"executorch": version, **{name: str(table[name]) for name in pinned}, **common},
+        pins={"executorch": version, **pins},
         targets=tuple(name for name in known if name not in unsupported),
         unsupported=dict(unsupported),
         patches=strings("patches"),
@@ -192,15 +210,15 @@ def known_defects(path: Path | None) -> dict[str, dict[str, KnownDefect]]:
     if path is None:
         return {}
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = untrusted.toml(path)
         return {version: _known(version, table) for version, table in tables["releases"].items()}
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise MatrixError(f'{path}: expected tables [releases."VERSION".known] ({error})') from error
 
 
 def _known(version: str, table: Mapping[str, object]) -> dict[str, KnownDefect]:
-    defects = table.get("known", {})
-    if not isinstance(defects, dict):
+    defects = table.get("known", {}) if isinstance(table, dict) else None
+    if not isinstance(defects, dict) or not all(isinstance(text, str) for text in defects.values()):
         raise MatrixError(
             f'[releases."{version}"] known: expected a table of "target/case" = "verdict: reason"'
         )

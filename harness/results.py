@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import filelock
+import msgspec
 
+from harness import untrusted
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from harness.decode import DecodeError
 from harness.judging import golden
@@ -82,7 +84,7 @@ class Results:
         self._lock.release()
 
     def folder(self, cell: Cell) -> Path:
-        return self.root / cell.target / cell.case
+        return untrusted.inside(self.root, cell.target, cell.case)
 
     def note(
         self, judged: Verdict, outcomes: Sequence[Outcome], accuracy: Accuracy | None, error: str = ""
@@ -194,9 +196,36 @@ def lock(folder: Path) -> filelock.BaseFileLock:
 def read(file: Path) -> list[dict[str, Any]]:
     """Return the lines of a ``results.jsonl``; raise UsageError."""
     try:
-        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        rows = [untrusted.json_of(line) for line in untrusted.text(file).splitlines()]
+        for row in msgspec.convert(rows, list[_Row]):
+            for name in (row.release, row.target, row.case):
+                untrusted.require_name(name)
+        return rows
     except (OSError, ValueError) as error:
         raise UsageError(f"{file} cannot be read: {error}; run the cells again") from error
+
+
+class _Row(msgspec.Struct):
+    """What a line must be; fields came one by one, and further ones may."""
+
+    release: str
+    target: str
+    case: str
+    verdict: str
+    reason: str
+    accepted: bool
+    recorded: bool
+    known: bool
+    variations: tuple[str, ...]
+    seconds: tuple[float, ...]
+    core_seconds: tuple[float, ...]
+    reused: tuple[bool, ...] = ()
+    difference: float | None = None
+    tolerance: float | None = None
+    used: float | None = None
+    pte_sha256: str | None = None
+    blamed: str | None = msgspec.field(default=None, name="pass")
+    factor: str | None = None
 
 
 def write(file: Path, rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from harness import config, patches, targets, variations
+from harness import config, patches, targets, untrusted, variations
 from harness.artifact import Cell, Outcome
 from harness.decode import DecodeError
 from harness.errors import HarnessError
@@ -257,7 +257,7 @@ class Exports:
         ]
         if judged.recordable:
             lines.append(f"  accept: {again} {UPDATE}")
-        return "\n".join([*lines, f"  again:  {again}"])
+        return untrusted.inert("\n".join([*lines, f"  again:  {again}"]))
 
 
 def named_after(test: str) -> str:

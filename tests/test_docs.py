@@ -196,6 +196,7 @@ SESSIONS: dict[str, Check] = {
     "findings": module("tests.findings"),
     "fuzz": subcommand("fuzz"),
     "bench": module("tests.bench.__main__"),
+    "fuzz-bytes": module("tests.fuzz_bytes.__main__"),
     "lint": takes_nothing,
     "docs": takes_nothing,
 }

@@ -505,7 +505,7 @@ def test_a_wrong_command_is_one_clear_error(review: Review, words: list[str], fa
         ("", ["is damaged", "JSONDecodeError"]),
         ("[]", ["is damaged"]),
         ('{"format": 9}', ["its format is not 1"]),
-        ('{"format": 1}', ["is damaged", "models"]),
+        ('{"format": 1}', ["is damaged", "release"]),
     ],
 )
 def test_a_damaged_proposal_is_one_clear_error(
@@ -534,7 +534,9 @@ def test_a_proposal_in_the_folder_of_another_cell_or_release_is_one_clear_error(
     edit(proposed, "tosa-fp/alpha", release="1.1.0")
     review("--list").refused("is of ExecuTorch 1.1.0")
     edit(proposed, "tosa-fp/alpha", release=proposed.release, case="../../elsewhere")
-    review("--list").refused("../../elsewhere", "another cell")
+    review("--list").refused("../../elsewhere", "cannot be the name")
+    edit(proposed, "tosa-fp/alpha", case="beta")
+    review("--list").refused("tosa-fp/beta", "another cell")
 
 
 def test_damaged_rejections_are_one_clear_error(proposed: Runner, review: Review) -> None:

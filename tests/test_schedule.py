@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -120,9 +121,11 @@ def test_a_table_that_is_none_is_one_error(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_the_command_writes_a_table_from_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    row = '{"release": "1.4.1", "target": "tosa-fp", "case": "a", "verdict": "stable", "seconds": [2.0]}\n'
+    row = {"release": "1.4.1", "target": "tosa-fp", "case": "a", "verdict": "stable", "seconds": [2.0]}
+    row |= {"reason": "", "accepted": True, "recorded": False, "known": False}
+    row |= {"variations": ["seed0-heap0"], "core_seconds": [0.0]}
     (tmp_path / "sweeps").mkdir()
-    (tmp_path / "sweeps" / "results.jsonl").write_text(row)
+    (tmp_path / "sweeps" / "results.jsonl").write_text(json.dumps(row) + "\n")
     words = ["seconds", str(tmp_path / "sweeps"), "--goldens", str(tmp_path / "goldens")]
     assert [main(words), main(words)] == [0, 0]
     table = tmp_path / "goldens" / "1.4.1" / TABLE

@@ -19,7 +19,7 @@ from typing import Any
 
 from harness.cluster import RESOURCE, WITH_DASK
 from harness.cluster.task import export_batch
-from harness.storage.store import Store
+from harness.storage.store import Store, StoreError
 
 #: Seconds within which a scheduler answers.
 PATIENCE = 10.0
@@ -111,9 +111,13 @@ class Relay:
         if "refused" in answer:
             self.refused.add(answer["worker"])
             answer["left"] = len(await self.workers())
-        for key, content in answer.pop("entries", {}).items():
-            if content is not None:
-                self.store.add(key, content)
+        try:
+            for key, content in answer.pop("entries", {}).items():
+                if content is not None:
+                    self.store.add(key, content)
+        except StoreError as error:
+            say({"error": f"a batch came back that cannot be kept: {error}"})
+            return
         say({"batch": number, **answer})
 
 

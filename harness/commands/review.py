@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import config
+from harness import config, untrusted
 from harness.arguments import share
 from harness.cli import SAME, CommandError
 from harness.releases import MATRIX
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         chosen = [named(name, groups) for name in arguments.reject]
         reviewed.conclude([], {group.cause: arguments.reason.strip() for group in chosen})
     elif arguments.list:
-        print("\n".join(listing.listing(groups, reviewed.rejections.reasons)).rstrip())
+        print(untrusted.shown("\n".join(listing.listing(groups, reviewed.rejections.reasons)).rstrip()))
     else:
         reviewed.go_through()
     return SAME
@@ -155,6 +155,6 @@ class Reviewed:
         reasons.update(rejected)
         if reasons != self.rejections.reasons:
             self.rejections.write(reasons)
-        print("\n".join(lines))
+        print(untrusted.shown("\n".join(lines)))
         if by_name:
             print(f"read what was written: git diff {goldens}")

@@ -222,8 +222,8 @@ class _Parser:
         self._seen.add(path)
         try:
             text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise SchemaError(str(path), f"cannot be read: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            raise SchemaError(str(path), f"cannot be read: {error}") from error
         tokens = _Tokens(path, text)
         for keyword in tokens:
             if keyword == "include":

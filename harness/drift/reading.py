@@ -15,6 +15,7 @@ from harness.artifact import Cell
 from harness.causes import cause
 from harness.decode import pte, tosa, xnnpack
 from harness.judging import golden
+from harness.judging.golden import GoldenError
 from harness.structure.outline import Outline, OutlineGraph, outline
 from harness.structure.side import NUMBERING
 
@@ -86,9 +87,13 @@ def read(folder: Path, known: Mapping[str, releases.KnownDefect], pattern: str =
     """Read every golden in a release's folder; cells with known defects have none and are read from `known`."""
     readings = {}
     for cell in golden.recorded(folder):
-        texts = golden.read(golden.directory(folder, cell))
+        place = golden.directory(folder, cell)
+        texts = golden.read(place)
         if texts is not None:
-            readings[cell] = reading(texts)
+            try:
+                readings[cell] = reading(texts)
+            except GoldenError as error:
+                raise GoldenError(place, error.what, error.way_out) from error
     for name, defect in known.items():
         target, _, case = name.partition("/")
         readings[Cell(target, case)] = Reading(f"{defect.verdict}: {defect.reason}")
@@ -96,7 +101,15 @@ def read(folder: Path, known: Mapping[str, releases.KnownDefect], pattern: str =
 
 
 def reading(texts: golden.Texts) -> Reading:
-    """Return the facts of one golden."""
+    """Return the facts of one golden; raise GoldenError where its texts are none of the harness's."""
+    try:
+        return _facts(texts)
+    except (ValueError, LookupError) as error:
+        what = f"fits its digest and cannot be read ({error})"
+        raise GoldenError(Path(golden.MANIFEST), what, "Record the golden anew.") from error
+
+
+def _facts(texts: golden.Texts) -> Reading:
     if golden.FAILURE in texts:
         where, error = cause(texts[golden.FAILURE])
         return Reading(f"{where}: {error}")

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import variations
+from harness import untrusted, variations
 from harness.artifact import Artifact, Cell, Failure, Lowered, PassRun, Watched
 from harness.decode import Decoded, Schemas, decode
 from harness.errors import HarnessError
 from harness.judging import table
 from harness.judging.table import TableError
+from harness.untrusted import UntrustedError
 
 #: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
 FORMAT = 2
@@ -27,6 +29,7 @@ FORMAT = 2
 MANIFEST = "manifest.txt"
 FAILURE = "failure.txt"
 TRACE = "trace.txt"
+GRAPH = "graph.txt"
 
 #: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
 #: without a patch that did not matter here, makes the same artifact, and a pass may reach it in a different way.
@@ -37,6 +40,9 @@ FORM, COMPACT = "form", "compact"
 
 #: The manifest's last line holds the digest of everything else.
 CONTENTS = "contents"
+
+#: Manifest fields that every golden has.
+NEEDED = ("variations", "shortcuts", CONTENTS)
 
 #: Suffixes of directories that stand beside a golden only while it is being replaced.
 ASIDE = ".new~"
@@ -122,7 +128,7 @@ def _render_failure(failure: Failure) -> dict[str, str]:
 
 
 def _render_lowered(lowered: Lowered) -> dict[str, str]:
-    texts = {"graph.txt": lowered.graph}
+    texts = {GRAPH: lowered.graph}
     for index, payload in enumerate(decode_delegates(lowered)):
         texts[f"delegate_{index}.{payload.kind}.txt"] = payload.text()
     texts["pte.txt"] = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas)).text(delegates=False)
@@ -200,7 +206,11 @@ def digest(texts: Texts) -> str:
 
 
 def directory(root: Path, cell: Cell) -> Path:
-    return root / cell.target / cell.case
+    """Return where the golden of `cell` stands under `root`; raise GoldenError for a name that could lead elsewhere."""
+    try:
+        return untrusted.inside(root, cell.target, cell.case)
+    except UntrustedError as error:
+        raise GoldenError(root, str(error), "Move it away, or give the cell a name of its own.") from error
 
 
 def read(path: Path) -> dict[str, str] | None:
@@ -243,13 +253,13 @@ def _read(path: Path) -> dict[str, str] | None:
         # Between the two renames of `write`, or after it was interrupted there: the golden is the one before.
         path = replaced
     if not path.is_dir():
-        if path.exists():
+        if path.exists() or path.is_symlink():
             raise GoldenError(path, "is a file where a golden's directory should be", "Move it away.")
         compact = _table(path).get(path.name)
         return None if compact is None else _checked(path, dict(compact))
     try:
-        texts = {file.name: file.read_bytes().decode() for file in sorted(path.iterdir())}
-    except (OSError, UnicodeDecodeError) as error:
+        texts = {file.name: untrusted.text(file) for file in sorted(path.iterdir())}
+    except (OSError, ValueError) as error:
         raise GoldenError(path, f"cannot be read ({error})", _again(path)) from error
     return _checked(path, texts)
 
@@ -271,11 +281,16 @@ def _table(path: Path) -> table.Table:
 def _checked(path: Path, texts: dict[str, str]) -> dict[str, str]:
     """Return the texts of a golden as they are; raise GoldenError for what is none."""
     again = _again(path)
+    try:
+        untrusted.require_names(texts)
+    except UntrustedError as error:
+        raise GoldenError(path, str(error), again) from error
     if MANIFEST not in texts:
         raise GoldenError(path, f"has no {MANIFEST}", again)
-    version = fields(texts).get("format", "")
-    if not version.isdigit():
-        raise GoldenError(path / MANIFEST, f"format {version!r} is not a number", again)
+    said = fields(texts)
+    version = said.get("format", "")
+    if not re.fullmatch("[0-9]{1,9}", version):
+        raise GoldenError(path / MANIFEST, f"format {version[:20]!r} is not a number", again)
     if int(version) > FORMAT:
         way_out = "Use the harness that wrote it, or a later one; this one leaves it alone."
         raise GoldenError(
@@ -286,6 +301,10 @@ def _checked(path: Path, texts: dict[str, str]) -> dict[str, str]:
         raise GoldenError(path / MANIFEST, f"format {version} is older than {FORMAT}", way_out)
     if sealed(unsealed(texts)) != texts:
         raise GoldenError(path, "is damaged or was edited by hand: its digest does not fit", again)
+    if missing := [name for name in NEEDED if name not in said]:
+        raise GoldenError(path / MANIFEST, f"does not say {', '.join(missing)}", again)
+    if FAILURE not in texts and said.get(FORM) != COMPACT and GRAPH not in texts:
+        raise GoldenError(path, f"has neither {GRAPH} nor {FAILURE}", again)
     return texts
 
 

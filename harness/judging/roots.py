@@ -12,6 +12,7 @@ from pathlib import Path
 
 import filelock
 
+from harness import untrusted
 from harness.artifact import Cell
 from harness.judging import golden
 from harness.judging.golden import GoldenError
@@ -71,10 +72,10 @@ def zoo(root: Path) -> tuple[str, ...] | None:
     path = root / ZOO
     again = f"Bring it back with 'git checkout -- {path}', or say --goldens DIR."
     try:
-        text = path.read_text(encoding="utf-8")
+        text = untrusted.text(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise GoldenError(path, f"cannot be read ({error})", again) from error
     fields = dict(line.partition(": ")[::2] for line in text.splitlines())
     if fields.get("format") != str(golden.FORMAT):
@@ -139,9 +140,9 @@ def leftovers(folder: Path, known: Collection[Cell]) -> Leftovers:
     for cell in cells:
         if cell in known:
             continue
-        path = golden.directory(folder, cell)
+        path = folder / cell.target / cell.case
         try:
-            golden.read(path)
+            golden.read(golden.directory(folder, cell))
             stale.append(cell)
         except GoldenError as error:
             foreign.append((path, error.what))

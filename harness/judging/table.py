@@ -19,6 +19,9 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from harness import untrusted
+from harness.untrusted import UntrustedError
+
 SUFFIX = ".cells.txt"
 CASE = "case "
 INDENT = "  "
@@ -45,7 +48,7 @@ def tables(root: Path) -> Iterator[tuple[str, Path]]:
 def read(path: Path) -> Table:
     """Return what stands in a table; nothing where there is none; raise `TableError`, OSError."""
     try:
-        state = path.stat()
+        state = path.lstat()
     except FileNotFoundError:
         return {}
     return _read(path, state.st_mtime_ns, state.st_size, state.st_ino)
@@ -54,8 +57,10 @@ def read(path: Path) -> Table:
 @functools.lru_cache(maxsize=8)
 def _read(path: Path, *_state: int) -> Table:
     try:
-        return parsed(path.read_bytes().decode())
-    except UnicodeDecodeError as error:
+        read = parsed(untrusted.text(path))
+        untrusted.require_names(read)
+        return read
+    except (UnicodeDecodeError, UntrustedError) as error:
         raise TableError(str(error)) from error
 
 

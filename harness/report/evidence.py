@@ -6,16 +6,22 @@ the pass at which variations diverge. ``evidence.npz`` beside it has the tensors
 
 from __future__ import annotations
 
+import io
 import json
+import math
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from harness import untrusted
 from harness.artifact import Artifact, Lowered, Outcome
 from harness.decode import DecodeError
 from harness.decode.text import WRITTEN_OUT
@@ -35,6 +41,18 @@ Array = npt.NDArray[Any]
 
 #: What a tensor is: an output of the program, the value that begins a departure, a constant of a delegate.
 OUTPUT, VALUE, CONSTANT = "output", "value", "constant"
+
+
+#: Bytes that the tensors of a cell may have, compressed or not.
+LARGEST_ARRAYS = 64 << 20
+#: Arrays of a tensor.
+SIDES = ("actual", "expected", "tolerance")
+
+#: What reading damaged files raises.
+DAMAGED = (
+    *(OSError, ValueError, TypeError, KeyError, AttributeError, NotImplementedError, RuntimeError, EOFError),
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+)
 
 
 class EvidenceError(HarnessError, ValueError):
@@ -106,7 +124,7 @@ class Evidence:
         arrays: dict[str, Array] = {}
         fields = asdict(self)
         for number, tensor in enumerate(fields["tensors"]):
-            for side in ("actual", "expected", "tolerance"):
+            for side in SIDES:
                 if (array := tensor.pop(side)) is not None:
                     arrays[f"{number}.{side}"] = array
         if arrays:
@@ -120,20 +138,43 @@ class Evidence:
         """Return what a run left in the folder of a cell; nothing where it left none; raise EvidenceError."""
         path = folder / FILE
         try:
-            fields = json.loads(path.read_text(encoding="utf-8"))
+            fields = untrusted.json_of(untrusted.text(path))
             if fields.pop("format") != FORMAT:
                 raise ValueError(f"its format is not {FORMAT}")
+            read = msgspec.convert(fields, _File)
             arrays = _arrays(folder / TENSORS)
-            fields["tensors"] = [
-                Kept(**tensor, **arrays.get(number, {})) for number, tensor in enumerate(fields["tensors"])
+            kept = [
+                Kept(**msgspec.structs.asdict(tensor), **arrays.get(number, {}))
+                for number, tensor in enumerate(read.tensors)
             ]
-            return cls(**fields)
+            return cls(**(msgspec.structs.asdict(read) | {"tensors": kept}))
         except FileNotFoundError:
             return cls()
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+        except DAMAGED as error:
             raise EvidenceError(
                 f"{path} is damaged ({type(error).__name__}: {error}): run its cell again, or delete {folder}"
             ) from error
+
+
+class _Tensor(msgspec.Struct):
+    """A tensor as the file names it: its numbers stand in the archive."""
+
+    kind: str
+    name: str
+    where: str
+    variation: str
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    """What the file holds; see `Evidence`."""
+
+    message: list[str] = []
+    agreeing: list[list[str]] = []
+    follows: str = ""
+    commands: dict[str, str] = {}
+    diverging: str = ""
+    after: dict[str, str] = {}
+    tensors: tuple[_Tensor, ...] = ()
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
@@ -149,11 +190,31 @@ def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 def _arrays(path: Path) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
     if path.is_file():
-        with np.load(path, allow_pickle=False) as held:
-            for key in held.files:
-                number, _, side = key.partition(".")
-                found.setdefault(int(number), {})[side] = held[key]
+        with zipfile.ZipFile(io.BytesIO(untrusted.contents(path, LARGEST_ARRAYS))) as archive:
+            members = archive.infolist()
+            if sum(member.file_size for member in members) > LARGEST_ARRAYS:
+                raise ValueError(f"{path.name} holds more than {LARGEST_ARRAYS:,} bytes")
+            for member in members:
+                number, side, _ = member.filename.split(".")
+                if side not in SIDES:
+                    raise ValueError(f"{path.name}: {member.filename!r} is no tensor of a cell")
+                found.setdefault(int(number), {})[side] = _array(archive.read(member))
     return found
+
+
+def _array(content: bytes) -> Array:
+    """Return an array of numbers from what `_write_arrays` wrote; `numpy.load` would take memory for what it claims."""
+    file = io.BytesIO(content)
+    if np.lib.format.read_magic(file) != (1, 0):  # type: ignore[no-untyped-call]
+        raise ValueError("the version of an array is not 1.0")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)  # type: ignore[no-untyped-call]
+    if dtype.hasobject or dtype.kind not in "biufc" or any(length < 0 for length in shape):
+        raise ValueError(f"an array of {dtype} and shape {shape} is none of numbers")
+    data = content[file.tell() :]
+    if math.prod(shape) * dtype.itemsize != len(data):
+        raise ValueError(f"an array of {dtype} and shape {shape} in {len(data)} bytes")
+    array: Array = np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+    return array
 
 
 def discard(folder: Path) -> None:

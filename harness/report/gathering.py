@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import releases
+from harness import releases, untrusted
 from harness.artifact import Cell
 from harness.config import Config
 from harness.drift.quantities import measured
@@ -23,9 +23,6 @@ from harness.review.groups import Group, Member, grouped
 from harness.review.rejections import Rejections
 from harness.review.standing import Standing
 from harness.sharding import merging
-
-#: Fields of a line of results that results of any age have.
-NEEDED = ("target", "case", "verdict", "reason", "accepted")
 
 
 class GatheringError(HarnessError, ValueError):
@@ -148,9 +145,5 @@ def _of_part(part: merging.Part, members: Mapping[Path, Member]) -> Iterator[Fou
 
 
 def _folder(part: merging.Part, row: Mapping[str, Any]) -> Path:
-    """Return where a run keeps what it made of a cell; raise GatheringError."""
-    if missing := [name for name in NEEDED if name not in row]:
-        raise GatheringError(
-            f"{part.folder}: a line of its results has no {', '.join(missing)}: run its cells again"
-        )
-    return part.folder / str(row["target"]) / str(row["case"])
+    """Return where a run keeps what it made of a cell."""
+    return untrusted.inside(part.folder, row["target"], row["case"])

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
+from harness import untrusted
 from harness.artifact import Cell
 from harness.errors import HarnessError
 from harness.judging import golden
@@ -103,10 +106,13 @@ class Proposal:
     def read(cls, path: Path) -> Self:
         """Return the proposal in a file; raise ProposalError."""
         try:
-            fields = json.loads(path.read_text(encoding="utf-8"))
+            fields = untrusted.json_of(untrusted.text(path))
             if fields.pop("format") != FORMAT:
                 raise ValueError(f"its format is not {FORMAT}")
-            read = cls(**(fields | {"models": tuple(fields["models"]), "folder": path.parent}))
+            fields.pop("folder", None)
+            read = dataclasses.replace(msgspec.convert(fields, cls), folder=path.parent)
+            untrusted.require_names([read.release])
+            untrusted.inside(path.parent.parent.parent, read.target, read.case)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise ProposalError(path, f"is damaged ({type(error).__name__}: {error})") from error
         if (read.target, read.case) != path.parts[-3:-1]:
@@ -128,7 +134,10 @@ class Proposal:
         """Return what its variations made that differ, each once, as golden texts; none where they left none."""
         found: dict[tuple[tuple[str, str], ...], Texts] = {}
         for place in sorted(self.folder.glob("seed*-heap*")):
-            texts = {file.name: file.read_text(encoding="utf-8") for file in sorted(place.glob("*.txt"))}
+            try:
+                texts = {file.name: untrusted.text(file) for file in sorted(place.glob("*.txt"))}
+            except (OSError, ValueError) as error:
+                raise ProposalError(place, f"cannot be read ({error})") from error
             if golden.MANIFEST in texts:
                 found.setdefault(tuple(sorted(golden.compared(texts).items())), texts)
         return list(found.values())

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import untrusted
 from harness.errors import HarnessError
 
 FILE = "rejected.json"
@@ -30,7 +31,7 @@ class Rejections:
         """Return those of a folder of results, none where it has no file; raise RejectionError."""
         path = sweeps / FILE
         try:
-            fields = json.loads(path.read_text(encoding="utf-8"))
+            fields = untrusted.json_of(untrusted.text(path))
             if fields["format"] != FORMAT or not all(
                 isinstance(each, str) for each in fields["reasons"].values()
             ):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness import untrusted
 from harness.config import QUANTITIES
 from harness.drift.quantities import measured
 from harness.drift.reading import reading
@@ -63,7 +62,9 @@ class Summary:
         releases = {release for release, _ in self.rows}
         wrong = Counter(row["verdict"] for _, row in self.rows if not row["accepted"])
         right = count(sum(row["accepted"] for _, row in self.rows), "cell")
-        found = ", ".join(f"{number} {verdict}" for verdict, number in wrong.most_common())
+        found = ", ".join(
+            f"{number} {untrusted.markdown(verdict)}" for verdict, number in wrong.most_common()
+        )
         yield MARK
         yield (
             f"**Goldens: {self.state}.** {f'{found}; ' if found else ''}{right} as they should be, on "
@@ -71,7 +72,7 @@ class Summary:
         )
         groups = sorted(self.groups, key=lambda group: (group.state != BARRED, -len(group.members)))
         for group in groups[:SHOWN_CAUSES]:
-            yield f"- {group.extent}: {plain(group.title)}"
+            yield f"- {untrusted.markdown(group.extent)}: {untrusted.markdown(group.title, SHOWN_CHARACTERS)}"
         if len(groups) > SHOWN_CAUSES:
             yield f"- and {count(len(groups) - SHOWN_CAUSES, 'more cause')}"
         if directed := "; ".join(self.directed()):
@@ -113,20 +114,7 @@ class Summary:
         for words, names in (("not so in the base", worse), ("mended", mended), ("no longer there", gone)):
             if names:
                 more = f" and {len(names) - SHOWN_CELLS} more" if len(names) > SHOWN_CELLS else ""
-                yield f"{words}: {', '.join(map(plain, names[:SHOWN_CELLS]))}{more}"
-
-
-def plain(text: str) -> str:
-    r"""Return words of somebody's model as text, whatever Markdown or HTML is in them, in one line.
-
-    >>> plain("<script> `x` |y| [z](u)")
-    '&lt;script&gt; \\`x\\` \\|y\\| \\[z\\](u)'
-    """
-    line = " ".join(text.split())
-    short = line if len(line) <= SHOWN_CHARACTERS else f"{line[:SHOWN_CHARACTERS]}…"
-    marked = re.sub(r"([\\`*_\[\]|#~!])", r"\\\1", html.escape(short, quote=False))
-    # Nobody is called, and no thread is linked.
-    return marked.replace("@", "@\u200b")
+                yield f"{words}: {', '.join(map(untrusted.markdown, names[:SHOWN_CELLS]))}{more}"
 
 
 def marks(groups: Sequence[Group], goldens: str, most: int = 10) -> Iterator[str]:
@@ -158,10 +146,10 @@ def marks(groups: Sequence[Group], goldens: str, most: int = 10) -> Iterator[str
         proposal = member.proposal
         path = f"{goldens}/{proposal.release}/{proposal.cell}/{name}"
         shown += 1
-        yield f"::error file={path},line={line},title={_data(proposal.verdict)}::{_data(group.title)}"
+        yield f"::error file={_data(path)},line={line},title={_data(proposal.verdict)}::{_data(group.title)}"
 
 
 def _data(text: str) -> str:
     """Return a text as a value of GitHub's workflow commands."""
     escapes = {"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"}
-    return "".join(escapes.get(character, character) for character in text)
+    return "".join(escapes.get(character, character) for character in untrusted.shown(text))

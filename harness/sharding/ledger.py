@@ -9,7 +9,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from harness import variations
+from harness import untrusted, variations
 from harness.errors import HarnessError
 from harness.sharding.merging import Merged
 
@@ -22,6 +22,9 @@ writes this page from the results of such runs, and nothing else does: [running]
 | release | commit | cells | variations | exports | verdicts | core seconds | machine |
 |---|---|---|---|---|---|---|---|
 """
+
+#: What would end a cell of a table, or begin an HTML tag, in the name of a machine.
+PLAIN = str.maketrans("|<>`", "/()'")
 
 #: Characters of a commit that are shown.
 SHORT = 12
@@ -100,6 +103,6 @@ def row(merged: Merged) -> str:
         f"{merged.exports():,}" + (f", {reused:,} of them from the store" if reused else ""),
         ", ".join(f"{count} {name}" for name, count in names.most_common()),
         f"{merged.core_seconds():,.0f}",
-        "; ".join(name.replace("|", "/") for name in came.machines),
+        "; ".join(" ".join(untrusted.shown(name).split()).translate(PLAIN) for name in came.machines),
     )
     return f"| {' | '.join(fields)} |"

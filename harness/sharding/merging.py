@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from harness import results
+from harness import results, untrusted
 from harness.artifact import Cell
 from harness.errors import HarnessError
 from harness.results import JUNIT
 from harness.sharding import provenance
 from harness.sharding.provenance import Provenance
+from harness.untrusted import UntrustedError
 
 #: Fields of a provenance that shards of one run have in common.
 COMMON = ("commit", "changes", "stack", "models", "settings", "variations", "selected", "whole")
@@ -80,6 +81,10 @@ def find(folders: Sequence[Path]) -> dict[str, list[Part]]:
     """Return the results under `folders` by release; raise MergeError for a folder without any."""
     found: dict[str, list[Part]] = {}
     for folder in folders:
+        try:
+            untrusted.require_no_links(folder)
+        except UntrustedError as error:
+            raise MergeError(str(error)) from error
         files = sorted(folder.glob(f"**/{provenance.FILE}"))
         if not files:
             raise MergeError(
@@ -122,9 +127,9 @@ def merge(parts: Sequence[Part], target: Path) -> Merged:
     of_all.write(aside)
     for part in parts:
         for row in part.rows:
-            made = Path(row["target"], row["case"])
-            if results.is_kept(row) and (part.folder / made).is_dir():
-                shutil.copytree(part.folder / made, aside / made)
+            made = untrusted.inside(part.folder, row["target"], row["case"])
+            if results.is_kept(row) and made.is_dir():
+                shutil.copytree(made, untrusted.inside(aside, row["target"], row["case"]))
     if files := [part.folder / JUNIT for part in parts if (part.folder / JUNIT).is_file()]:
         join_junit(files, aside / JUNIT, cells)
     shutil.rmtree(target, ignore_errors=True)
@@ -205,19 +210,29 @@ def _some(cells: Sequence[str]) -> str:
 def join_junit(files: Sequence[Path], target: Path, cells: Sequence[Cell]) -> None:
     """Write one JUnit file with the tests of all, in the order of `cells`; raise MergeError."""
     try:
-        suites = [suite for file in files for suite in ElementTree.parse(file).getroot().iter("testsuite")]
-    except ElementTree.ParseError as error:
-        raise MergeError(f"a {JUNIT} cannot be read: {error}") from error
-    joined = ElementTree.Element("testsuite", dict(suites[0].attrib))
-    for name, number in SUMMED.items():
-        total = sum(number(suite.get(name, "0")) for suite in suites)
-        joined.set(name, f"{total:.3f}" if number is float else str(total))
+        suites = [suite for file in files for suite in _xml(file).iter("testsuite")]
+        if not suites:
+            raise ValueError("it has no test suite")
+        joined = ElementTree.Element("testsuite", dict(suites[0].attrib))
+        for name, number in SUMMED.items():
+            total = sum(number(suite.get(name, "0")) for suite in suites)
+            joined.set(name, f"{total:.3f}" if number is float else str(total))
+    except (OSError, ValueError, ElementTree.ParseError) as error:
+        raise MergeError(f"a {JUNIT} cannot be read: {error}; run the cells again") from error
     place = {f"[{cell}]": position for position, cell in enumerate(cells)}
     tests = [test for suite in suites for test in suite.iter("testcase")]
     joined.extend(sorted(tests, key=lambda test: place.get(_parameter(test), len(place))))
     root = ElementTree.Element("testsuites")
     root.append(joined)
     ElementTree.ElementTree(root).write(target, encoding="utf-8", xml_declaration=True)
+
+
+def _xml(file: Path) -> ElementTree.Element:
+    """Return the root of a JUnit file; it declares no entities, which could stand for gigabytes."""
+    text = untrusted.text(file)
+    if "<!" in text.replace("<![CDATA[", ""):
+        raise UntrustedError("it declares a document type")
+    return ElementTree.fromstring(text)
 
 
 def _parameter(test: ElementTree.Element) -> str:

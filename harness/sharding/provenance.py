@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
+from harness import untrusted
 from harness.artifact import Cell
 from harness.selection import UsageError
+from harness.sharding.shards import Shard
 from harness.sweeping.settings import Settings, cores
 
 FILE = "run.json"
@@ -69,11 +73,17 @@ class Provenance:
         """Return what the file in `folder` says; raise UsageError."""
         path = folder / FILE
         try:
-            fields = json.loads(path.read_text(encoding="utf-8"))
+            fields = untrusted.json_of(untrusted.text(path))
             if fields.pop("format") != FORMAT:
                 raise ValueError(f"its format is not {FORMAT}")
-            lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
-            return cls(**(fields | lists))
+            came = msgspec.convert(fields, cls)
+            untrusted.require_name(came.release)
+            for cell in map(Cell.named, (*came.selected, *came.cells)):
+                untrusted.require_names([cell.target])
+                untrusted.require_names([cell.case])
+            if came.shard is not None:
+                Shard.named(came.shard)
+            return came
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise UsageError(f"{path} cannot be used: {error}; run its cells again") from error
 

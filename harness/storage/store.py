@@ -25,10 +25,12 @@ from pathlib import Path
 import filelock
 import msgspec
 
+from harness import untrusted
 from harness.artifact import Artifact, Failure, Lowered, Watched
 from harness.errors import HarnessError
 from harness.storage.environment import Ingredients
 from harness.storage.keys import digest
+from harness.untrusted import UntrustedError
 
 #: Bytes that a store may take.
 SIZE = 10 * 2**30
@@ -37,6 +39,9 @@ SIZE = 10 * 2**30
 COMPRESSION = 1
 #: How full an eviction leaves it, so that not every run evicts.
 FULL = 0.9
+
+#: Bytes that one entry may have, compressed or not: what a cell of a model of a hundred million weights takes.
+LARGEST = 2**30
 
 #: First bytes of an entry. The SHA-256 of its key and its content comes next, then the content.
 MAGIC = b"executorch-goldens artifact 1\n"
@@ -120,6 +125,9 @@ class Store:
             raise StoreError(self.root, f"cannot be written ({error.strerror})") from error
 
     def path(self, key: str) -> Path:
+        """Return where the entry of a key stands; raise StoreError for what is none, and could lead elsewhere."""
+        if not re.fullmatch(r"[0-9a-f]{64}", key):
+            raise StoreError(self.root, f"is asked for {key!r:.80}, which is no key", "run again")
         return self.root / "artifacts" / key[:2] / key
 
     def holds(self, key: str) -> bool:
@@ -154,18 +162,28 @@ class Store:
         if content is None:
             return None
         try:
-            return msgspec.msgpack.decode(zlib.decompress(content), type=_Entry)
-        except (zlib.error, msgspec.MsgspecError) as error:
+            unpacking = zlib.decompressobj()
+            unpacked = unpacking.decompress(content, LARGEST)
+            if not unpacking.eof:
+                raise ValueError(f"it is cut off, or has more than {LARGEST:,} bytes")
+            entry = msgspec.msgpack.decode(unpacked, type=_Entry)
+            if (entry.lowered is None) == (entry.failure is None):
+                raise ValueError("it is neither of a program nor of a failure")
+            return entry
+        except (zlib.error, ValueError, TypeError, RecursionError) as error:
+            way_out = f"delete {self.path(key)}"
             raise StoreError(
-                self.root, f"has an entry {key} that a different harness wrote ({error})"
+                self.root, f"has an entry {key} that a different harness wrote ({error})", way_out
             ) from error
 
     def _content(self, key: str) -> bytes | None:
         path = self.path(key)
         try:
-            whole = path.read_bytes()
-        except OSError:
+            whole = untrusted.contents(path, LARGEST)
+        except FileNotFoundError:
             return None
+        except (OSError, UntrustedError):
+            whole = b""
         head, content = whole[: len(MAGIC) + DIGEST_BYTES], whole[len(MAGIC) + DIGEST_BYTES :]
         if head == _head(key, content):
             return content

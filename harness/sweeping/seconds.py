@@ -8,12 +8,14 @@ takes longest is exported first.
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness import untrusted
 from harness.artifact import Casualty, Cell, Outcome
 from harness.errors import HarnessError
 
@@ -71,10 +73,10 @@ def committed(root: Path) -> Seconds:
     """Return what the table of a release's goldens says; nothing where there is none; raise SecondsError."""
     path = root / TABLE
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = untrusted.text(path).splitlines()
     except (FileNotFoundError, NotADirectoryError):
         return Seconds({})
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise SecondsError(
             f"{path} cannot be read ({error}); bring it back with 'git checkout -- {path}'"
         ) from error
@@ -84,12 +86,19 @@ def committed(root: Path) -> Seconds:
             continue
         try:
             name, value = line.split()
-            known[Cell.named(name)] = float(value)
+            known[Cell.named(name)] = _measured(value)
         except ValueError as error:
             raise SecondsError(
                 f"{path}:{number}: {line!r} is not TARGET/CASE SECONDS; bring it back with 'git checkout -- {path}'"
             ) from error
     return Seconds(known)
+
+
+def _measured(value: Any) -> float:
+    """Return what can be a number of seconds; raise ValueError."""
+    if not 0.0 <= float(value) < math.inf:
+        raise ValueError(f"{value!r} is no number of seconds")
+    return float(value)
 
 
 def write_table(root: Path, measured: Mapping[Cell, float]) -> bool:
@@ -124,10 +133,12 @@ class Remembered:
         self.runs: dict[str, list[float]] = {}
         # Only a help: a file that cannot be read is as good as none.
         try:
-            read = json.loads(self.file.read_text(encoding="utf-8"))
-            self.runs = {str(cell): [float(value) for value in values] for cell, values in read.items()}
+            read = untrusted.json_of(untrusted.text(self.file))
+            self.runs = {str(cell): [_measured(value) for value in values] for cell, values in read.items()}
+            for cell in self.runs:
+                Cell.named(cell)
         except (OSError, ValueError, TypeError, AttributeError):
-            pass
+            self.runs = {}
 
     def over(self, table: Seconds) -> Seconds:
         """Return `table` with what was measured here in place of what it says."""
@@ -149,5 +160,6 @@ def measured(rows: Iterable[Mapping[str, Any]]) -> dict[Cell, float]:
     for row in rows:
         ended = row["verdict"] not in CASUALTIES and any(row.get("core_seconds", ()))
         values = row["core_seconds"] if ended else row["seconds"]
-        found[Cell(row["target"], row["case"])] = statistics.median(values)
+        if values:
+            found[Cell(row["target"], row["case"])] = statistics.median(values)
     return found

@@ -1,0 +1,430 @@
+"""Everything that reads files of strangers, each with the real files that its mutations are made of."""
+
+from __future__ import annotations
+
+import functools
+import io
+import itertools
+import shutil
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import config, core, releases, results
+from harness.artifact import Failure, Lowered
+from harness.decode import DecodeError, SchemaError, decode
+from harness.decode.json_form import json_form
+from harness.decode.schema import load
+from harness.decode.schemas import PLACES, Schemas
+from harness.drift.reading import reading
+from harness.judging import golden, roots, table
+from harness.judging.golden import GoldenError
+from harness.releases import MatrixError
+from harness.report.evidence import Evidence, EvidenceError
+from harness.review.proposals import Proposal, ProposalError
+from harness.review.rejections import RejectionError, Rejections
+from harness.review.summary import Summary
+from harness.selection import UsageError
+from harness.sharding import merging
+from harness.sharding.merging import MergeError
+from harness.sharding.provenance import Provenance
+from harness.storage.store import Store, StoreError, _head
+from harness.structure import compare
+from harness.structure.outline import outline
+from harness.sweeping import seconds
+from harness.sweeping.seconds import Remembered, SecondsError
+from tests import REPOSITORY
+
+HERE = Path(__file__).resolve().parent
+PAYLOADS = HERE.parent / "decode" / "fixtures"
+RESULTS = HERE.parent / "report_results"
+RELEASE = REPOSITORY / "goldens" / "1.4.1"
+GUESTS = REPOSITORY / "goldens" / "guests" / "arm-ops" / "1.4.1"
+
+#: Goldens that mutations are made of: of both backends, quantized and not, of a failure, with several delegates.
+GOLDENS = ("tosa-fp/linear", "tosa-int/cat-h-v", "xnnpack-int8/linear", "tosa-fp/two-delegates")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader.
+
+    Attributes
+    ----------
+    seeds
+        Returns real files.
+    read
+        Reads one file, given by its bytes, in a folder that it may use.
+    declared
+        What it may raise.
+    is_text
+        Whether what it reads is text.
+    """
+
+    name: str
+    seeds: Callable[[], list[bytes]]
+    read: Callable[[bytes, Path], object]
+    declared: tuple[type[Exception], ...]
+    is_text: bool = True
+
+
+def files(*patterns: str, under: Path = PAYLOADS) -> list[bytes]:
+    """Return the files that match one of `patterns`."""
+    return [path.read_bytes() for pattern in patterns for path in sorted(under.glob(pattern))]
+
+
+def read_payload(data: bytes, folder: Path) -> None:
+    decoded = decode(data, schemas=Schemas.installed())
+    json_form(decoded)
+    decoded.constants()
+    text = decoded.text()
+    outline(text)
+    # What it begins as, and what it may differ from.
+    compare(text, text)
+
+
+def schema_files() -> list[bytes]:
+    places = Schemas.installed().places
+    return [
+        (place / relative).read_bytes()
+        for place in places
+        for names in PLACES.values()
+        for relative in names
+        if (place / relative).is_file()
+    ]
+
+
+def read_schema(data: bytes, folder: Path) -> None:
+    load.__wrapped__(written(folder / "schema.fbs", data))
+
+
+def written(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+@functools.cache
+def golden_texts(cell: str) -> Mapping[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((RELEASE / cell).iterdir())}
+
+
+def golden_files(*names: str) -> list[bytes]:
+    """Return files of goldens; each begins with a line that says which it is."""
+    found = []
+    for cell in GOLDENS:
+        for name, data in golden_texts(cell).items():
+            if not names or name in names:
+                found.append(f"{cell}/{name}\n".encode() + data)
+    return found
+
+
+def read_golden(data: bytes, folder: Path) -> None:
+    """Read a golden one file of which is mutated, with a digest that fits, as a person can write one."""
+    head, _, content = data.partition(b"\n")
+    cell, _, name = head.decode(errors="replace").rpartition("/")
+    if cell not in GOLDENS or name not in golden_texts(cell):
+        cell, name = GOLDENS[0], golden.MANIFEST
+    place = folder / "golden" / cell
+    shutil.rmtree(place, ignore_errors=True)
+    raw = {**golden_texts(cell), name: content}
+    try:
+        texts = {each: text.decode() for each, text in raw.items()}
+        raw = {each: text.encode() for each, text in golden.sealed(golden.unsealed(texts)).items()}
+    except UnicodeDecodeError:
+        pass
+    for each, text in raw.items():
+        written(place / each, text)
+    read = golden.read(place)
+    assert read is not None
+    use_golden(read, {each: text.decode() for each, text in golden_texts(cell).items()})
+
+
+def use_golden(texts: golden.Texts, reviewed: golden.Texts) -> None:
+    """Do what runs, reviews and reports do with a golden that was read."""
+    golden.compared(texts)
+    golden.digest(texts)
+    golden.is_compact(texts)
+    golden.confirmed(texts, reviewed)
+    golden.confirmed(reviewed, texts)
+    golden.read_trace(texts.get(golden.TRACE, ""))
+    reading(texts)
+
+
+def tables() -> list[bytes]:
+    """Return parts of real tables: some cells of each, sealed as they are."""
+    found = []
+    for target, path in table.tables(GUESTS):
+        cells = sorted(table.read(path).items())
+        for start in (0, len(cells) // 2):
+            found.append(f"{target}\n".encode() + table.rendered(dict(cells[start : start + 3])).encode())
+    return found
+
+
+def read_table(data: bytes, folder: Path) -> None:
+    """Read every golden of a table, the damaged ones with digests that fit."""
+    shutil.rmtree(folder / "table", ignore_errors=True)
+    path = written(folder / "table" / f"tosa-fp{table.SUFFIX}", data.partition(b"\n")[2])
+    try:
+        cells = table.parsed(path.read_bytes().decode())
+        sealed = {
+            case: golden.sealed(golden.unsealed(texts)) if golden.MANIFEST in texts else texts
+            for case, texts in cells.items()
+        }
+        path.write_bytes(table.rendered(sealed).encode())
+    except ValueError:
+        pass
+    for cell in golden.recorded(folder / "table"):
+        texts = golden.read(golden.directory(folder / "table", cell))
+        if texts is not None:
+            use_golden(texts, texts)
+
+
+def configurations() -> list[bytes]:
+    tables = (REPOSITORY / "pyproject.toml").read_text().partition("[tool.goldens]")[2]
+    own = "[tool.goldens]" + tables.partition("[tool.ruff]")[0]
+    every = """[tool.goldens]
+models = ["models", "tests.zoo"]
+goldens = "goldens"
+targets = ["tosa-fp", "xnnpack-int8"]
+releases = ["1.4.1", "1.5.1"]
+variations = "quick"
+jobs = 2
+export-timeout = 60.5
+sweeps = "build/sweeps"
+store = "build/store"
+known-defects = "known.toml"
+
+[tool.goldens.tolerances]
+tosa-fp = 1e-5
+
+[tool.goldens.budgets]
+"tosa-*/lin*" = { outside = 0, memory = 10_000 }
+"""
+    example = (HERE.parent / "example_project" / "pyproject.toml").read_bytes()
+    return [own.encode(), every.encode(), example]
+
+
+def read_configuration(data: bytes, folder: Path) -> None:
+    written(folder / config.FILE, data)
+    found = config.load(folder)
+    found.zoos(None)
+    found.import_paths()
+
+
+def read_matrix(data: bytes, folder: Path) -> None:
+    matrix = releases.load.__wrapped__(written(folder / "releases.toml", data))
+    for release in matrix.releases.values():
+        release.requirements()
+        release.stack()
+    releases.known_defects(folder / "releases.toml")
+
+
+def matrices() -> list[bytes]:
+    text = releases.MATRIX.read_text()
+    # The whole, and the first release with little that is known.
+    short = text.split("\n[releases.")
+    return [text.encode(), "\n[releases.".join(short[:2]).encode()]
+
+
+def result_lines() -> list[bytes]:
+    return files("*/*/results.jsonl", under=RESULTS)
+
+
+def read_results(data: bytes, folder: Path) -> None:
+    rows = results.read(written(folder / results.FILE, data))
+    "\n".join(Summary([("1.4.1", row) for row in rows], (), [("1.4.1", row) for row in rows]).markdown())
+    seconds.measured(rows)
+
+
+def read_provenance(data: bytes, folder: Path) -> None:
+    (folder / "results").mkdir(exist_ok=True)
+    written(folder / "results" / "run.json", data)
+    came = Provenance.read(folder / "results")
+    came.selection()
+    came.write(folder / "results")
+
+
+#: Of a cell that may be recorded: its golden-to-be stands beside the proposal.
+PROPOSED = "xnnpack-fp32/permute-reshape-sum"
+
+
+def proposals() -> list[bytes]:
+    return files(f"stock/1.2.0/{PROPOSED}/proposal.json", under=RESULTS)
+
+
+def read_proposal(data: bytes, folder: Path) -> None:
+    place = folder / PROPOSED
+    if not place.is_dir():
+        shutil.copytree(RESULTS / "stock" / "1.2.0" / PROPOSED, place)
+    proposal = Proposal.read(written(place / "proposal.json", data))
+    if proposal.content is not None:
+        proposal.texts()
+    proposal.made()
+
+
+def read_evidence(data: bytes, folder: Path) -> None:
+    (folder / "evidence").mkdir(exist_ok=True)
+    name, _, content = data.partition(b"\n")
+    for each, path in evidence_files().items():
+        (folder / "evidence" / each).write_bytes(path)
+    written(folder / "evidence" / ("evidence.npz" if b"npz" in name else "evidence.json"), content)
+    found = Evidence.read(folder / "evidence")
+    for tensor in found.tensors:
+        (tensor.actual.sum(), tensor.name + tensor.where)
+    " ".join([*found.message, *itertools.chain(*found.agreeing), *found.commands.values(), *found.after])
+
+
+@functools.cache
+def evidence_files() -> Mapping[str, bytes]:
+    folder = RESULTS / "stock" / "1.2.0" / "tosa-fp" / "equal-buffers"
+    return {name: (folder / name).read_bytes() for name in ("evidence.json", "evidence.npz")}
+
+
+def evidences() -> list[bytes]:
+    return [b"evidence.json\n" + evidence_files()["evidence.json"]]
+
+
+def tensor_files() -> list[bytes]:
+    """Return the real archive, and the same without compression, so that mutations reach the arrays."""
+    whole = evidence_files()["evidence.npz"]
+    plain = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(whole)) as source, zipfile.ZipFile(plain, "w") as target:
+        for member in source.infolist():
+            target.writestr(member.filename, source.read(member))
+    return [b"evidence.npz\n" + whole, b"evidence.npz\n" + plain.getvalue()]
+
+
+def read_rejections(data: bytes, folder: Path) -> None:
+    written(folder / "rejected.json", data)
+    Rejections.read(folder)
+
+
+def rejections() -> list[bytes]:
+    return [
+        b'{"format": 1, "reasons": {"tosa: add \\u2192 sub": "not meant", "pass FuseBatchNorm": "look again"}}\n'
+    ]
+
+
+#: A key of the store: a SHA-256.
+KEY = "0" * 64
+
+
+def store_entries() -> list[bytes]:
+    """Return what entries hold, not compressed."""
+    return files("entry-*", under=HERE / "seeds")
+
+
+def read_entry(data: bytes, folder: Path) -> None:
+    """Read an entry with a digest that fits."""
+    read_whole_entry(b"".join((_head(KEY, packed := zlib.compress(data, 1)), packed)), folder)
+
+
+def read_whole_entry(data: bytes, folder: Path) -> None:
+    store = Store(folder / "store")
+    store.open()
+    store.add(KEY, data)
+    store.is_sound(KEY)
+    if (kept := store.get(KEY)) is not None:
+        store.explain(KEY)
+        use_artifact(kept.artifact.result)
+
+
+def use_artifact(result: Lowered | Failure) -> None:
+    """Do what judging does with an artifact before it decodes it."""
+    if isinstance(result, Failure):
+        result.facts()
+        return
+    for sample in result.samples:
+        for tensor in (*sample.expected, *sample.outputs, *sample.spreads):
+            tensor.wide()
+
+
+def whole_entries() -> list[bytes]:
+    return [_head(KEY, packed := zlib.compress(data)) + packed for data in store_entries()]
+
+
+def shard_files() -> list[bytes]:
+    folder = RESULTS / "stock" / "1.3.1"
+    found = [f"{name}\n".encode() + (folder / name).read_bytes() for name in ("run.json", "results.jsonl")]
+    return [*found, b"junit.xml\n" + (HERE / "seeds" / "junit.xml").read_bytes()]
+
+
+def read_shard(data: bytes, folder: Path) -> None:
+    """Merge a shard one file of which is mutated."""
+    part, target = folder / "part", folder / "merged"
+    for each in (part, target):
+        shutil.rmtree(each, ignore_errors=True)
+    for whole in shard_files():
+        name, _, content = whole.partition(b"\n")
+        written(part / name.decode(), content)
+    head, _, content = data.partition(b"\n")
+    name = head.decode(errors="replace")
+    written(part / (name if name in ("run.json", "results.jsonl", "junit.xml") else "run.json"), content)
+    for parts in merging.find([part]).values():
+        merged = merging.merge(parts, target)
+        merged.core_seconds()
+        merged.exports()
+
+
+def read_seconds(data: bytes, folder: Path) -> None:
+    written(folder / seconds.TABLE, data)
+    seconds.committed(folder)
+    written(folder / seconds.LOCAL, data)
+    Remembered(folder).over(seconds.Seconds({}))
+
+
+def second_tables() -> list[bytes]:
+    local = b'{"tosa-fp/linear": [1.5, 2], "tosa-int/linear": [0.75]}\n'
+    whole = (REPOSITORY / "goldens" / "1.5.1" / seconds.TABLE).read_bytes()
+    return [b"".join(whole.splitlines(keepends=True)[:30]), local]
+
+
+def read_core(data: bytes, folder: Path) -> None:
+    core.read(written(folder / core.FILE, data))
+
+
+def read_zoo(data: bytes, folder: Path) -> None:
+    written(folder / roots.ZOO, data)
+    roots.check(folder, ("models",), adopting=False, updating=True)
+
+
+def cores() -> list[bytes]:
+    return [b"".join((RELEASE / core.FILE).read_bytes().splitlines(keepends=True)[:40])]
+
+
+def zoos() -> list[bytes]:
+    return [(REPOSITORY / "goldens" / roots.ZOO).read_bytes()]
+
+
+DECODED = (DecodeError,)
+
+READERS: Mapping[str, Reader] = {
+    reader.name: reader
+    for reader in (
+        Reader("tosa", lambda: files("**/*.tosa"), read_payload, DECODED, is_text=False),
+        Reader("xnnpack", lambda: files("**/*.xnnpack"), read_payload, DECODED, is_text=False),
+        Reader("pte", lambda: files("**/*.pte"), read_payload, DECODED, is_text=False),
+        Reader("schema", schema_files, read_schema, (SchemaError,)),
+        Reader("golden", golden_files, read_golden, (GoldenError,)),
+        Reader("manifest", lambda: golden_files(golden.MANIFEST), read_golden, (GoldenError,)),
+        Reader("trace", lambda: golden_files(golden.TRACE), read_golden, (GoldenError,)),
+        Reader("table", tables, read_table, (GoldenError,)),
+        Reader("tool.goldens", configurations, read_configuration, (config.ConfigError,)),
+        Reader("releases.toml", matrices, read_matrix, (MatrixError,)),
+        Reader("results", result_lines, read_results, (UsageError,)),
+        Reader("run", lambda: files("*/*/run.json", under=RESULTS), read_provenance, (UsageError,)),
+        Reader("proposal", proposals, read_proposal, (ProposalError,)),
+        Reader("evidence", evidences, read_evidence, (EvidenceError,)),
+        Reader("tensors", tensor_files, read_evidence, (EvidenceError,), is_text=False),
+        Reader("rejections", rejections, read_rejections, (RejectionError,)),
+        Reader("entry", store_entries, read_entry, (StoreError,), is_text=False),
+        Reader("whole-entry", whole_entries, read_whole_entry, (StoreError,), is_text=False),
+        Reader("shard", shard_files, read_shard, (UsageError, MergeError)),
+        Reader("seconds", second_tables, read_seconds, (SecondsError,)),
+        Reader("core", cores, read_core, (core.CoreError,)),
+        Reader("zoo", zoos, read_zoo, (GoldenError,)),
+    )
+}

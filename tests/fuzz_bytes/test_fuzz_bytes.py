@@ -1,0 +1,79 @@
+"""Readers refuse what the fuzzing found, and the fuzzing finds what is planted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.judging import golden
+from tests.fuzz_bytes import piece
+from tests.fuzz_bytes.readers import READERS, RESULTS, golden_files, tables
+
+LINES = (RESULTS / "stock" / "1.3.1" / "results.jsonl").read_bytes()
+MANIFEST = golden_files(golden.MANIFEST)[0]
+
+#: What was found, by reader: each ended in another exception than the reader declares, or took too much memory.
+KEPT = {
+    "schema, not UTF-8": ("schema", b"table A {}\x8a"),
+    "manifest without variations": ("manifest", MANIFEST.replace(b"variations:", b"variatoins:")),
+    "manifest, a digit that int() refuses": ("manifest", MANIFEST.replace(b"format: 2", b"format: \xc2\xb2")),
+    "golden whose delegate is none": (
+        "golden",
+        b"tosa-fp/linear/delegate_0.tosa.txt\n{} XNNFullyConnected\n",
+    ),
+    "table that counts no operators": ("table", tables()[0].replace(b"operator ", b"otooltor ")),
+    "table that counts no number": ("table", tables()[0].replace(b": 1\n", b"> 1\n")),
+    "configuration that nests": ("tool.goldens", b"[tool.goldens]\nmodels = " + b"[" * 2000),
+    "matrix that nests": ("releases.toml", b"a = " + b"[" * 2000),
+    "matrix, not UTF-8": ("releases.toml", b"\xff"),
+    "tensors, not deflated": ("tensors", (Path(__file__).parent / "kept" / "tensors-deflate").read_bytes()),
+    "results without seconds": ("results", LINES.replace(b'seconds"', b'second"')),
+    "results that nest": ("results", b"[" * 200_000),
+    "shard without variations": ("shard", b"results.jsonl\n" + LINES.replace(b'"variations"', b'"v"')),
+    "shard whose JUnit counts no number": ("shard", b"junit.xml\n<testsuite tests='x'/>"),
+}
+
+
+@pytest.mark.parametrize(("reader", "data"), KEPT.values(), ids=KEPT)
+def test_what_was_found_is_refused_as_declared(reader: str, data: bytes, tmp_path: Path) -> None:
+    assert piece.attempt(READERS[reader], data, tmp_path) == ""
+
+
+def planted(wrong: Callable[[], object]) -> object:
+    return replace(READERS["zoo"], read=lambda data, folder: wrong())
+
+
+def raises() -> None:
+    raise KeyError("x")
+
+
+def says_nothing() -> None:
+    raise golden.GoldenError.__mro__[1]
+
+
+def takes_long() -> None:
+    ends = time.process_time() + 2 * piece.SECONDS
+    while time.process_time() < ends:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        (raises, "KeyError at "),
+        (says_nothing, "HarnessError at "),
+        (takes_long, "TooSlowError at "),
+        (lambda: bytearray(piece.MEGABYTES << 21), "MemoryError at "),
+    ],
+)
+def test_what_is_planted_is_found(wrong: Callable[[], object], what: str, tmp_path: Path) -> None:
+    assert piece.attempt(planted(wrong), b"", tmp_path).startswith(what)
+
+
+def test_a_seed_makes_the_same_mutations_each_time(tmp_path: Path) -> None:
+    one, again, other = (piece.run(READERS["run"], 20, seed, tmp_path)["digest"] for seed in (1, 1, 2))
+    assert one == again != other
