@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness import releases
@@ -29,7 +31,7 @@ from harness.judging.verdict import Verdict
 from harness.results import Results, read
 from harness.storage import keys, reuse
 from harness.storage.reuse import Reuse, ReuseError
-from harness.storage.store import Kept, Store, StoreError, amount
+from harness.storage.store import Kept, Store, StoreError, _head, amount
 from harness.sweeping.settings import Settings, default_interpreter
 from harness.sweeping.sweep import Sweep
 from harness.variations import variations
@@ -93,6 +95,16 @@ def test_what_is_read_is_what_was_put(result: Lowered | Failure, store: Store) -
     # Compared without what does not count for equality, too.
     assert repr(read) == repr(kept)
     assert store.explain(key) == LISTING
+
+
+def test_of_an_entry_of_an_older_harness_the_listing_is_read(store: Store) -> None:
+    key = store.put(LISTING, KEPT)
+    content = zlib.compress(msgspec.msgpack.encode([LISTING, {"an older": "layout"}]))
+    store.path(key).write_bytes(_head(key, content) + content)
+    store.note_last("some export", key)
+    assert store.last("some export") == LISTING
+    with pytest.raises(StoreError, match="a different harness wrote"):
+        store.get(key)
 
 
 def test_an_unknown_key_gives_nothing(store: Store) -> None:

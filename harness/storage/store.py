@@ -153,20 +153,24 @@ class Store:
         return Kept(artifact, entry.seconds, entry.peak_mb, entry.core_seconds)
 
     def explain(self, key: str) -> Ingredients | None:
-        """Return the listing that `key` is the digest of, where there is an entry."""
-        entry = self._entry(key)
-        return entry.ingredients if entry is not None else None
+        """Return the listing that `key` is the digest of, where there is an entry that tells.
+
+        It is asked of entries that an older harness may have written: of those, the listing is all that is read.
+        """
+        content = self._content(key)
+        if content is None:
+            return None
+        with contextlib.suppress(zlib.error, ValueError, LookupError):
+            listing = msgspec.msgpack.decode(_unpacked(content), type=list[msgspec.Raw])[0]
+            return msgspec.msgpack.decode(listing, type=Ingredients)
+        return None
 
     def _entry(self, key: str) -> _Entry | None:
         content = self._content(key)
         if content is None:
             return None
         try:
-            unpacking = zlib.decompressobj()
-            unpacked = unpacking.decompress(content, LARGEST)
-            if not unpacking.eof:
-                raise ValueError(f"it is cut off, or has more than {LARGEST:,} bytes")
-            entry = msgspec.msgpack.decode(unpacked, type=_Entry)
+            entry = msgspec.msgpack.decode(_unpacked(content), type=_Entry)
             if (entry.lowered is None) == (entry.failure is None):
                 raise ValueError("it is neither of a program nor of a failure")
             return entry
@@ -276,6 +280,15 @@ class Store:
                     evicted += 1
                 taken -= stat.st_size
             return evicted
+
+
+def _unpacked(content: bytes) -> bytes:
+    """Return what was compressed; raise zlib.error, ValueError."""
+    unpacking = zlib.decompressobj()
+    unpacked = unpacking.decompress(content, LARGEST)
+    if not unpacking.eof:
+        raise ValueError(f"it is cut off, or has more than {LARGEST:,} bytes")
+    return unpacked
 
 
 def _head(key: str, content: bytes) -> bytes:
