@@ -39,7 +39,7 @@ TEST_TOOLS = (
     "playwright==1.65.2",
     "axe-playwright-python==0.1.8",
 )
-#: What a Dask cluster, a review in a terminal and a report need, which no release's environment has.
+#: What a Dask cluster, a review in a terminal, a report and others need, which no release's environment has.
 EXTRAS = nox.project.load_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]
 LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9", "zizmor==1.32.0")
 
@@ -106,13 +106,24 @@ def report(session: nox.Session) -> None:
 
 
 @nox.session(python=MATRIX.python)
+def explore(session: nox.Session) -> None:
+    """Open a cell in Google's Model Explorer: ``-- tosa-int/linear``; docs/explore.md."""
+    session.install("--editable", f"{ROOT}[explore]")
+    session.run("python", "-m", "harness", "explore", *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
 def tests(session: nox.Session) -> None:
     """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
     extras = (tool for name in ("cluster", "review", "report") for tool in EXTRAS[name])
     install(session, MATRIX.default, *TEST_TOOLS, *extras)
     # A file's tests share what was exported once for them: they stay in one process.
     spread = ("-n", "auto", "--dist", "loadfile")
-    session.run("python", "-m", "pytest", "-q", "--durations", "10", *spread, *session.posargs)
+    # Model Explorer and its adapters need other versions than a release.
+    environment = {"EXECUTORCH_GOLDENS_EXPLORE_PYTHON": beside(session, "explore")}
+    session.run(
+        *("python", "-m", "pytest", "-q", "--durations", "10", *spread, *session.posargs), env=environment
+    )
 
 
 @nox.session(python=MATRIX.python)

@@ -27,6 +27,7 @@ COMMANDS = {
     "decode": "harness.commands.decode",
     "diff": "harness.commands.diff",
     "drift": "harness.commands.drift",
+    "explore": "harness.commands.explore",
     "failures": "harness.commands.failures",
     "fuzz": "harness.commands.fuzz",
     "guests": "harness.commands.guests",

@@ -9,18 +9,14 @@ from harness.config import QUANTITIES
 from harness.drift.quantities import measured
 from harness.drift.reading import reading
 from harness.judging.golden import Texts
-from harness.judging.verdict import DISAGREEING
 from harness.report import operators, passes, tensors
 from harness.report.drawing import Drawing, drawing
 from harness.report.evidence import Evidence
-from harness.report.gathering import Found
+from harness.report.gathering import GOLDEN, NOW, Found
 from harness.report.operators import Listing
 from harness.report.passes import Step
 from harness.report.tensors import Error, Shown
 from harness.review.groups import Group, Member
-
-#: What the artifacts of a page are called where they are not two variations.
-GOLDEN, NOW = "golden", "now"
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,7 @@ class Page:
 def page(found: Found, group: Group | None) -> Page:
     """Return the page of a cell; raise `harness.report.evidence.EvidenceError`."""
     evidence = found.evidence()
-    labels = _labels(found, evidence)
+    labels = found.labels(evidence)
     member = found.member
     errors = list(tensors.errors(evidence))
     departing = list(tensors.departing(evidence))
@@ -103,13 +99,6 @@ def page(found: Found, group: Group | None) -> Page:
         tensors=[*departing, *tensors.constants(member.before, member.after, labels, evidence)],
         changes=[str(edit) + (f": {of_cell}" if of_cell else "") for edit, of_cell in member.edits.items()],
     )
-
-
-def _labels(found: Found, evidence: Evidence) -> tuple[str, str]:
-    if found.row["verdict"] not in DISAGREEING:
-        return GOLDEN, NOW
-    names = [names[0] for names in evidence.agreeing]
-    return (names[0], names[1]) if len(names) > 1 else ("one variation", "another")
 
 
 def _quantities(before: Texts | None, after: Texts) -> list[Quantity]:

@@ -6,15 +6,14 @@ system structures", 1981): each delegate by itself, then the graph around them w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grandalf.graphs import Edge, Graph, Vertex
 from grandalf.layouts import SugiyamaLayout
 
-from harness.judging import golden
 from harness.judging.golden import Texts
+from harness.report import lowered
 from harness.structure import outline
 from harness.structure.outline import OutlineGraph
 from harness.structure.side import Side
@@ -28,11 +27,6 @@ NARROWEST, WIDEST = 60.0, 230.0
 ROW = 1600.0
 #: Operators that hold a constant; those of one number, and shapes, would hide the others.
 HOLDING = ("CONST", "CONST_SHAPE")
-
-_NODE = re.compile(r"\s*%(?P<name>\w+) : .*? = (?P<op>\w+)\[target=(?P<target>[^\]]+)\](?P<arguments>.*)")
-_RETURN = re.compile(r"\s*return (?P<arguments>.*)")
-_READ = re.compile(r"%(\w+)")
-_DELEGATE = re.compile(r"delegate (?P<number>\d+)")
 
 
 @dataclass(frozen=True)
@@ -98,31 +92,22 @@ def _program(
     texts: Texts, changed: Mapping[str, Collection[str]]
 ) -> tuple[dict[str, Box], set[tuple[str, str]]]:
     """Return the boxes of a lowered graph and the edges between them, by key."""
-    delegates = {
-        value.split()[0]: int(found["number"])
-        for name, value in golden.fields(texts).items()
-        if (found := _DELEGATE.fullmatch(name))
-    }
+    delegates = lowered.delegates(texts)
     boxes: dict[str, Box] = {}
     edges: set[tuple[str, str]] = set()
     # What only hands a value on is no box: a reference to it is one to what it hands on.
     stands_for: dict[str, str] = {}
-    for line in texts["graph.txt"].splitlines()[1:]:
-        if end := _RETURN.fullmatch(line):
-            boxes["return"] = _box("return", "boundary", "outputs")
-            returned = re.findall(r"\w+", end["arguments"])
-            edges |= {(stands_for.get(name, name), "return") for name in returned}
-            break
-        node = _NODE.match(line)
-        if node is None:
-            continue
-        name, target = node["name"], node["target"]
-        read = [stands_for.get(each, each) for each in _READ.findall(node["arguments"])]
-        if node["op"] == "get_attr" and target in delegates:
-            stands_for[name] = target
-        elif target == "operator.getitem" and read:
+    for node in lowered.nodes(texts["graph.txt"]):
+        name = node.name
+        read = [stands_for.get(each, each) for each in node.read]
+        if node.op == lowered.RETURN:
+            boxes[name] = _box(name, "boundary", "outputs")
+            edges |= {(each, name) for each in read}
+        elif node.op == "get_attr" and node.target in delegates:
+            stands_for[name] = node.target
+        elif node.target == lowered.GETITEM and read:
             stands_for[name] = read[0]
-        elif target.endswith("executorch_call_delegate") and read and read[0] in delegates:
+        elif node.calls_delegate and read and read[0] in delegates:
             number = delegates[read[0]]
             inner = _delegate(texts, f"delegate_{number}", changed)
             box = replace(
@@ -131,19 +116,12 @@ def _program(
             boxes[name] = replace(box, width=inner.width, height=inner.height + TITLE) if inner else box
             edges |= {(each, name) for each in read[1:]}
         else:
-            kind = "boundary" if node["op"] in ("placeholder", "get_attr") else "operator"
-            boxes[name] = _box(name, kind, name if kind == "boundary" else _short(target), f"{name} {target}")
+            kind = "boundary" if node.op in ("placeholder", "get_attr") else "operator"
+            boxes[name] = _box(
+                name, kind, name if kind == "boundary" else node.short, f"{name} {node.target}"
+            )
             edges |= {(each, name) for each in read}
     return boxes, {edge for edge in edges if edge[0] in boxes}
-
-
-def _short(target: str) -> str:
-    """Return what an operator is called without its module.
-
-    >>> _short("executorch.exir.dialects.edge._ops.aten.max.default")
-    'aten.max.default'
-    """
-    return ".".join(target.split(".")[-3:])
 
 
 def _state(inner: Drawing | None) -> str:

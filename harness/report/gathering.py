@@ -16,6 +16,7 @@ from harness.drift.reading import Reading, reading
 from harness.errors import HarnessError
 from harness.judging import golden
 from harness.judging.golden import GoldenError
+from harness.judging.verdict import DISAGREEING
 from harness.releases import MATRIX, KnownDefect
 from harness.report.evidence import Evidence
 from harness.review import proposals
@@ -23,6 +24,9 @@ from harness.review.groups import Group, Member, grouped
 from harness.review.rejections import Rejections
 from harness.review.standing import Standing
 from harness.sharding import merging
+
+#: What the artifacts of a cell are called where they are not two variations.
+GOLDEN, NOW = "golden", "now"
 
 
 class GatheringError(HarnessError, ValueError):
@@ -63,6 +67,13 @@ class Found:
     def evidence(self) -> Evidence:
         """Return what the run kept for its page; raise `harness.report.evidence.EvidenceError`."""
         return Evidence.read(self.folder)
+
+    def labels(self, evidence: Evidence) -> tuple[str, str]:
+        """Return what the two artifacts are called that are compared."""
+        if self.row["verdict"] not in DISAGREEING:
+            return GOLDEN, NOW
+        names = [names[0] for names in evidence.agreeing]
+        return (names[0], names[1]) if len(names) > 1 else ("one variation", "another")
 
 
 @dataclass(frozen=True)

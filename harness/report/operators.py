@@ -30,6 +30,8 @@ class Row:
         Its lines: type and outputs, inputs, attributes. Empty where it is not there.
     marked
         Those of the lines that only one side has.
+    was, at
+        Its number in the graph before and in the graph after; None where it is not there.
     """
 
     state: str
@@ -37,6 +39,8 @@ class Row:
     before: Sequence[str] = ()
     after: Sequence[str] = ()
     marked: frozenset[str] = frozenset()
+    was: int | None = None
+    at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,14 +84,14 @@ def listings(before: Texts | None, after: Texts) -> Iterator[Listing]:
         for one, other in pairs:
             pair = paired(one, other)
             renamed = sum(was != now for was, now in pair.names.items())
-            yield Listing(delegate, f"{delegate} {other.name}", list(_rows(pair)), renamed)
+            yield Listing(delegate, f"{delegate} {other.name}", list(rows(pair)), renamed)
         for graph in graphs[len(pairs) :]:
             side = Side(graph)
             state = SAME if before is None else ADDED
-            rows = [
+            alone = [
                 Row(state, side.label(at), after=_lines(side, at, {})) for at in range(len(graph.operators))
             ]
-            yield Listing(delegate, f"{delegate} {graph.name}", rows, 0)
+            yield Listing(delegate, f"{delegate} {graph.name}", alone, 0)
 
 
 def changed_labels(found: Sequence[Listing]) -> dict[str, set[str]]:
@@ -100,7 +104,7 @@ def changed_labels(found: Sequence[Listing]) -> dict[str, set[str]]:
     return labels
 
 
-def _rows(pair: Pairing) -> Iterator[Row]:
+def rows(pair: Pairing) -> Iterator[Row]:
     """Yield the operators in the order after, those that are gone before what followed them."""
     back = pair.matching.back | {other: one for one, other in pair.matching.replaced}
     gone = [at for at in range(len(pair.before.operators)) if at not in back.values()]
@@ -110,17 +114,17 @@ def _rows(pair: Pairing) -> Iterator[Row]:
             yield _removed(pair, gone.pop(0))
         label, now = pair.after.label(at), _lines(pair.after, at, {})
         if was is None:
-            yield Row(ADDED, label, after=now)
+            yield Row(ADDED, label, after=now, at=at)
             continue
         old = _lines(pair.before, was, pair.names)
         state = REPLACED if was not in pair.matching.forth else SAME if old == now else CHANGED
-        yield Row(state, label, old, now, frozenset({*old} ^ {*now}))
+        yield Row(state, label, old, now, frozenset({*old} ^ {*now}), was, at)
     for at in gone:
         yield _removed(pair, at)
 
 
 def _removed(pair: Pairing, at: int) -> Row:
-    return Row(REMOVED, pair.before.label(at), before=_lines(pair.before, at, pair.names))
+    return Row(REMOVED, pair.before.label(at), before=_lines(pair.before, at, pair.names), was=at)
 
 
 def _lines(side: Side, at: int, names: Mapping[str, str]) -> tuple[str, ...]:

@@ -103,10 +103,10 @@ class Error:
     used: float
 
 
-def errors(evidence: Evidence) -> Iterator[Error]:
-    """Yield each output against its tolerance."""
+def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
+    """Yield each output, or other `kind` of tensor, against its tolerance."""
     for kept in evidence.tensors:
-        if kept.kind == OUTPUT and kept.expected is not None and kept.tolerance is not None:
+        if kept.kind == kind and kept.expected is not None and kept.tolerance is not None:
             difference = _distance(kept.actual, kept.expected)
             allowed = np.broadcast_to(kept.tolerance, difference.shape)
             parts = np.divide(
