@@ -115,7 +115,7 @@ def explore(session: nox.Session) -> None:
 @nox.session(python=MATRIX.python)
 def tests(session: nox.Session) -> None:
     """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
-    extras = (tool for name in ("cluster", "review", "report") for tool in EXTRAS[name])
+    extras = (tool for name in ("cluster", "review", "report", "branches") for tool in EXTRAS[name])
     install(session, MATRIX.default, *TEST_TOOLS, *extras)
     # A file's tests share what was exported once for them: they stay in one process.
     spread = ("-n", "auto", "--dist", "loadfile")
@@ -132,6 +132,14 @@ def coverage(session: nox.Session, release: str) -> None:
     """Compare what the zoo reaches of one release with docs/coverage; ``-- --update`` writes it."""
     install(session, release)
     session.run("python", "-m", "harness", "coverage", *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
+@nox.parametrize("release", PER_RELEASE)
+def branches(session: nox.Session, release: str) -> None:
+    """Record which branches of one release's sources exports take: ``-- --tier full --minutes 60``."""
+    install(session, release, *EXTRAS["branches"])
+    session.run("python", "-m", "harness", "branches", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)

@@ -22,6 +22,7 @@ from harness.errors import HarnessError
 
 #: Subcommands and the modules that bring them.
 COMMANDS = {
+    "branches": "harness.commands.branches",
     "core": "harness.commands.core",
     "coverage": "harness.commands.coverage",
     "decode": "harness.commands.decode",

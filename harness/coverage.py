@@ -219,7 +219,7 @@ def _serialized(coverage: Coverage) -> dict[str, dict[str, str]]:
     }
 
 
-def share(some: Collection[str], of: Collection[str]) -> str:
+def share(some: Collection[object], of: Collection[object]) -> str:
     """Return how many of a collection are in a part of it, also as a percentage.
 
     >>> share(["a"], ["a", "b", "c"])

@@ -190,6 +190,7 @@ SESSIONS: dict[str, Check] = {
     "stock": subcommand("stock", "1.4.1=python"),
     "worker": subcommand("worker"),
     "coverage": subcommand("coverage"),
+    "branches": subcommand("branches"),
     "portable": subcommand("portable"),
     "shortcuts": subcommand("shortcuts"),
     "mutants": module("tests.mutants.__main__"),

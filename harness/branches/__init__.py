@@ -1,0 +1,23 @@
+"""Which branches of a release's own sources exports take.
+
+A branch is a jump that a line of a function may make, where there are several. coverage.py finds and follows them;
+no other export needs it. `recorder` writes down, in the process that exports, what one export takes. `records` keeps
+that, a file for each export. `sources` reads from a release which branches there are, and whose. `page` counts.
+"""
+
+#: Folders of the package ``executorch`` whose code decides what is lowered, and how.
+FOLDERS = (
+    "backends/arm/_passes",
+    "backends/arm/operator_support",
+    "backends/arm/operators",
+    "backends/xnnpack/_passes",
+    "backends/xnnpack/operators",
+    "backends/xnnpack/partition",
+    "backends/transforms",
+)
+
+#: Environment variable: the folder that exporting processes write their records to.
+RECORDS = "GOLDENS_BRANCHES"
+#: The module that exporting processes import beside the zoo, and the patch that it brings.
+RECORDER = "harness.branches.recorder"
+PATCH = "record-branches"

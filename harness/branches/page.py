@@ -1,0 +1,137 @@
+"""What exports of a release take of its branches, as a page and as lines for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.branches import FOLDERS
+from harness.branches.sources import Branch
+from harness.coverage import TABLES, share
+
+#: What exports are of, in the order of the columns.
+CORE, ZOO, GUESTS, DRAWN = GROUPS = ("core", "zoo", "guests", "generator")
+#: Of the owners with the most branches that nothing takes, this many are listed with these.
+LISTED = 20
+#: The sources of a release.
+UPSTREAM = "https://github.com/pytorch/executorch/blob/v{release}/{file}"
+COLUMNS = ("file", "start", "end", "owner", "function", "raises", "taken by")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What the exports of one group take.
+
+    Attributes
+    ----------
+    cells, known
+        How many cells have a record, and how many there are; None where there is no end of them.
+    """
+
+    cells: int
+    known: int | None
+    branches: Collection[Branch]
+
+
+def page_of(release: str) -> Path:
+    return TABLES / f"{release}-branches.md"
+
+
+def lines_of(release: str) -> Path:
+    return TABLES / f"{release}-branches.tsv"
+
+
+def lines(branches: Iterable[Branch], taken: Mapping[str, Taken]) -> Iterator[str]:
+    """Yield a head, then a line for each branch: its fields, and the groups that take it, apart by tabs."""
+    yield "\t".join(COLUMNS)
+    for each in sorted(branches):
+        by = " ".join(group for group in taken if each in taken[group].branches)
+        raises = "raises" if each.raises else ""
+        yield "\t".join(
+            (each.file, str(each.start), str(each.end), each.owner, each.function, raises, by or "-")
+        )
+
+
+def read(text: str) -> frozenset[Branch]:
+    """Return the branches of `lines` that cells take, drawn models apart."""
+    found = set()
+    for line in text.splitlines()[1:]:
+        file, start, end, owner, function, raises, by = line.split("\t")
+        if set(by.split()) & {CORE, ZOO, GUESTS}:
+            found.add(Branch(file, int(start), int(end), owner, function, bool(raises)))
+    return frozenset(found)
+
+
+def page(release: str, branches: Iterable[Branch], taken: Mapping[str, Taken]) -> Iterator[str]:
+    """Yield the lines of the page.
+
+    Parameters
+    ----------
+    branches
+        All that there are; those that raise are not counted.
+    taken
+        By group of `GROUPS`.
+    """
+    counted = sorted(branch for branch in branches if not branch.raises)
+    yield from (
+        f"# Branches that exports of ExecuTorch {release} take",
+        "",
+        f'Written by `nox -s "branches({release})" -- --so-far --update`, from what was recorded by then. What a',
+        "branch is, and how it is recorded: [maintaining](../maintaining.md#branches). Each one, with what takes it:",
+        f"[{lines_of(release).name}]({lines_of(release).name}).",
+        "",
+        "| exports of | cells recorded | branches taken |",
+        "|---|---:|---:|",
+    )
+    for group, each in taken.items():
+        of = "" if each.known is None else f" of {each.known}"
+        yield f"| {group} | {each.cells}{of} | {share(*_within(each, counted))} |"
+    every = {branch for each in taken.values() for branch in each.branches}
+    yield f"| any of these | | {share(*_within(Taken(0, None, every), counted))} |"
+    yield from ("", "## Owners with the most branches that no cell takes", "")
+    yield from ("Lines are those of the release; `out` is where a function is left.", "")
+    yield from ("| owner | branches | not taken | which |", "|---|---:|---:|---|")
+    of_cells = {branch for group in (CORE, ZOO, GUESTS) for branch in taken[group].branches}
+    yield from _longest(release, _by_owner(counted), of_cells)
+    for folder in FOLDERS:
+        here = [branch for branch in counted if branch.file.startswith(f"{folder}/")]
+        if here:
+            yield from ("", f"## {folder}", "", f"| owner | branches | {' | '.join(taken)} | any |")
+            yield f"|---|---:|{'---:|' * (len(taken) + 1)}"
+            for (_, owner), owned in _by_owner(here).items():
+                numbers = [len(_within(each, owned)[0]) for each in (*taken.values(), Taken(0, None, every))]
+                yield f"| {owner} | {len(owned)} | {' | '.join(map(str, numbers))} |"
+
+
+def _within(taken: Taken, branches: Sequence[Branch]) -> tuple[list[Branch], Sequence[Branch]]:
+    return [branch for branch in branches if branch in taken.branches], branches
+
+
+def _by_owner(branches: Iterable[Branch]) -> dict[tuple[str, str], list[Branch]]:
+    found: dict[tuple[str, str], list[Branch]] = {}
+    for branch in branches:
+        found.setdefault((branch.file, branch.owner), []).append(branch)
+    return found
+
+
+def _longest(
+    release: str, owners: Mapping[tuple[str, str], Sequence[Branch]], taken: Collection[Branch]
+) -> Iterator[str]:
+    left = {owner: [each for each in owned if each not in taken] for owner, owned in owners.items()}
+    for file, owner in sorted(left, key=lambda key: (-len(left[key]), key))[:LISTED]:
+        missing = left[file, owner]
+        if missing:
+            which = ", ".join(_named(missing))
+            count = len(owners[file, owner])
+            link = UPSTREAM.format(release=release, file=file)
+            yield f"| [{owner}]({link}) | {count} | {len(missing)} | {which} |"
+
+
+def _named(branches: Iterable[Branch]) -> Iterator[str]:
+    """Yield what branches are called, those of a function behind its name."""
+    function = ""
+    for branch in branches:
+        head = "" if branch.function == function else f"`{branch.function.rpartition('.')[2]}` "
+        function = branch.function
+        yield f"{head}{branch.start}→{'out' if branch.end < 0 else branch.end}"

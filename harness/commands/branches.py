@@ -1,0 +1,164 @@
+"""``python -m harness branches``: which branches of the installed release's sources exports take."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from harness import branches, config, core, patches
+from harness.arguments import positive_float, share
+from harness.artifact import Casualty, Cell, Outcome
+from harness.branches import page
+from harness.branches.records import Records
+from harness.branches.sources import Sources, require_coverage
+from harness.cli import SAME, CommandError
+from harness.config import Config
+from harness.guests import ZOOS
+from harness.options import CORE, TIERS
+from harness.releases import Release
+from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
+from harness.sweeping.settings import Settings, cores, default_interpreter
+from harness.sweeping.sweep import Sweep, SweepError
+from harness.variations import variations
+
+#: The records of the repository's own zoo, beside those of guest zoos, which have the names of these.
+OWN = "zoo"
+#: Seconds between two looks at the clock while an export is waited for.
+LOOK = 1.0
+
+
+def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "branches",
+        help="record which branches of the installed release's sources exports take",
+        description="Export cells that have no record yet, each once, and record which branches they take; then print "
+        "what all records say. A run goes on where an earlier one was stopped.",
+    )
+    parser.add_argument("--zoo", choices=ZOOS, help="a guest zoo in place of the repository's own")
+    parser.add_argument("--tier", choices=TIERS, default=CORE, help="of its own zoo (default: %(default)s)")
+    share(parser.add_argument, "--cell")
+    parser.add_argument("--minutes", type=positive_float, help="begin no export after (default: none)")
+    parser.add_argument("--anew", action="store_true", help="export also what has a record")
+    parser.add_argument("--so-far", action="store_true", help="export nothing")
+    parser.add_argument("--update", action="store_true", help="write the page and the lines in docs/coverage")
+    parser.add_argument(
+        "--records", type=Path, default=Path("build/branches"), metavar="DIR", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--drawn",
+        type=Path,
+        default=Path("build/fuzz"),
+        metavar="DIR",
+        help="results of fuzz, whose records count as those of the generator (default: %(default)s)",
+    )
+    share(parser.add_argument, "--jobs", default=cores())
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Record what is asked for, then print or write what all records say."""
+    require_coverage()
+    interpreter = default_interpreter()
+    installed = Installed.probe(interpreter)
+    release = find_release(installed, None)
+    repository = config.load()
+    if not options.so_far:
+        wanted = chosen(options, release, repository)
+        records = Records((options.records / release.version / (options.zoo or OWN)).absolute())
+        if not options.anew:
+            known = records.cells()
+            wanted = [cell for cell in wanted if cell not in known]
+        settings = Settings(
+            interpreter,
+            (*zoos(options.zoo, repository), branches.RECORDER),
+            patches.select("auto", release.patches),
+            options.jobs,
+            EXPORT_TIMEOUT,
+            tolerances=repository.tolerances,
+        )
+        deadline = time.monotonic() + 60 * (options.minutes or math.inf)
+        done = 0
+        try:
+            for outcome in record(wanted, settings, records, deadline) if wanted else ():
+                done += 1
+                if isinstance(outcome.result, Casualty):
+                    print(f"{outcome.cell}: {outcome.result.verdict}: no record", file=sys.stderr)
+        except SweepError as error:
+            raise CommandError(str(error)) from error
+        print(f"{done} of {len(wanted)} cells exported", file=sys.stderr)
+    sources = Sources(installed.site_packages / "executorch")
+    taken = groups(options, release, repository, sources)
+    text = "".join(f"{line}\n" for line in page.page(release.version, sources.branches(), taken))
+    if not options.update:
+        print(text, end="")
+        return SAME
+    each = "".join(f"{line}\n" for line in page.lines(sources.branches(), taken))
+    for path, content in ((page.page_of(release.version), text), (page.lines_of(release.version), each)):
+        path.write_text(content, encoding="utf-8")
+        print(f"{path}: written")
+    return SAME
+
+
+def zoos(guests: str | None, repository: Config) -> tuple[str, ...]:
+    """Return the modules of a guest zoo, or of the repository's own for None."""
+    return repository.zoos(None) if guests is None else (ZOOS[guests].module,)
+
+
+def chosen(options: argparse.Namespace, release: Release, repository: Config) -> Sequence[Cell]:
+    """Return the cells that are asked for: patterns go over tiers."""
+    cells = load_cells(zoos(options.zoo, repository), release)
+    if options.zoo is None and options.tier == CORE and not options.cell:
+        return core.read(repository.goldens / release.version / core.FILE)
+    selected = select(cells, options.cell)
+    return [cell for cell in cells if cell in selected]
+
+
+def record(
+    wanted: Sequence[Cell], settings: Settings, records: Records, deadline: float
+) -> Iterator[Outcome]:
+    """Export cells until a time by `time.monotonic`, and yield what comes of each; the exports write the records."""
+    os.environ[branches.RECORDS] = str(records.folder)
+    further = dict.fromkeys(wanted, (branches.PATCH,))
+    with Sweep(wanted, variations((0,)), settings, further_patches=further) as sweep:
+        for cell in wanted:
+            while not sweep.ready(cell, LOOK):
+                if time.monotonic() > deadline:
+                    return
+            yield from sweep.outcomes(cell)
+
+
+def groups(
+    options: argparse.Namespace, release: Release, repository: Config, sources: Sources
+) -> dict[str, page.Taken]:
+    """Return what the records say of each group of exports."""
+    folder = options.records / release.version
+    own = Records(folder / OWN)
+    # Of some guest zoos every test is left out: they have no cells.
+    guests = {name: Records(folder / name) for name in ZOOS if (folder / name).exists()}
+    drawn = Records(options.drawn / release.version / "branches")
+    of_core = core.read(repository.goldens / release.version / core.FILE)
+    of_guests = {name: load_cells((ZOOS[name].module,), release) for name in guests}
+
+    def taken(of: Iterable[tuple[Records, Iterable[Cell]]], known: int | None) -> page.Taken:
+        pairs = [(records, records.cells().keys() & set(cells)) for records, cells in of]
+        found = set(
+            itertools.chain.from_iterable(sources.taken(records.of(cells)) for records, cells in pairs)
+        )
+        return page.Taken(sum(len(cells) for _, cells in pairs), known, found)
+
+    of_zoo = load_cells(repository.zoos(None), release)
+    return {
+        page.CORE: taken([(own, of_core)], len(of_core)),
+        page.ZOO: taken([(own, of_zoo)], len(of_zoo)),
+        page.GUESTS: taken(
+            [(guests[name], of_guests[name]) for name in guests], sum(map(len, of_guests.values()))
+        ),
+        page.DRAWN: taken([(drawn, drawn.cells())], None),
+    }

@@ -1,0 +1,154 @@
+"""Branches that exports take: recorded without changing an export, told from the sources, written and read again."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+
+import executorch
+import pytest
+
+from harness import branches, patches, releases
+from harness.artifact import Artifact, Cell, Lowered, Outcome
+from harness.branches import page
+from harness.branches.records import Records
+from harness.branches.sources import Branch, Sources
+from harness.commands.branches import record
+from harness.judging import golden
+from harness.sweeping.settings import Settings, default_interpreter
+from tests import REPOSITORY
+
+RELEASE = releases.load().release(releases.load().default)
+LINEAR = Cell("tosa-int", "linear")
+
+
+def sources(folder: Path, text: str) -> Sources:
+    """Return the sources of a release that has one file, with `text`."""
+    file = folder / branches.FOLDERS[0] / "fold.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    return Sources(folder)
+
+
+PASS = """\
+if __name__ != "fold":
+    NAMES = []
+
+
+class Fold:
+    def call(self, dims):
+        if (
+            dims is None
+            or len(dims) == 1
+        ):
+            return 1
+        if len(dims) > 4:
+            raise ValueError(dims)
+        for dim in dims:
+            check(dim)
+
+
+def check(dim):
+    return 0 if dim < 0 else 1
+
+
+def is_even(dim):
+    if dim % 2:
+        return False
+    return True
+"""
+FILE = f"{branches.FOLDERS[0]}/fold.py"
+
+
+def of_pass(start: int, end: int, raises: bool = False) -> Branch:
+    return Branch(FILE, start, end, "Fold", "Fold.call", raises)
+
+
+def test_a_branch_belongs_to_the_class_of_its_function_or_to_the_module(tmp_path: Path) -> None:
+    assert sorted(sources(tmp_path, PASS).branches()) == [
+        *(of_pass(7, 11), of_pass(7, 12), of_pass(12, 13, raises=True), of_pass(12, 14)),
+        *(of_pass(14, -6), of_pass(14, 15)),
+        *(Branch(FILE, 23, end, "fold", "is_even", False) for end in (24, 25)),
+    ]
+
+
+def test_a_jump_from_within_a_statement_of_several_lines_is_one_from_its_first(tmp_path: Path) -> None:
+    jumps = {FILE: [(-6, 7), (7, 8), (8, 9), (9, 12), (12, 14)], "elsewhere.py": [(1, 2)]}
+    assert sources(tmp_path, PASS).taken(jumps) == {of_pass(7, 12), of_pass(12, 14)}
+
+
+def test_tests_that_a_release_ships_beside_its_passes_have_no_branches(tmp_path: Path) -> None:
+    found = sources(tmp_path, PASS)
+    within = tmp_path / branches.FOLDERS[0] / "test"
+    within.mkdir()
+    (within / "test_fold.py").write_text(PASS)
+    assert {branch.file for branch in found.branches()} == {FILE}
+
+
+def test_records_of_several_exports_are_added_up(tmp_path: Path) -> None:
+    records = Records(tmp_path / "deep")
+    records.write(LINEAR, "0", {"a.py": [(1, 2)], "b.py": []})
+    records.write(LINEAR, "4", {"a.py": [(1, 3)]})
+    records.write(Cell("tosa-fp", "linear"), "0", {"a.py": [(1, 2)]})
+    assert list(records.cells()) == [Cell("tosa-fp", "linear"), LINEAR]
+    assert records.of([LINEAR, Cell("tosa-fp", "gone")]) == {"a.py": {(1, 2), (1, 3)}, "b.py": set()}
+
+
+def test_what_is_written_for_programs_is_read_again_without_what_only_drawn_models_take(
+    tmp_path: Path,
+) -> None:
+    every = sorted(sources(tmp_path, PASS).branches())
+    taken = {
+        page.CORE: page.Taken(1, 2, every[:1]),
+        page.ZOO: page.Taken(1, 2, every[:2]),
+        page.GUESTS: page.Taken(1, 2, every[2:3]),
+        page.DRAWN: page.Taken(1, None, every[3:4]),
+    }
+    written = list(page.lines(every, taken))
+    assert written[1] == f"{FILE}\t7\t11\tFold\tFold.call\t\tcore zoo"
+    assert written[-1].endswith("\t-")
+    assert page.read("\n".join(written)) == set(every[:3])
+
+
+def test_the_page_counts_what_each_group_takes_and_lists_what_none_does(tmp_path: Path) -> None:
+    every = sorted(sources(tmp_path, PASS).branches())
+    nothing = page.Taken(0, 5, ())
+    taken = {page.CORE: page.Taken(1, 2, every[:3]), page.ZOO: page.Taken(2, 9, every[:5])}
+    taken |= {page.GUESTS: nothing, page.DRAWN: page.Taken(7, None, every[5:6])}
+    text = "\n".join(page.page("9.9.9", every, taken))
+    # One of the eight leads to a raise.
+    assert "| core | 1 of 2 | 2 of 7 (28.6%) |\n| zoo | 2 of 9 | 4 of 7 (57.1%) |" in text
+    assert "| generator | 7 | 1 of 7 (14.3%) |\n| any of these | | 5 of 7 (71.4%) |" in text
+    link = f"https://github.com/pytorch/executorch/blob/v9.9.9/{FILE}"
+    assert f"| [Fold]({link}) | 5 | 1 | `call` 14→15 |" in text
+    assert "| Fold | 5 | 2 | 4 | 0 | 1 | 5 |\n| fold | 2 | 0 | 0 | 0 | 0 | 0 |" in text
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Records]:
+    """One real export, with its record."""
+    records = Records(tmp_path_factory.mktemp("records"))
+    models = ("models", branches.RECORDER)
+    settings = Settings(default_interpreter(), models, patches.select("auto", RELEASE.patches), 1, 180.0)
+    (outcome,) = record([LINEAR], settings, records, math.inf)
+    return outcome, records
+
+
+def test_a_recorded_export_takes_branches_of_what_works_on_it_and_of_nothing_else(
+    exported: tuple[Outcome, Records],
+) -> None:
+    _, records = exported
+    found = Sources(Path(next(iter(executorch.__path__)))).taken(records.of([LINEAR]))
+    assert {"FuseConstantArgsPass", "FoldAndAnnotateQParamsPass"} <= {branch.owner for branch in found}
+    assert {branch.file.split("/")[1] for branch in found} == {"arm", "transforms"}
+
+
+def test_a_recorded_export_makes_the_bytes_of_the_golden(exported: tuple[Outcome, Records]) -> None:
+    outcome, _ = exported
+    assert isinstance(outcome.result, Artifact)
+    assert isinstance(outcome.result.result, Lowered)
+    texts = golden.read(golden.directory(REPOSITORY / "goldens" / RELEASE.version, LINEAR))
+    assert texts is not None
+    assert hashlib.sha256(outcome.result.result.pte).hexdigest() in texts[golden.MANIFEST]
+    assert golden.trace_text(outcome.result.watched) == texts[golden.TRACE]
