@@ -44,12 +44,12 @@ def _lines(table: Mapping[str, Value], path: tuple[str, ...]) -> Iterator[str]:
 
 
 def _key(name: str) -> str:
-    return name if BARE_KEY.fullmatch(name) else _string(name)
+    return name if BARE_KEY.fullmatch(name) else string(name)
 
 
 def _inline(value: Value) -> str:
     if isinstance(value, str):
-        return _string(value)
+        return string(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
@@ -60,6 +60,7 @@ def _inline(value: Value) -> str:
     return repr(value)
 
 
-def _string(value: str) -> str:
+def string(value: str) -> str:
+    """Return a text as a string of TOML."""
     # JSON's strings are TOML's basic strings, but for one control character that JSON lets stand.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -23,7 +23,7 @@ from typing import Any
 import filelock
 import pytest
 
-from harness import cli, releases
+from harness import cli, config, releases
 from harness.artifact import Artifact, Lowered, Tensor
 from harness.commands.summary import rows as rows_of
 from harness.config import Config
@@ -31,6 +31,7 @@ from harness.judging import golden, roots
 from harness.releases import MATRIX
 from harness.results import lock
 from harness.review import listing, proposals
+from harness.review.declaring import DeclaringError, declare
 from harness.review.edits import edits, quantities
 from harness.review.groups import BARRED, PENDING, Group, grouped
 from harness.review.proposals import Proposal
@@ -477,6 +478,78 @@ def test_a_rejection_is_kept_and_shown_until_its_cause_is_accepted(proposed: Run
     assert "ask in the tracker" not in review("--list").out
 
 
+KNOWN = """\
+# Ours.
+[releases."1.0.0".known]
+# Reported.
+"tosa-fp/a" = "corrupt: one" # by us
+"tosa-fp/c" = "crashed: three"
+
+[releases."1.0.0"]
+patches = []
+"""
+
+
+def test_known_defects_are_written_in_place_and_all_else_stays(tmp_path: Path) -> None:
+    file = tmp_path / "known.toml"
+    file.write_text(KNOWN)
+    before = {"tosa-fp/b": 'corrupt: "two" \\\\', "tosa-fp/c": "corrupt: 3", "xnnpack-int8/d": "corrupt: 4"}
+    declare(file, {"1.0.0": before, "2.0.0": {"tosa-fp/a": "unstable: five"}})
+    assert (
+        file.read_text()
+        == KNOWN.replace(
+            '"tosa-fp/c" = "crashed: three"\n',
+            '"tosa-fp/b" = "corrupt: \\"two\\" \\\\\\\\"\n"tosa-fp/c" = "corrupt: 3"\n'
+            '"xnnpack-int8/d" = "corrupt: 4"\n',
+        )
+        + '\n[releases."2.0.0".known]\n"tosa-fp/a" = "unstable: five"\n'
+    )
+    known = releases.known_defects(file)
+    assert known["1.0.0"]["tosa-fp/a"] == releases.KnownDefect("corrupt", "one")
+    assert {cell: str(known["1.0.0"][cell].reason) for cell in before} == {
+        cell: text.partition(": ")[2] for cell, text in before.items()
+    }
+    declare(tmp_path / "new.toml", {"1.0.0": {"tosa-fp/a": "corrupt: one"}})
+    assert releases.known_defects(tmp_path / "new.toml")["1.0.0"].keys() == {"tosa-fp/a"}
+
+
+@pytest.mark.parametrize(
+    "text", ['[releases."1.0.0"]\nknown = { "tosa-fp/a" = "corrupt: one" }\n', "[releases", "releases = 1\n"]
+)
+def test_a_file_of_known_defects_that_cannot_be_edited_stays_and_the_lines_are_said(
+    tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "known.toml"
+    file.write_text(text)
+    for place, why in ((file, f"{file} cannot be edited"), (None, "names no file")):
+        with pytest.raises(DeclaringError) as refused:
+            declare(place, {"1.0.0": {"tosa-fp/b": "corrupt: two"}})
+        assert why in str(refused.value)
+        assert '[releases."1.0.0".known]; "tosa-fp/b" = "corrupt: two"' in str(refused.value)
+    assert file.read_text() == text
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_cause_that_is_wrong_can_be_declared_as_known(
+    proposed: Runner, review: Review, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = proposed.folder / "known.toml"
+    repository = replace(config.load(), known_defects=file)
+    monkeypatch.setattr(config, "load", lambda *_: repository)
+    wrong_cells = titled(proposed, "corrupt: ")
+    said = review("--reject", wrong_cells.name, "--reason", "a sign\n is lost", "--known")
+    assert said.code == cli.SAME, said.err
+    assert f"declared as known: 2 cells, in {file}" in said.out
+    assert file.read_text() == (
+        f'[releases."{proposed.release}".known]\n'
+        '"tosa-fp/gamma" = "corrupt: a sign is lost"\n"tosa-int/gamma" = "corrupt: a sign is lost"\n'
+    )
+    changed = titled(proposed, "constants with different values")
+    review("--reject", changed.name, "--reason", "no", "--known").refused("is no known defect")
+    assert proposed.release in releases.known_defects(file)
+    assert len(file.read_text().splitlines()) == 3
+
+
 # Bad input
 
 
@@ -488,6 +561,7 @@ def test_a_rejection_is_kept_and_shown_until_its_cause_is_accepted(proposed: Run
         (["--reject", "01234567"], ["--reason TEXT"]),
         (["--reject", "01234567", "--reason", " "], ["--reason TEXT"]),
         (["--list", "--reason", "no"], ["--reject"]),
+        (["--list", "--known"], ["--known takes --reject GROUP"]),
         (
             ["--list", "--sweeps", "no-such-folder"],
             ["no cell proposes anything", "no-such-folder", "harness run"],
@@ -655,6 +729,22 @@ def test_keys_decide_and_nothing_is_written_without_a_y(
     assert pressed(session, keys if written or keys[-1] in "qn\x03" else f"{keys}\x03") == written
     assert len(session.said.accepted) == cells
     assert list(session.said.rejected.values()) == reasons
+
+
+@pytest.mark.parametrize(
+    ("keys", "known"),
+    [
+        (RIGHT + RIGHT + "ka sign\rqy", 1),
+        (RIGHT + RIGHT + "ka sign\r" + LEFT + "ra sign\rqy", 0),
+        (RIGHT + RIGHT + "ka sign\ruq", 0),
+        (RIGHT + RIGHT + "k\x1bra sign\rqy", 0),
+        ("ka sign\r\x03", 0),
+    ],
+)
+def test_a_key_declares_only_what_cannot_be_recorded(session: Session, keys: str, known: int) -> None:
+    pressed(session, keys)
+    assert len(session.said.known) == known
+    assert ("  known defect: a sign" in list(session.conclusion())) == bool(known)
 
 
 def test_one_key_accepts_a_cause_and_one_writes_all(proposed: Runner, session: Session) -> None:

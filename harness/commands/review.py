@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from harness.arguments import share
 from harness.cli import SAME, CommandError
 from harness.releases import MATRIX
 from harness.review import listing, proposals
-from harness.review.groups import Group, Member, grouped
+from harness.review.declaring import declare, entries
+from harness.review.groups import Group, Member, count, grouped
 from harness.review.recording import record
 from harness.review.rejections import Rejections
 from harness.review.session import Session
@@ -26,6 +27,7 @@ examples:
   python -m harness review --list
   python -m harness review --accept 1f0c9a3e
   python -m harness review --reject 1f0c9a3e --reason "a RESCALE too many: ask in the backend's tracker"
+  python -m harness review --reject 5b2d77c1 --reason "a gather reads past its end (#22436)" --known
 """
 
 
@@ -47,6 +49,11 @@ def add_to(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--reason", metavar="TEXT", help="with --reject: why; it is shown when the cause comes again"
+    )
+    parser.add_argument(
+        "--known",
+        action="store_true",
+        help="with --reject: write its cells, with the reason, as known defects of their releases",
     )
     parser.add_argument(
         "--sweeps",
@@ -71,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(
             "--reject GROUP takes --reason TEXT, which is kept and shown, and --reason takes --reject"
         )
+    if arguments.known and arguments.reject is None:
+        raise CommandError("--known takes --reject GROUP --reason TEXT: it says how that is kept")
     repository = config.load()
     sweeps, goldens = (
         arguments.sweeps or repository.sweeps,
@@ -88,7 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
         reviewed.conclude([member for group in chosen for member in group.members], {})
     elif arguments.reject:
         chosen = [named(name, groups) for name in arguments.reject]
-        reviewed.conclude([], {group.cause: arguments.reason.strip() for group in chosen})
+        causes = {group.cause: arguments.reason.strip() for group in chosen}
+        reviewed.conclude([], causes, known=causes if arguments.known else ())
     elif arguments.list:
         print(untrusted.shown("\n".join(listing.listing(groups, reviewed.rejections.reasons)).rstrip()))
     else:
@@ -131,13 +141,30 @@ class Reviewed:
             ) from error
         session = Session(self.groups, self.rejections.reasons)
         if Screen(session).run():
-            self.conclude(list(session.said.accepted.values()), session.said.rejected)
+            said = session.said
+            self.conclude(list(said.accepted.values()), said.rejected, said.known)
         else:
             print("nothing was written")
 
-    def conclude(self, accepted: Sequence[Member], rejected: Mapping[str, str]) -> None:
-        """Record what was accepted, keep the reasons against what was rejected, and say so; raise RefusedError."""
+    def conclude(
+        self, accepted: Sequence[Member], rejected: Mapping[str, str], known: Collection[str] = ()
+    ) -> None:
+        """Record what was accepted, keep the reasons against what was rejected, and say so.
+
+        Parameters
+        ----------
+        known
+            Causes that were rejected and whose cells are declared as known defects.
+
+        Raises
+        ------
+        RefusedError
+            For what may not be recorded.
+        DeclaringError
+            For known defects that cannot be written.
+        """
         goldens = self.standing.goldens
+        declared = entries([group for group in self.groups if group.cause in known], rejected)
         by_name = {member.proposal.name: member for member in accepted}
         if by_name:
             record(list(by_name.values()), self.sweeps, goldens, self.standing)
@@ -156,5 +183,10 @@ class Reviewed:
         if reasons != self.rejections.reasons:
             self.rejections.write(reasons)
         print(untrusted.shown("\n".join(lines)))
+        if declared:
+            # It is a change of the checkout, which proposals are bound to: it comes last.
+            file = self.standing.repository.known_defects
+            declare(file, declared)
+            print(f"declared as known: {count(sum(map(len, declared.values())), 'cell')}, in {file}")
         if by_name:
             print(f"read what was written: git diff {goldens}")

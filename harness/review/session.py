@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.review import listing
-from harness.review.groups import PENDING, Group, Member, count
+from harness.review.groups import BARRED, PENDING, Group, Member, count
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,15 @@ class Said:
         By the name of the proposal.
     rejected
         Reasons, by `Group.cause`.
+    known
+        Causes of these whose cells are declared as known defects.
     at, cell
         Numbers of the group and of its cell that are looked at.
     """
 
     accepted: Mapping[str, Member] = field(default_factory=dict)
     rejected: Mapping[str, str] = field(default_factory=dict)
+    known: frozenset[str] = frozenset()
     at: int = 0
     cell: int = 0
 
@@ -89,15 +92,26 @@ class Session:
         else:
             self.next_group()
 
-    def reject(self, reason: str) -> None:
-        """Keep a reason against the group, take back what was accepted of it, and go on to the next."""
+    def reject(self, reason: str, known: bool = False) -> None:
+        """Keep a reason against the group, take back what was accepted of it, and go on to the next.
+
+        Parameters
+        ----------
+        known
+            Whether its cells are to be declared as known defects.
+        """
         if not reason.strip():
             self.message = "not rejected: say a reason"
+            return
+        if known and self.group.state != BARRED:
+            self.message = "not declared: its cells are right, and differ from their goldens"
             return
         names = {member.proposal.name for member in self.group.members}
         accepted = {name: member for name, member in self.said.accepted.items() if name not in names}
         rejected = {**self.said.rejected, self.group.cause: reason.strip()}
         self._say(f"rejected: {reason.strip()}", accepted=accepted, rejected=rejected)
+        others = self.said.known - {self.group.cause}
+        self.said = replace(self.said, known=others | {self.group.cause} if known else others)
         self.next_group()
 
     def skip(self) -> None:
@@ -144,7 +158,9 @@ class Session:
         if rejected is None:
             # Whoever accepts a cause no longer rejects it.
             kept = {cause: reason for cause, reason in kept.items() if cause != self.group.cause}
-        self.said = replace(self.said, accepted=accepted, rejected=kept)
+        self.said = replace(
+            self.said, accepted=accepted, rejected=kept, known=self.said.known.intersection(kept)
+        )
         self.message = message
 
     # What is decided
@@ -204,7 +220,7 @@ class Session:
         for group in groups:
             yield f"{self.decision(group)}: {group.title}: {group.extent}"
             if reason := self.said.rejected.get(group.cause):
-                yield f"  {reason}"
+                yield f"  {'known defect: ' if group.cause in self.said.known else ''}{reason}"
         yield ""
         releases = {member.proposal.release for member in self.said.accepted.values()}
         written = f"{count(len(self.said.accepted), 'golden')} of {count(len(releases), 'release')}"

@@ -16,8 +16,8 @@ from prompt_toolkit.widgets import TextArea
 from harness.review.session import Session
 
 KEYS = (
-    "a accept group  c accept cell  r reject  s skip  tab next cell  g graph  v constants  t trace  u undo  "
-    "left/right group  up/down scroll  q quit"
+    "a accept group  c accept cell  r reject  k reject as known  s skip  tab next cell  g graph  v constants  t trace  "
+    "u undo  left/right group  up/down scroll  q quit"
 )
 CONFIRM = "y write  n leave, nothing is written  b back to the review"
 REASON = "enter reject  escape back"
@@ -37,12 +37,15 @@ class Screen:
         Whether it asks for the confirmation.
     scrolled
         Lines that stand above the window.
+    known
+        Whether the reason that is typed declares known defects.
     """
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.asking = False
         self.scrolled = 0
+        self.known = False
         self.reason = TextArea(height=1, prompt="reason: ", multiline=False, accept_handler=self._rejected)
         body = FormattedTextControl(self._body, focusable=True, show_cursor=False)
         self.body = Window(body, wrap_lines=True, always_hide_cursor=True)
@@ -104,7 +107,8 @@ class Screen:
         }
         for key, action in actions.items():
             bindings.add(key, filter=reviewing)(self._after(action))
-        bindings.add("r", filter=reviewing)(lambda event: event.app.layout.focus(self.reason))
+        bindings.add("r", filter=reviewing)(lambda _: self._ask_reason(known=False))
+        bindings.add("k", filter=reviewing)(lambda _: self._ask_reason(known=True))
         bindings.add("q", filter=reviewing)(self._quit)
         bindings.add("y", filter=asking)(lambda event: event.app.exit(result=True))
         bindings.add("n", filter=asking)(lambda event: event.app.exit(result=False))
@@ -149,9 +153,13 @@ class Screen:
     def _ask(self, asking: bool) -> None:
         self.asking, self.scrolled = asking, 0
 
+    def _ask_reason(self, known: bool) -> None:
+        self.known = known
+        self.application.layout.focus(self.reason)
+
     def _rejected(self, _: Any) -> bool:
         """Reject the group for the reason that was typed; return whether it stays there."""
-        self._after(lambda: self.session.reject(self.reason.text))(None)
+        self._after(lambda: self.session.reject(self.reason.text, self.known))(None)
         self._back()
         return False
 
