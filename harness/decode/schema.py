@@ -145,8 +145,13 @@ def load(path: Path) -> Schema:
     SchemaError
         If a file is missing or uses something outside the understood part of the language.
     """
-    parser = _Parser(path)
-    return parser.schema()
+    try:
+        return _Parser(path).schema()
+    except SchemaError:
+        raise
+    except (ValueError, LookupError, RecursionError) as error:
+        # A number, a type or an include where something else stands.
+        raise SchemaError(str(path), f"is not understood here: {error}") from error
 
 
 class _Parser:

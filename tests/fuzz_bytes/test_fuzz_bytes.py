@@ -19,6 +19,8 @@ MANIFEST = golden_files(golden.MANIFEST)[0]
 #: What was found, by reader: each ended in another exception than the reader declares, or took too much memory.
 KEPT = {
     "schema, not UTF-8": ("schema", b"table A {}\x8a"),
+    "schema, an enum that is no number": ("schema", b"enum A : byte { B = , C }"),
+    "schema, an enum of no type": ("schema", b"enum A : B { C }"),
     "manifest without variations": ("manifest", MANIFEST.replace(b"variations:", b"variatoins:")),
     "manifest, a digit that int() refuses": ("manifest", MANIFEST.replace(b"format: 2", b"format: \xc2\xb2")),
     "golden whose delegate is none": (
