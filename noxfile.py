@@ -196,7 +196,7 @@ def guests(session: nox.Session, release: str) -> None:
 @nox.parametrize("release", PER_RELEASE)
 def fuzz(session: nox.Session, release: str) -> None:
     """Draw small models, export and judge them on one release; ``-- --minutes 20``, docs/generator.md."""
-    install(session, release)
+    install(session, release, *EXTRAS["branches"])
     session.run("python", "-m", "harness", "fuzz", "--release", release, *session.posargs)
 
 

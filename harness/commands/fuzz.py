@@ -15,12 +15,16 @@ import filelock
 
 from harness import patches, variations
 from harness.arguments import positive_float, positive_int, share
+from harness.branches import RECORDER
+from harness.branches.page import lines_of, read
+from harness.branches.sources import Branch, require_coverage
 from harness.cli import SAME, CommandError
 from harness.drawing import explained, names, page
 from harness.drawing.cause import IN_ORDER
 from harness.drawing.explained import Explanation
+from harness.drawing.guidance import GENERATION, Guide, digest
 from harness.drawing.kept import Judged
-from harness.drawing.search import ZOO, Search
+from harness.drawing.search import BATCH, ZOO, Search
 from harness.results import lock
 from harness.selection import (
     EXPORT_TIMEOUT,
@@ -61,6 +65,16 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--target", action="append", metavar="TARGET", help=f"repeatable (default: {', '.join(TARGETS)})"
     )
+    parser.add_argument(
+        "--branches",
+        action="store_true",
+        help="record which branches of the release's sources exports take",
+    )
+    parser.add_argument(
+        "--guided",
+        action="store_true",
+        help="draw rather what takes branches that no cell takes; records them",
+    )
     parser.add_argument("--no-shrinking", action="store_true", help="only export and judge")
     parser.add_argument(
         "--results", type=Path, default=Path("build/fuzz"), metavar="DIR", help="default: %(default)s"
@@ -79,8 +93,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show is not None:
         print(names.drawn(arguments.show).source(), end="")
         return SAME
-    wanted = chosen(arguments)
+    numbers = chosen(arguments)
     searching = search(arguments)
+    guide = guided(arguments, searching)
+    wanted = guide.names(numbers) if guide else (names.name(arguments.seed, number) for number in numbers)
     table = explained.load()
     try:
         searching.folder.mkdir(parents=True, exist_ok=True)
@@ -95,6 +111,11 @@ def run(arguments: argparse.Namespace) -> int:
     except SweepError as error:
         raise CommandError(str(error)) from error
     print(*summary(rows, table), sep="\n")
+    if searching.recording:
+        taken = searching.taken({row.model for row in rows})
+        print(
+            f"branches: {len(taken)}, of which no cell takes {len(taken - of_cells(searching.release.version))}"
+        )
     if arguments.update:
         text = page.PAGE.read_text(encoding="utf-8")
         found = {searching.release.version: rows}
@@ -103,14 +124,28 @@ def run(arguments: argparse.Namespace) -> int:
     return SAME
 
 
-def chosen(arguments: argparse.Namespace) -> Iterator[str]:
-    """Return the names of the models that are asked for; raise UsageError."""
+def chosen(arguments: argparse.Namespace) -> range:
+    """Return the numbers of the models that are asked for; raise UsageError."""
     end = arguments.first + arguments.models if arguments.models else names.END
     if arguments.seed < 0 or not 0 <= arguments.first < end <= names.END:
         raise UsageError(
             f"--seed is 0 or more, and the models of a seed have the numbers 0 to {names.END - 1}"
         )
-    return (names.name(arguments.seed, number) for number in range(arguments.first, end))
+    return range(arguments.first, end)
+
+
+def guided(arguments: argparse.Namespace, searching: Search) -> Guide | None:
+    """Return what chooses the models, if branches are to guide that."""
+    if not arguments.guided:
+        return None
+    known = of_cells(searching.release.version)
+    return Guide(arguments.seed, known, lambda model: searching.taken([model]))
+
+
+def of_cells(release: str) -> frozenset[Branch]:
+    """Return the branches that cells take, as far as docs/coverage says."""
+    file = lines_of(release)
+    return read(file.read_text(encoding="utf-8")) if file.exists() else frozenset()
 
 
 def carry_out(
@@ -142,9 +177,12 @@ def search(arguments: argparse.Namespace) -> Search:
             f"--target {missing[0]} is not supported on ExecuTorch {release.version}: {release.unsupported[missing[0]]}"
         )
     require_flatc(interpreter)
+    recording = arguments.branches or arguments.guided
+    if recording:
+        require_coverage()
     settings = Settings(
         interpreter=interpreter,
-        models=(ZOO,),
+        models=(ZOO, RECORDER) if recording else (ZOO,),
         patches=patches.select("auto", release.patches),
         jobs=arguments.jobs,
         limit=arguments.export_timeout,
@@ -156,7 +194,21 @@ def search(arguments: argparse.Namespace) -> Search:
         variations.variations(variations.named("quick")),
         targets,
         arguments.results.absolute() / release.version,
+        batch=GENERATION if arguments.guided else BATCH,
+        recording=recording,
+        guidance=guidance(arguments, targets, release.version) if arguments.guided else {},
     )
+
+
+def guidance(arguments: argparse.Namespace, targets: Sequence[str], release: str) -> dict[str, object]:
+    """Return all that decides which models a guided run draws, beside what exports take."""
+    return {
+        "seed": arguments.seed,
+        "first": arguments.first,
+        "targets": list(targets),
+        "changes": names.digest_of_changes(),
+        "taken by cells": digest(of_cells(release)),
+    }
 
 
 def line(row: Judged, finding: str) -> str:

@@ -8,12 +8,20 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+#: Part of the numbers that a change replaces: of the sixty that a model takes, three.
+CHANGED = 0.05
+
 
 class Chance:
-    """Draws that follow from a key alone.
+    """Draws that follow from a key alone, and from the keys of changes to it.
 
     Of Python's generators only ``random.Random.random`` promises the same numbers in every version ("Notes on
     Reproducibility" in the documentation of `random`), so that all draws are made from it.
+
+    Parameters
+    ----------
+    changes
+        Each replaces some of the numbers that the key, and the changes before it, give.
 
     Examples
     --------
@@ -22,12 +30,21 @@ class Chance:
     [5, 2, 6, 1, 3, 4, 1, 3]
     """
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, changes: Sequence[str] = ()) -> None:
         self._random = random.Random(key)
+        self._changes = [random.Random(change) for change in changes]
+
+    def _number(self) -> float:
+        """Return a number from 0 up to 1; every draw takes one, so that the draws after a change stay the same."""
+        number = self._random.random()
+        for change in self._changes:
+            replaces, other = change.random() < CHANGED, change.random()
+            number = other if replaces else number
+        return number
 
     def below(self, end: int) -> int:
         """Return an integer from 0 to `end` - 1."""
-        return int(self._random.random() * end)
+        return int(self._number() * end)
 
     def between(self, low: int, high: int) -> int:
         """Return an integer from `low` to `high`, both included."""
@@ -37,11 +54,11 @@ class Chance:
         return choices[self.below(len(choices))]
 
     def happens(self, probability: float) -> bool:
-        return self._random.random() < probability
+        return self._number() < probability
 
     def weighted(self, weights: dict[T, float]) -> T:
         """Return a key, as often as its weight says."""
-        left = self._random.random() * sum(weights.values())
+        left = self._number() * sum(weights.values())
         for choice, weight in weights.items():
             left -= weight
             if left < 0.0:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness import branches
 from harness.artifact import Cell
+from harness.branches.records import Records
+from harness.branches.sources import Branch, Sources
 from harness.drawing import FOLDER, names
 from harness.drawing.cause import IN_ORDER, Cause, judge
 from harness.drawing.kept import Judged, Lines, Minimal
@@ -19,6 +23,7 @@ from harness.drawing.reduction import reduce
 from harness.exporting.worker import with_harness
 from harness.judging.verdict import DISAGREEING
 from harness.releases import Release
+from harness.selection import Installed
 from harness.sweeping.settings import Settings, worker_environment
 from harness.sweeping.sweep import Sweep
 from harness.variations import Variation
@@ -43,6 +48,12 @@ class Search:
     ----------
     folder
         For results; see `models`.
+    batch
+        Models of one sweep.
+    recording
+        Whether exports write down which branches they take; see `records`. The settings name what does that.
+    guidance
+        What chooses the models, if anything does; results of another are not mixed with these.
     """
 
     release: Release
@@ -50,11 +61,29 @@ class Search:
     variations: Sequence[Variation]
     targets: tuple[str, ...]
     folder: Path
+    batch: int = BATCH
+    recording: bool = False
+    guidance: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def models(self) -> Path:
         """The folder of the models as they were drawn, each as Python."""
         return self.folder / "models"
+
+    @property
+    def records(self) -> Records:
+        """What exports took of the release's sources."""
+        return Records(self.folder / "branches")
+
+    @functools.cached_property
+    def _sources(self) -> Sources:
+        return Sources(Installed.probe(self.settings.interpreter).site_packages / "executorch")
+
+    def taken(self, models: Iterable[str]) -> set[Branch]:
+        """Return the branches that recorded exports of some models took."""
+        return self._sources.taken(
+            self.records.of(Cell(target, model) for model in models for target in self.targets)
+        )
 
     @property
     def judged(self) -> Lines[Judged]:
@@ -69,6 +98,7 @@ class Search:
             "release": self.release.version,
             "drawing": names.digest(),
             "patches": list(self.settings.patches),
+            **self.guidance,
         }
 
     # Exporting
@@ -84,7 +114,7 @@ class Search:
         kept = self.judged
         done = {row.key for row in kept.open()}
         waiting = iter(wanted)
-        while of_batch := tuple(itertools.islice(waiting, BATCH)):
+        while of_batch := tuple(itertools.islice(waiting, self.batch)):
             cells = [
                 Cell(target, name)
                 for name in of_batch
@@ -99,9 +129,11 @@ class Search:
 
     def _batch(self, cells: Sequence[Cell], deadline: float) -> Iterator[Judged]:
         os.environ[FOLDER] = str(self.models)
+        os.environ[branches.RECORDS] = str(self.records.folder)
+        further = dict.fromkeys(cells, (branches.PATCH,)) if self.recording else {}
         for name in dict.fromkeys(cell.case for cell in cells):
             write(self.models, name, names.drawn(name))
-        with Sweep(cells, self.variations, self.settings) as sweep:
+        with Sweep(cells, self.variations, self.settings, further_patches=further) as sweep:
             for cell in cells:
                 while not sweep.ready(cell, LOOK):
                     if time.monotonic() > deadline:
