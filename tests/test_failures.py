@@ -34,7 +34,10 @@ def test_a_cause_without_a_pass_is_a_stage() -> None:
 
 def test_cells_of_one_cause_share_a_line(tmp_path: Path) -> None:
     for version, case in [("1.1.0", "one"), ("1.5.1", "one"), ("1.5.1", "two")]:
-        texts = {golden.FAILURE: TEXT, golden.MANIFEST: f"format: {golden.FORMAT}\n"}
+        texts = {
+            golden.FAILURE: TEXT,
+            golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\nshortcuts: none\n",
+        }
         golden.write(tmp_path / version / "tosa-fp" / case, golden.sealed(texts))
     (line,) = [line for line in table(tmp_path) if "SpecViolationError" in line]
     assert line.endswith("| tosa-fp/one (1.1.0, 1.5.1); tosa-fp/two (1.5.1) |")

@@ -28,8 +28,13 @@ FAILURE = "stage: lower\ntype: KeyError\npass: SomePass\nfunction: -\nmessage: a
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Goldens of two cells: one that lowers, one that fails."""
-    for case, texts in {"right": {}, "fails": {golden.FAILURE: FAILURE}}.items():
-        whole = golden.sealed({**texts, golden.MANIFEST: f"format: {golden.FORMAT}\n"})
+    for case, texts in {"right": {golden.GRAPH: "graph():\n"}, "fails": {golden.FAILURE: FAILURE}}.items():
+        whole = golden.sealed(
+            {
+                **texts,
+                golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\nshortcuts: none\n",
+            }
+        )
         golden.write(golden.directory(tmp_path, Cell("tosa-fp", case)), whole)
     return tmp_path
 
