@@ -46,6 +46,11 @@ SHARED: dict[str, dict[str, Any]] = {
         "metavar": "DIR",
         "help": "root of the goldens (default: of [tool.goldens])",
     },
+    "--sweeps": {
+        "type": Path,
+        "metavar": "DIR",
+        "help": "results of runs, or what merge made (default: build/sweeps)",
+    },
     "--jobs": {"type": positive_int, "metavar": "N", "help": "exports at a time (default: all cores)"},
     "--export-timeout": {"type": positive_float, "metavar": "SECONDS", "help": "limit per export"},
     "--interpreter": {

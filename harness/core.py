@@ -113,7 +113,7 @@ def cover(wanted: Reached, first: Sequence[Cell], seconds: Seconds) -> dict[Cell
     answer is the same wherever it is computed.
     """
     alone = sorted({cell for cells in wanted.values() if len(cells) == 1 for cell in cells} - set(first))
-    price = {cell: seconds.of(cell) for cells in wanted.values() for cell in cells}
+    price = {cell: seconds.of(cell) for cell in set().union(*wanted.values())}
     chosen: dict[Cell, None] = dict.fromkeys((*first, *alone))
     left = {what: set(cells) for what, cells in wanted.items() if not set(cells) & chosen.keys()}
     while left:

@@ -178,7 +178,7 @@ def add_to(add: Callable[..., Any]) -> None:
     share(add, "--jobs")
     share(add, "--export-timeout", help=f"limit per export (default: {EXPORT_TIMEOUT:g})")
     add("--isolation", choices=("fork", "fresh"), default="fork", help="fork a warm template, or start fresh")
-    add("--sweeps", type=Path, metavar="DIR", help="where results go (default: build/sweeps)")
+    share(add, "--sweeps", help="where results go (default: build/sweeps)")
     share(add, "--interpreter")
     add(
         "--matrix",

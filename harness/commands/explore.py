@@ -40,12 +40,7 @@ def add_to(subparsers: Any) -> None:
     )
     parser.add_argument("cell", metavar="TARGET/CASE")
     share(parser.add_argument, "--release", help="of the results of this release (default: of the only one)")
-    parser.add_argument(
-        "--sweeps",
-        type=Path,
-        metavar="DIR",
-        help="results of runs, or what merge made (default: build/sweeps)",
-    )
+    share(parser.add_argument, "--sweeps")
     share(parser.add_argument, "--goldens")
     parser.add_argument("--port", type=int, default=PORT, help="of the server (default: %(default)s)")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")

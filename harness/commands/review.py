@@ -55,12 +55,7 @@ def add_to(subparsers: Any) -> None:
         action="store_true",
         help="with --reject: write its cells, with the reason, as known defects of their releases",
     )
-    parser.add_argument(
-        "--sweeps",
-        type=Path,
-        metavar="DIR",
-        help="results of runs, or what merge made (default: build/sweeps)",
-    )
+    share(parser.add_argument, "--sweeps")
     share(parser.add_argument, "--goldens")
     parser.add_argument(
         "--matrix",

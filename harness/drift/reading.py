@@ -116,7 +116,7 @@ def _facts(texts: golden.Texts) -> Reading:
     if COUNTED in texts:
         return _of_quantities(texts)
     size = _PTE.search(texts[golden.MANIFEST])
-    called = Counter(_CALLED.findall(texts["graph.txt"]))
+    called = Counter(_CALLED.findall(texts[golden.GRAPH]))
     outlines = {name: outline(text) for name, text in texts.items() if name.startswith(("delegate_", "pte."))}
     found = Reading(
         None,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from model_explorer.graph_builder import Graph, GraphNode, IncomingEdge, KeyValue, MetadataItem
 
+from harness.judging import golden
 from harness.judging.golden import Texts
 from harness.report import lowered
 from harness.report.lowered import LoweredNode
@@ -66,7 +67,7 @@ def drawn(artifacts: Mapping[str, Texts | None]) -> dict[str, Drawn]:
     harness.structure.OutlineError
         For a text that is no golden's.
     """
-    there = {name: texts for name, texts in artifacts.items() if texts is not None and "graph.txt" in texts}
+    there = {name: texts for name, texts in artifacts.items() if texts is not None and golden.GRAPH in texts}
     if len(there) < 2:
         return {name: _Drawing(texts, {}, {}).drawn(name) for name, texts in there.items()}
     (one, before), (other, after) = there.items()
@@ -156,7 +157,7 @@ class _Drawing:
         # Without a list of its own, Model Explorer hides every node that is called "const".
         self.made = Drawn(Graph(id=name, nodes=self.nodes, nodeLabelsToHide=[""]))
         delegates = lowered.delegates(self.texts)
-        for node in lowered.nodes(self.texts["graph.txt"]):
+        for node in lowered.nodes(self.texts[golden.GRAPH]):
             if node.op == lowered.RETURN:
                 self._returns(node)
             elif node.op == "get_attr" and node.target in delegates:

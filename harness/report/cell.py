@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from harness.config import QUANTITIES
 from harness.drift.quantities import measured
 from harness.drift.reading import reading
+from harness.judging import golden
 from harness.judging.golden import Texts
 from harness.report import operators, passes, tensors
 from harness.report.drawing import Drawing, drawing
@@ -113,6 +114,6 @@ def _drawings(
     """Draw what was made; the other artifact as well where neither is the right one, or this one does not lower."""
     assert member.after is not None
     drawn = [(labels[1], drawing(member.after, operators.changed_labels(listings)))]
-    if member.before is not None and (labels != (GOLDEN, NOW) or "graph.txt" not in member.after):
+    if member.before is not None and (labels != (GOLDEN, NOW) or golden.GRAPH not in member.after):
         drawn.insert(0, (labels[0], drawing(member.before, {})))
     return [(label, picture) for label, picture in drawn if picture is not None]

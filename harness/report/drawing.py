@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from grandalf.graphs import Edge, Graph, Vertex
 from grandalf.layouts import SugiyamaLayout
 
+from harness.judging import golden
 from harness.judging.golden import Texts
 from harness.report import lowered
 from harness.structure import outline
@@ -80,7 +81,7 @@ def drawing(texts: Texts, changed: Mapping[str, Collection[str]]) -> Drawing | N
     changed
         Labels of operators that are not as in the other artifact, by name of the delegate's text.
     """
-    if "graph.txt" not in texts:
+    if golden.GRAPH not in texts:
         return None
     boxes, edges = _program(texts, changed)
     if sum(len(box.inner.boxes) if box.inner else 1 for box in boxes.values()) > MOST_BOXES:
@@ -97,7 +98,7 @@ def _program(
     edges: set[tuple[str, str]] = set()
     # What only hands a value on is no box: a reference to it is one to what it hands on.
     stands_for: dict[str, str] = {}
-    for node in lowered.nodes(texts["graph.txt"]):
+    for node in lowered.nodes(texts[golden.GRAPH]):
         name = node.name
         read = [stands_for.get(each, each) for each in node.read]
         if node.op == lowered.RETURN:

@@ -115,7 +115,7 @@ def _texts(before: Texts, after: Texts) -> Iterator[Edit]:
             continue
         if name.startswith("delegate_") and old and new:
             found |= dict.fromkeys(_payload("delegate", old, new))
-        elif name == "graph.txt":
+        elif name == golden.GRAPH:
             renamed = _words(old) == _words(new)
             found[Edit(TEXT, "graph: names and order only" if renamed else "graph: operators' arguments")] = (
                 None

@@ -72,7 +72,7 @@ def difference(member: Member) -> Iterator[str]:
 def graph(member: Member) -> Iterator[str]:
     """Yield the difference of everything that is a graph: operators, attributes, edges."""
     for name, before, after in _texts(member):
-        if name == "graph.txt":
+        if name == golden.GRAPH:
             yield from _by_line(name, before, after)
         elif name.startswith("delegate_"):
             changes = compare(before, after).changes if before and after else ()

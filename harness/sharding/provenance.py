@@ -79,8 +79,8 @@ class Provenance:
             came = msgspec.convert(fields, cls)
             untrusted.require_name(came.release)
             for cell in map(Cell.named, (*came.selected, *came.cells)):
-                untrusted.require_names([cell.target])
-                untrusted.require_names([cell.case])
+                untrusted.require_name(cell.target)
+                untrusted.require_name(cell.case)
             if came.shard is not None:
                 Shard.named(came.shard)
             return came

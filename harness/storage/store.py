@@ -46,6 +46,8 @@ LARGEST = 2**30
 #: First bytes of an entry. The SHA-256 of its key and its content comes next, then the content.
 MAGIC = b"executorch-goldens artifact 1\n"
 DIGEST_BYTES = 32
+#: What a key looks like: a SHA-256.
+KEY = re.compile(r"[0-9a-f]{64}")
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(?:iB|B)?", re.IGNORECASE)
@@ -126,7 +128,7 @@ class Store:
 
     def path(self, key: str) -> Path:
         """Return where the entry of a key stands; raise StoreError for what is none, and could lead elsewhere."""
-        if not re.fullmatch(r"[0-9a-f]{64}", key):
+        if not KEY.fullmatch(key):
             raise StoreError(self.root, f"is asked for {key!r:.80}, which is no key", "run again")
         return self.root / "artifacts" / key[:2] / key
 
@@ -235,7 +237,7 @@ class Store:
             key = self._last(name).read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError):
             return None
-        return self.explain(key) if re.fullmatch(r"[0-9a-f]{64}", key) else None
+        return self.explain(key) if KEY.fullmatch(key) else None
 
     def _last(self, name: str) -> Path:
         hashed = hashlib.sha256(name.encode()).hexdigest()
