@@ -23,6 +23,7 @@ from harness.judging import golden
 from harness.options import CORE, FULL, Options
 from harness.registry import Case
 from harness.reports import report_cells
+from harness.selection import select
 from harness.sweeping.seconds import Seconds, committed
 
 FILE = "core.txt"
@@ -204,6 +205,20 @@ def tier(options: Options, folder: Path) -> str:
     if options.pruning and chosen == CORE:
         raise CoreError("--prune takes a run of every cell: say --tier full, or leave --tier out")
     return chosen
+
+
+def chosen(cells: Sequence[Cell], patterns: Sequence[str] | None, tier: str, folder: Path) -> Sequence[Cell]:
+    """Return those of `cells` that a command was asked for, in their order: by pattern, which goes over tiers, or tier.
+
+    Raises
+    ------
+    CoreError
+        Where the core is asked for and none is committed in `folder`, that of the release's goldens.
+    """
+    if tier == CORE and not patterns:
+        return read(folder / FILE)
+    selected = select(cells, patterns)
+    return [cell for cell in cells if cell in selected]
 
 
 def within(

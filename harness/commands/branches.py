@@ -20,9 +20,9 @@ from harness.branches.sources import Sources, require_coverage
 from harness.cli import SAME, CommandError
 from harness.config import Config
 from harness.guests import ZOOS
-from harness.options import CORE, TIERS
+from harness.options import CORE, FULL, TIERS
 from harness.releases import Release
-from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
+from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells
 from harness.sweeping.settings import Settings, cores, default_interpreter
 from harness.sweeping.sweep import Sweep, SweepError
 from harness.variations import variations
@@ -70,7 +70,11 @@ def run(options: argparse.Namespace) -> int:
     release = find_release(installed, None)
     repository = config.load()
     if not options.so_far:
-        wanted = chosen(options, release, repository)
+        folder = repository.goldens / release.version
+        cells = load_cells(zoos(options.zoo, repository), release)
+        # A guest zoo has no core of this kind.
+        tier = FULL if options.zoo else options.tier
+        wanted = core.chosen(cells, options.cell, tier, folder)
         records = Records((options.records / release.version / (options.zoo or OWN)).absolute())
         if not options.anew:
             known = records.cells()
@@ -109,15 +113,6 @@ def run(options: argparse.Namespace) -> int:
 def zoos(guests: str | None, repository: Config) -> tuple[str, ...]:
     """Return the modules of a guest zoo, or of the repository's own for None."""
     return repository.zoos(None) if guests is None else (ZOOS[guests].module,)
-
-
-def chosen(options: argparse.Namespace, release: Release, repository: Config) -> Sequence[Cell]:
-    """Return the cells that are asked for: patterns go over tiers."""
-    cells = load_cells(zoos(options.zoo, repository), release)
-    if options.zoo is None and options.tier == CORE and not options.cell:
-        return core.read(repository.goldens / release.version / core.FILE)
-    selected = select(cells, options.cell)
-    return [cell for cell in cells if cell in selected]
 
 
 def record(

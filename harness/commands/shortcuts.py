@@ -13,12 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness import config, patches
+from harness import config, core, patches
 from harness.arguments import share
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from harness.cli import DIFFERENT, SAME
 from harness.exporting import shortcuts
-from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
+from harness.options import FULL, TIERS
+from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells
 from harness.sweeping.settings import Settings, cores, default_interpreter
 from harness.sweeping.sweep import Sweep
 from harness.variations import parse_hash_seeds, variations
@@ -137,6 +138,7 @@ def add_to(subparsers: Any) -> None:
     )
     share(parser.add_argument, "--models")
     share(parser.add_argument, "--cell")
+    parser.add_argument("--tier", choices=TIERS, default=FULL, help="of the zoo (default: %(default)s)")
     parser.add_argument(
         "--sample", type=int, metavar="N", help="only N cells of each target, drawn at random"
     )
@@ -151,10 +153,10 @@ def run(options: argparse.Namespace) -> int:
     """Print which cells differ, and ratios of core seconds; return 0 if no cell differs, else 1."""
     interpreter = default_interpreter()
     release = find_release(Installed.probe(interpreter), options.release)
-    models = config.load().zoos(options.models)
-    cells: Sequence[Cell] = load_cells(models, release)
-    selected = select(cells, options.cell)
-    cells = [cell for cell in cells if cell in selected]
+    repository = config.load()
+    models = repository.zoos(options.models)
+    folder = repository.goldens / release.version
+    cells = core.chosen(load_cells(models, release), options.cell, options.tier, folder)
     if options.sample is not None:
         cells = draw(cells, options.sample, options.sample_seed)
     seeds = parse_hash_seeds(options.hash_seeds)
