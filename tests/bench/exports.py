@@ -10,14 +10,16 @@ from contextlib import nullcontext
 
 from harness import patches, releases
 from harness.artifact import Cell
+from harness.commands.shortcuts import draw
 from harness.exporting.compat import installed_release
 from harness.exporting.shortcuts import SHORTCUTS
 from harness.exporting.worker import install_shortcuts, set_kernels
 from harness.registry import load
 from harness.reports import REPORTS
-from harness.selection import EXPORT_TIMEOUT
+from harness.selection import EXPORT_TIMEOUT, load_cells
 from harness.sweeping.settings import Settings, cores, default_interpreter, worker_environment
 from harness.sweeping.sweep import Sweep
+from harness.targets import find
 from harness.variations import HASH_SEEDS, variations
 from tests import REPOSITORY
 from tests.bench.measurement import apart
@@ -27,11 +29,20 @@ PYTEST = "a pytest process per seed, without shortcuts: its time / a sweep's"
 INSIDE = "core seconds of exports / (wall x cores) of a sweep, its templates' start included"
 TRACING = "processor time of an export with tracing / without"
 
+#: Cells of each target that are exported, drawn at random: with fewer, the start of the templates is most of the time.
+PER_TARGET = 6
+
 #: Traced and untraced exports of a cell, in turn, after one that fills the caches.
 ROUNDS = 3
 
 
-def cells() -> list[Cell]:
+def drawn() -> list[Cell]:
+    """Return drawn cells of each target that every case is exported for."""
+    zoo = load_cells(("models",), releases.load().release(installed_release()))
+    return draw([cell for cell in zoo if not find(cell.target).further], PER_TARGET, seed=0)
+
+
+def reported() -> list[Cell]:
     """Return the cells that the upstream reports are shown on."""
     return [
         Cell(report.target, case.name)
@@ -55,8 +66,8 @@ def settings(isolation: str, shortcuts: tuple[str, ...]) -> Settings:
 
 
 def swept(isolation: str, shortcuts: tuple[str, ...], seeds: tuple[int, ...]) -> tuple[float, float]:
-    """Export the cells under each seed; return (seconds of wall time, core seconds of the exports)."""
-    selected = cells()
+    """Export drawn cells under each seed; return (seconds of wall time, core seconds of the exports)."""
+    selected = drawn()
     started = time.perf_counter()
     with Sweep(selected, variations(seeds), settings(isolation, shortcuts)) as sweep:
         outcomes = [outcome for cell in selected for outcome in sweep.outcomes(cell)]
@@ -64,7 +75,7 @@ def swept(isolation: str, shortcuts: tuple[str, ...], seeds: tuple[int, ...]) ->
 
 
 def one_pytest_per_seed(seeds: tuple[int, ...]) -> float:
-    """Export the cells in pytest processes, one for each seed, as many at a time as there are cores; return seconds."""
+    """Export drawn cells in pytest processes, one a seed, as many at a time as there are cores; return seconds."""
 
     def run(seed: int) -> None:
         interpreter = default_interpreter()
@@ -87,7 +98,7 @@ def one_pytest_per_seed(seeds: tuple[int, ...]) -> float:
 
 
 def isolation() -> Mapping[str, float]:
-    """Export the reports' cells under the four seeds by a sweep, by fresh interpreters and by pytest processes."""
+    """Export drawn cells under the four seeds by a sweep, by fresh interpreters and by pytest processes."""
     # In a new environment whoever comes first compiles every module.
     swept("fork", tuple(SHORTCUTS), HASH_SEEDS[:1])
     wall, inside = swept("fork", tuple(SHORTCUTS), HASH_SEEDS)
@@ -110,7 +121,7 @@ def traced() -> float:
     from harness.exporting.targets import Lowering
 
     spent = {True: 0.0, False: 0.0}
-    for cell in cells():
+    for cell in reported():
         for number in range(-1, ROUNDS):
             for watched in (True, False):
                 export = Export(load(("models",))[cell.case], Lowering.named(cell.target))

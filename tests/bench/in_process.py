@@ -10,7 +10,7 @@ from harness.exporting.compat import installed_release
 from harness.exporting.export import export
 from harness.exporting.worker import set_kernels
 from harness.registry import load
-from tests.bench.exports import cells
+from tests.bench.exports import drawn
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,6 +22,6 @@ def installed() -> tuple[str, ...]:
     return names
 
 
-@pytest.mark.parametrize("cell", cells(), ids=str)
+@pytest.mark.parametrize("cell", drawn(), ids=str)
 def test_export(cell: Cell, installed: tuple[str, ...]) -> None:
     assert export(load(("models",))[cell.case], cell.target, installed).result
