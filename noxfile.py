@@ -100,7 +100,7 @@ def review(session: nox.Session) -> None:
 
 @nox.session(python=MATRIX.python)
 def report(session: nox.Session) -> None:
-    """Write what runs found as one HTML file: ``-- -o report.html``; docs/report.md."""
+    """Write what runs found as one HTML file: ``-- -o build/report.html``; docs/report.md."""
     session.install("--editable", f"{ROOT}[report]")
     session.run("python", "-m", "harness", "report", *session.posargs)
 

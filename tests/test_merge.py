@@ -294,11 +294,13 @@ def test_changes_are_all_that_is_not_of_the_commit_and_no_golden(tmp_path: Path)
         (tmp_path / name).mkdir()
         (tmp_path / name / "text").write_text("text")
     assert changes() == ""
+    assert provenance.uncommitted(tmp_path, tmp_path / "goldens") == []
     seen = {changes()}
     for name, text in (("code", "two"), ("more", "one"), ("more", "two"), ("less", "two")):
         (tmp_path / name).write_text(text)
         seen.add(changes())
     assert len(seen) == 5
+    assert provenance.uncommitted(tmp_path, tmp_path / "goldens") == ["code", "less", "more"]
     assert provenance.commit(tmp_path) == commit
 
 

@@ -385,7 +385,7 @@ def test_what_is_wrong_or_disagrees_cannot_be_accepted(proposed: Runner, review:
     [
         ({"commit": "0" * 40}, ["made at commit 000000000000", "run the cell again"]),
         ({"commit": None}, ["made at commit none", "run the cell again"]),
-        ({"changes": "0" * 64}, ["other uncommitted changes", "run the cell again"]),
+        ({"changes": "0" * 64}, ["other uncommitted changes than there are now (", "run the cell again"]),
         ({"settings": {"patches": []}}, ["patches none", "--snapshot-update"]),
         ({"models": ["other_zoo"]}, ["holds the goldens of zoo_three", "other_zoo"]),
     ],

@@ -14,8 +14,8 @@ from harness.review.groups import count
 
 EXAMPLES = """\
 examples:
-  python -m harness report -o report.html
-  python -m harness report build/merged -o report.html
+  python -m harness report -o build/report.html
+  python -m harness report build/merged -o build/report.html
 """
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import patches, releases
+from harness import patches, releases, untrusted
 from harness.config import Config
 from harness.judging import golden, roots
 from harness.judging.golden import GoldenError
@@ -18,6 +18,8 @@ from harness.sweeping.settings import Machine
 
 #: Characters of a commit that are shown.
 SHORT = 12
+#: Uncommitted files that an objection names.
+NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Standing:
         if proposal.commit == here or here is None or proposal.commit is None:
             same = proposal.commit == here and provenance.changes(root, self.goldens) == proposal.changes
             what = (
-                "other uncommitted changes"
+                f"other uncommitted changes than there are now ({self._uncommitted()})"
                 if proposal.commit == here
                 else f"commit {_short(proposal.commit)}"
             )
@@ -74,6 +76,11 @@ class Standing:
             )
             what = f"commit {_short(proposal.commit)}, and {_short(here)} is checked out"
         return "" if same else f"was made at {what}: run the cell again"
+
+    def _uncommitted(self) -> str:
+        names = provenance.uncommitted(self.repository.root, self.goldens)
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        return ", ".join(map(untrusted.shown, names[:NAMED])) + more or "none"
 
     def _settings(self, proposal: Proposal) -> str:
         wanted = self._wanted(proposal.release)

@@ -117,17 +117,33 @@ def commit(repository: Path) -> str | None:
 
 def changes(repository: Path, goldens: Path, since: str = "HEAD") -> str:
     """Return a digest of what differs in `repository` from a commit, `goldens` aside; empty where nothing does."""
-    aside = (
-        [".", f":(exclude){goldens.relative_to(repository)}"] if goldens.is_relative_to(repository) else ["."]
-    )
+    aside = _all_but(repository, goldens)
     changed = _git(repository, "diff", since, "--binary", "--no-ext-diff", "--", *aside)
-    added = _git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside)
+    added = _names(_git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside))
     digest = hashlib.sha256(changed)
-    for name in filter(None, added.decode(errors="surrogateescape").split("\0")):
+    for name in added:
         path = repository / name
         digest.update(name.encode(errors="surrogateescape"))
         digest.update(path.read_bytes() if path.is_file() else b"")
     return digest.hexdigest() if changed or added else ""
+
+
+def uncommitted(repository: Path, goldens: Path) -> list[str]:
+    """Return the files that differ from what is committed, `goldens` aside."""
+    aside = _all_but(repository, goldens)
+    changed = _git(repository, "diff", "HEAD", "--name-only", "-z", "--no-ext-diff", "--", *aside)
+    return _names(
+        changed + _git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside)
+    )
+
+
+def _all_but(repository: Path, goldens: Path) -> list[str]:
+    inside = goldens.is_relative_to(repository)
+    return [".", f":(exclude){goldens.relative_to(repository)}"] if inside else ["."]
+
+
+def _names(listed: bytes) -> list[str]:
+    return [name for name in listed.decode(errors="surrogateescape").split("\0") if name]
 
 
 def _git(repository: Path, *words: str) -> bytes:
