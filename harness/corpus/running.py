@@ -26,8 +26,8 @@ from harness.sweeping.settings import absolute, worker_environment
 
 #: What the other interpreter is given.
 RUNNER = Path(__file__).with_name("runner.py")
-#: Seconds that importing an engine may take: 3 to 10 with byte-code in place, several times that without.
-IMPORT_LIMIT = 300.0
+#: Seconds that importing an engine may take: 3 to 10 on an idle machine, and several minutes were seen on a busy one.
+IMPORT_LIMIT = 900.0
 #: Seconds that an answer may take beyond what a program may.
 ANSWER_LIMIT = 60.0
 #: Seconds that the runner may take to end.
