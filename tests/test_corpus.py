@@ -202,11 +202,18 @@ def _tensor(manifest: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _least(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return a cell that takes few bytes."""
+    sample = {"name": "example", "steps": [[]], "outputs": [], "expected": [], "tolerances": []}
+    program = {**_first(manifest), "samples": [sample]}
+    return {**manifest["cells"][0], "programs": [program]}
+
+
 HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "newer": (lambda m: m.update(format=2, more={}), "has format 2, and this harness reads 1"),
     "unknown field": (lambda m: m.update(run="rm"), "unknown field `run`"),
     "too many cells": (
-        lambda m: m.update(cells=m["cells"][:1] * 10_001),
+        lambda m: m.update(cells=[_least(m)] * 10_001),
         "Expected `array` of length <= 10000",
     ),
     "no cell": (lambda m: m.update(cells=[]), "length >= 1"),
@@ -220,7 +227,10 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "huge": (lambda m: _tensor(m).update(shape=[1 << 20, 1 << 20]), "more than 268,435,456"),
     "negative": (lambda m: _tensor(m).update(shape=[-1]), "`int` >= 0"),
     "dimensions": (lambda m: _tensor(m).update(shape=[1] * 17), "length <= 16"),
-    "strides": (lambda m: _tensor(m).update(strides=[1 << 20] * 2), "do not fit the shape"),
+    "strides": (
+        lambda m: _tensor(m).update(strides=[9 for _ in _tensor(m)["shape"]]),
+        "do not fit the shape",
+    ),
     "outputs": (lambda m: _first(m)["samples"][0]["outputs"].clear(), "are not as many"),
     "tolerance": (lambda m: _first(m)["samples"][0].update(tolerances=[-1.0]), ">= 0"),
     "one variation": (lambda m: m["cells"][0].update(variations=["seed0"]), "length >= 2"),
@@ -243,7 +253,7 @@ def test_a_manifest_that_does_not_hold_together_is_one_error(
 
 
 @pytest.mark.parametrize(
-    "data", [b"[" * 100_000, b'{"a":' * 65 + b"1" + b"}" * 65, b"\xff", b"[]", b"", b"null"]
+    "data", [b"[" * 100_000, b'{"format": 1, "x": ' + b"[" * 100_000, b"\xff", b"[]", b"", b"null"]
 )
 def test_a_manifest_that_is_none_is_refused(folder: Path, data: bytes) -> None:
     sealed(folder, data)
@@ -361,12 +371,19 @@ def _other_tosa(data: bytearray) -> None:
     data[4:8] = b"TOSB"
 
 
-@pytest.mark.parametrize("edit", [_other_tosa, _half])
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (_other_tosa, (running.REFUSED,)),
+        # It reads what is not there: the reference model of 2026.5.0 dies of SIGSEGV.
+        (_half, (running.CRASHED, running.REFUSED)),
+    ],
+)
 def test_a_tosa_payload_that_was_changed_is_no_result(
-    runtime: Runtime, tosa: Program, edit: Callable[[bytearray], object]
+    runtime: Runtime, tosa: Program, edit: Callable[[bytearray], object], words: tuple[str, ...]
 ) -> None:
     result = judged(changed(tosa, edit), runtime)
-    assert result.word in (running.REFUSED, running.CRASHED)
+    assert result.word in words
     assert result.reason
     assert judged(tosa, runtime).word == comparing.SAME
 
@@ -408,7 +425,7 @@ def test_an_environment_without_an_engine_is_named(tmp_path: Path, engine: str, 
     venv.create(tmp_path / "bare", with_pip=False)
     python = tmp_path / "bare" / "bin" / "python"
     with (
-        pytest.raises(RunningError, match="install them there, or name another") as raised,
+        pytest.raises(RunningError, match="install them there, name another") as raised,
         Runtime(python, (engine,)),
     ):
         pass
@@ -419,38 +436,49 @@ def test_an_environment_without_an_engine_is_named(tmp_path: Path, engine: str, 
 # What a program leaves may be anything
 
 
-def left(tmp_path: Path, frozen: Program, **files: bytes) -> Ran:
+def left(tmp_path: Path, frozen: Program, status: int = 0, **files: bytes) -> Ran:
     for name, data in files.items():
         (tmp_path / name.replace("_", "-").replace("-json", ".json")).write_bytes(data)
-    return running._taken(frozen, tmp_path, {"status": 0, "timed_out": False, "seconds": 0.1}, Limits())
+    return running._taken(frozen, tmp_path, {"status": status, "timed_out": False, "seconds": 0.1}, Limits())
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"out_0_json": b"[" * 100_000},
-        {"out_0_json": b"{}"},
+NO_OUTPUTS: dict[str, tuple[dict[str, bytes], str]] = {
+    "deep": ({"out_0_json": b"[" * 100_000}, "Expected `object`"),
+    "type": ({"out_0_json": b"{}"}, "Expected `array`"),
+    "size": (
         {"out_0_json": b'[{"dtype": "float32", "shape": [1000000000]}]', "out_0_0": b"1234"},
-        {"out_0_json": b'[{"dtype": "object", "shape": [1]}]', "out_0_0": b"12345678"},
-        {"out_0_json": b'[{"dtype": "float32", "shape": [1]}]'},
-        {
-            "out_0_json": b"["
-            + b'{"dtype": "bool", "shape": [0]},' * 1000
-            + b'{"dtype": "bool", "shape": [0]}]'
-        },
-    ],
-    ids=["deep", "type", "size", "dtype", "missing", "many"],
-)
-def test_outputs_that_are_none_are_refused(tmp_path: Path, xnnpack: Program, files: dict[str, bytes]) -> None:
-    ran = left(tmp_path, xnnpack, **files)
+        "`int` <= 268435456",
+    ),
+    "short": ({"out_0_json": b'[{"dtype": "float32", "shape": [2]}]', "out_0_0": b"1234"}, "with 4 bytes"),
+    "dtype": ({"out_0_json": b'[{"dtype": "object", "shape": [1]}]', "out_0_0": b"12345678"}, "object[1]"),
+    "missing": ({"out_0_json": b'[{"dtype": "float32", "shape": [1]}]'}, "No such file"),
+    "many": ({"out_0_json": b"[" + b'{"dtype": "bool", "shape": [0]},' * 1001 + b"]"}, "1001 outputs"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_OUTPUTS)
+def test_outputs_that_are_none_are_refused(tmp_path: Path, xnnpack: Program, kind: str) -> None:
+    files, what = NO_OUTPUTS[kind]
+    ran = left(tmp_path, xnnpack, **{name: data.replace(b",]", b"]") for name, data in files.items()})
     assert (ran.stopped, ran.outputs) == (running.REFUSED, ())
     assert "cannot be read" in ran.reason
+    assert what in ran.reason
 
 
 def test_a_process_that_ends_without_a_result_has_crashed(tmp_path: Path, xnnpack: Program) -> None:
     ran = left(tmp_path, xnnpack)
     assert ran.stopped == running.CRASHED
     assert "without a result for sample example" in ran.reason
+
+
+def test_a_process_that_died_has_crashed_whatever_it_left(tmp_path: Path, xnnpack: Program) -> None:
+    log = "".join(f"line {number}\n" for number in range(9)).encode()
+    ran = left(tmp_path, xnnpack, status=-11, log=log + b"\x1b[2J\xff", error=b"not this")
+    assert ran.stopped == running.CRASHED
+    assert ran.reason.startswith("SIGSEGV; line 6 | line 7 | line 8 | ")
+    assert left(tmp_path, xnnpack, status=-63).reason.startswith("signal 63; ")
+    refused = left(tmp_path, xnnpack, status=3)
+    assert (refused.stopped, refused.reason.partition(";")[0]) == (running.REFUSED, "not this")
 
 
 # Comparing

@@ -148,7 +148,8 @@ class Runtime:
             if "missing" in first:
                 raise RunningError(
                     f"{self.interpreter} cannot import {first['missing']}: {first['error'][:SHOWN]}. It needs "
-                    f"{INSTALLED_AS[first['missing']]}: install them there, or name another interpreter"
+                    f"{INSTALLED_AS[first['missing']]}: install them there, name another interpreter, or choose "
+                    "cells that do without"
                 )
         except BaseException:
             self._end()
