@@ -263,6 +263,8 @@ UNRUN = (
     Unrun((*HARNESS, "run"), "exports for minutes", is_run),
     Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
     Unrun((*HARNESS, "explore"), "serves until it is interrupted", subcommand("explore")),
+    Unrun((*HARNESS, "freeze"), "exports for a minute", subcommand("freeze")),
+    Unrun((*HARNESS, "thaw"), "needs the environment of another release", subcommand("thaw")),
     Unrun((*HARNESS, "guests"), "runs upstream's tests for a minute", subcommand("guests")),
     Unrun((*HARNESS, "init"), "needs a repository without goldens, exports for a minute", subcommand("init")),
     Unrun((*HARNESS, "merge"), "needs the results of runs", subcommand("merge")),

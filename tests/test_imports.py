@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from tests import REPOSITORY
 
 SOURCES = sorted((REPOSITORY / "harness").rglob("*.py"))
 SLOW = {"torch", "torchao", "executorch"}
-WITH_TORCH = ("harness/exporting", "harness/patches", "harness/guests/capture.py")
+#: A file that another interpreter is given, and one that exporting processes import.
+IN_OTHERS = ("harness/corpus/runner.py", "harness/corpus/recorder.py")
+WITH_TORCH = ("harness/exporting", "harness/patches", "harness/guests/capture.py", *IN_OTHERS)
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -30,3 +33,16 @@ def test_a_module_of_the_harness_imports_no_zoo_and_torch_only_where_it_may(path
     assert not found & {"models", "tests"}
     if not str(path.relative_to(REPOSITORY)).startswith(WITH_TORCH):
         assert not found & SLOW
+
+
+def test_what_another_interpreter_runs_needs_nothing_of_the_harness() -> None:
+    runner = REPOSITORY / "harness" / "corpus" / "runner.py"
+    engines = {"executorch", "torch", "numpy", "tosa_reference_model"}
+    assert set(imported(runner)) - engines <= sys.stdlib_module_names
+    at_once = {
+        alias.name.partition(".")[0]
+        for node in ast.parse(runner.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    assert not at_once & engines

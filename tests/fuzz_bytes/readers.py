@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import io
 import itertools
+import json
 import shutil
 import zipfile
 import zlib
@@ -14,6 +16,9 @@ from pathlib import Path
 
 from harness import config, core, releases, results
 from harness.artifact import Failure, Lowered
+from harness.corpus import comparing, running
+from harness.corpus.format import MANIFEST, SEAL, CorpusError
+from harness.corpus.reading import Corpus, cell_of
 from harness.decode import DecodeError, SchemaError, decode
 from harness.decode.json_form import json_form
 from harness.decode.schema import load
@@ -40,6 +45,7 @@ from tests import REPOSITORY
 HERE = Path(__file__).resolve().parent
 PAYLOADS = HERE.parent / "decode" / "fixtures"
 RESULTS = HERE.parent / "report_results"
+CORPUS = HERE.parent / "corpora" / "linear-1.4.1"
 RELEASE = REPOSITORY / "goldens" / "1.4.1"
 GUESTS = REPOSITORY / "goldens" / "guests" / "arm-ops" / "1.4.1"
 
@@ -399,6 +405,66 @@ def zoos() -> list[bytes]:
     return [(REPOSITORY / "goldens" / roots.ZOO).read_bytes()]
 
 
+def read_corpus(data: bytes, folder: Path) -> None:
+    """Read a corpus whose manifest is mutated, with a digest that fits."""
+    copied = corpus_in(folder)
+    written(copied / MANIFEST, data)
+    written(copied / SEAL, f"{hashlib.sha256(data).hexdigest()}  {MANIFEST}\n".encode())
+    use_corpus(copied)
+
+
+def read_whole_corpus(data: bytes, folder: Path) -> None:
+    """Read a corpus of which the manifest, its digest or a program is mutated; the first line says which."""
+    copied = corpus_in(folder)
+    name, _, content = data.partition(b"\n")
+    files = {MANIFEST: copied / MANIFEST, SEAL: copied / SEAL}
+    changed = files.get(name.decode(errors="replace"), next(iter(sorted((copied / "objects").iterdir()))))
+    before = changed.read_bytes()
+    written(changed, content)
+    try:
+        use_corpus(copied)
+    finally:
+        written(changed, before)
+
+
+def corpus_in(folder: Path) -> Path:
+    copied = folder / "corpus"
+    if not copied.is_dir():
+        shutil.copytree(CORPUS, copied)
+    return copied
+
+
+def use_corpus(folder: Path) -> None:
+    """Do what thaw does before it runs a program."""
+    corpus = Corpus.read(folder)
+    corpus.check()
+    for entry in corpus.manifest.cells:
+        str(cell_of(entry))
+        for each in entry.programs:
+            corpus.program(each)
+
+
+def corpus_files() -> list[bytes]:
+    return [f"{name}\n".encode() + (CORPUS / name).read_bytes() for name in (MANIFEST, SEAL)]
+
+
+def read_outputs(data: bytes, folder: Path) -> None:
+    """Read what a program says it gives: one that was made for harm may say anything."""
+    corpus = Corpus.read(CORPUS)
+    frozen = corpus.program(corpus.manifest.cells[0].programs[0])
+    written(folder / "out-0.json", data)
+    written(folder / "out-0-0", frozen.samples[0].outputs[0].data)
+    answer = {"status": 0, "timed_out": False, "seconds": 0.0}
+    ran = running._taken(frozen, folder, answer, running.Limits())
+    comparing.compare(frozen, ran)
+
+
+def said_outputs() -> list[bytes]:
+    corpus = Corpus.read(CORPUS)
+    outputs = corpus.manifest.cells[0].programs[0].samples[0].outputs
+    return [json.dumps([{"dtype": output.dtype, "shape": list(output.shape)} for output in outputs]).encode()]
+
+
 DECODED = (DecodeError,)
 
 READERS: Mapping[str, Reader] = {
@@ -426,5 +492,9 @@ READERS: Mapping[str, Reader] = {
         Reader("seconds", second_tables, read_seconds, (SecondsError,)),
         Reader("core", cores, read_core, (core.CoreError,)),
         Reader("zoo", zoos, read_zoo, (GoldenError,)),
+        Reader("corpus", lambda: [(CORPUS / MANIFEST).read_bytes()], read_corpus, (CorpusError,)),
+        Reader("whole-corpus", corpus_files, read_whole_corpus, (CorpusError,)),
+        # Whatever it is, it is a result.
+        Reader("outputs", said_outputs, read_outputs, ()),
     )
 }

@@ -1,0 +1,7 @@
+"""Frozen programs: what a release made, with what it takes and gives, kept to try any later runtime on it.
+
+`format` says what a corpus is, in memory and on disk; docs/corpus.md says the same to people. `reading` and `writing`
+are all that touches its files. `runner` is one file that another interpreter runs, `running` drives it, `comparing`
+says what came of it. `freezing` makes a corpus from exports, with `recorder` in the processes that export. Only these
+two need a release, or a zoo.
+"""

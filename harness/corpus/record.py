@@ -1,0 +1,65 @@
+"""What an exporting process writes down of one export for the process that freezes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from harness.artifact import Cell
+from harness.corpus.format import Value
+
+#: The module that exporting processes import beside the zoo, and the patch that it brings.
+RECORDER = "harness.corpus.recorder"
+PATCH = "record-inputs"
+#: Environment variable: the folder that records go to.
+FOLDER = "GOLDENS_RECORDS"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a TOSA delegate in the reference model: bfloat16 and float8 are the bits, in a dtype of numpy's."""
+
+    payload: bytes
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a program was run on.
+
+    Attributes
+    ----------
+    samples
+        The inputs of each step, by name of the sample.
+    calls
+        What its delegates were run on meanwhile, by name of the sample; none where the runtime ran it.
+    """
+
+    samples: Mapping[str, tuple[tuple[Value, ...], ...]]
+    calls: Mapping[str, tuple[Call, ...]]
+
+    def write(self, folder: Path, cell: Cell) -> None:
+        """Leave the record of a cell whole, or nothing."""
+        file = _file(folder, cell)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        aside = file.with_suffix(".partial")
+        aside.write_bytes(msgspec.msgpack.encode(self))
+        aside.replace(file)
+
+    @classmethod
+    def read(cls, folder: Path, cell: Cell) -> Record | None:
+        """Return the record of a cell, and delete it; None where its export made no program."""
+        file = _file(folder, cell)
+        if not file.exists():
+            return None
+        found = msgspec.msgpack.decode(file.read_bytes(), type=cls)
+        file.unlink()
+        return found
+
+
+def _file(folder: Path, cell: Cell) -> Path:
+    return folder / cell.target / f"{cell.case}.msgpack"
