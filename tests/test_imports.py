@@ -12,7 +12,11 @@ from tests import REPOSITORY
 
 SOURCES = sorted((REPOSITORY / "harness").rglob("*.py"))
 SLOW = {"torch", "torchao", "executorch"}
-WITH_TORCH = ("harness/exporting", "harness/patches", "harness/guests/capture.py")
+WITH_TORCH = (
+    *("harness/exporting", "harness/patches", "harness/guests/capture.py"),
+    # They run in a release's environment only: one while it exports, one in place of exports.
+    *("harness/fielded/recorder.py", "harness/fielded/running.py"),
+)
 
 
 def imported(path: Path) -> Iterator[str]:
