@@ -101,10 +101,23 @@ def test_a_runtime_that_dies_is_a_result_and_the_others_run_on(came: Mapping[str
     assert len(came) == 9
 
 
-@pytest.mark.parametrize("name", ["delegate", "version", "truncated", "payload"])
-def test_a_damaged_program_is_refused_with_a_reason(came: Mapping[str, str], name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("delegate", "XNNPACK Delegate Serialization Format version identifier 'ZH00'"),
+        ("version", "error: 0x23"),
+        ("truncated", "error: 0x23"),
+    ],
+)
+def test_a_damaged_program_is_refused_with_a_reason(came: Mapping[str, str], name: str, reason: str) -> None:
     assert came[name].startswith("refused: RuntimeError: "), came[name]
+    assert reason in came[name]
     assert is_break(came[name])
+
+
+def test_a_truncated_payload_of_which_the_reference_model_dies_is_a_result(came: Mapping[str, str]) -> None:
+    assert came["payload"].startswith("crashed: killed by SIG")
+    assert is_break(came["payload"])
 
 
 def test_a_changed_weight_is_wrong_on_the_samples_that_it_reaches(came: Mapping[str, str]) -> None:

@@ -21,7 +21,6 @@ from harness.artifact import Cell
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.config import Config
 from harness.fielded import corpus, driving, goldens, page
-from harness.fielded.corpus import Program
 from harness.fielded.goldens import Change, Pair
 from harness.fielded.judging import Outcome, is_clean, judge
 from harness.fielded.programs import Programs
@@ -139,11 +138,11 @@ def pairs(versions: Sequence[str], new: str | None) -> list[Pair]:
 
 def programs(
     found: Mapping[str, Environment], wanted: Sequence[Pair], options: argparse.Namespace, repository: Config
-) -> dict[str, dict[Path, Program]]:
-    """Make the programs that are missing; return those of each release by their files. Raise `SweepError`."""
+) -> dict[str, list[Path]]:
+    """Make the programs that are missing; return the files of those of each release. Raise `SweepError`."""
     reuse = Reuse(Store(repository.store or default_root()))
     reuse.open()
-    made: dict[str, dict[Path, Program]] = {}
+    made: dict[str, list[Path]] = {}
     matched = set()
     for version in dict.fromkeys(pair.made for pair in wanted):
         environment = found[version]
@@ -162,12 +161,13 @@ def programs(
         print(f"programs of {version}: {len(cells) - len(missing)} kept, {len(missing)} to make", flush=True)
         for program in of_release.make(missing) if missing else ():
             if not program.binaries:
-                print(f"  {program.cell}: no program: its export fails", flush=True)
-        files = [of_release.path(cell) for cell in cells]
-        made[version] = {file: corpus.read(file) for file in files}
+                print(f"  {program.cell}: no program: its export fails, or has no delegate", flush=True)
+        files = map(of_release.path, cells)
+        made[version] = [file for file in files if corpus.read(file).binaries]
     if not matched:
         raise UsageError(f"--cell {' '.join(options.cell)}: no cell of {', '.join(made)} matches")
-    reuse.close()
+    # Its size is the business of runs that keep artifacts there.
+    reuse.remember_files()
     return made
 
 
@@ -196,20 +196,15 @@ def matching(known: Sequence[Cell], pattern: str) -> frozenset[Cell]:
 def run_all(
     environment: Environment,
     rows: Sequence[Pair],
-    made: Mapping[str, Mapping[Path, Program]],
+    made: Mapping[str, Sequence[Path]],
     jobs: int,
     outcomes: Mapping[Pair, dict[Cell, Outcome]],
 ) -> None:
     """Run the programs of `rows` in an environment, and put what came of them into `outcomes`."""
-    by_file = {
-        file: (pair, program)
-        for pair in rows
-        for file, program in made[pair.made].items()
-        if program.binaries
-    }
-    for file, ended in driving.run(environment.python, list(by_file), jobs):
-        pair, program = by_file[file]
-        outcomes[pair][program.cell] = judge(program, ended)
+    of_pair = {file: pair for pair in rows for file in made[pair.made]}
+    for file, ended in driving.run(environment.python, list(of_pair), jobs):
+        program = corpus.read(file)
+        outcomes[of_pair[file]][program.cell] = judge(program, ended)
 
 
 def pair_compared(

@@ -9,9 +9,10 @@ import contextlib
 import hashlib
 import uuid
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from harness import untrusted
 from harness.artifact import Cell, Tensor
@@ -123,6 +124,12 @@ class Ran(msgspec.Struct, frozen=True):
 
     outputs: tuple[Tensor, ...] = ()
     error: str | None = None
+
+
+def tensor_of(array: np.ndarray[Any, Any]) -> Tensor:
+    """Return an output of a payload; of a dtype that numpy lacks, bfloat16 for instance, the bits as whole numbers."""
+    known = array.dtype.kind in "biufc"
+    return Tensor.of(array if known else array.view(f"u{array.dtype.itemsize}"))
 
 
 def write(path: Path, content: Program | list[Ran]) -> None:

@@ -95,7 +95,7 @@ class Recording:
         self.calls.append(call)
         self.write()
         outputs = real(payload, arrays)
-        given = tuple(Tensor.of(output) for output in outputs)
+        given = tuple(corpus.tensor_of(output) for output in outputs)
         tolerances = tuple(self._tolerance(output) for output in outputs)
         self.calls[-1] = Run(name, call.binary, call.steps, given, tolerances, given)
         return outputs

@@ -92,7 +92,6 @@ def run(program: Program) -> list[Ran]:
 
 
 def _run(program: Program, run: Run) -> Ran:
-    from harness.artifact import Tensor
     from harness.exporting import numerics
 
     binary = program.binaries[run.binary]
@@ -104,7 +103,7 @@ def _run(program: Program, run: Run) -> Ran:
         steps = [tensors_of(inputs) for inputs in run.steps]
     try:
         if program.runs_in == REFERENCE_MODEL:
-            return Ran(tuple(map(Tensor.of, numerics.run_model(binary, arrays))))
+            return Ran(tuple(map(corpus.tensor_of, numerics.run_model(binary, arrays))))
         return Ran(numerics.in_runtime(binary, steps))
     except Exception as error:
         return Ran(error=f"{type(error).__name__}: {error}")
