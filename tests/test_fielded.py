@@ -344,6 +344,7 @@ def test_the_tables_count_pairs_and_group_what_breaks() -> None:
         "| wrong outputs | 1.2.0 | 1.1.0 | no | 1: `xnnpack-fp32/c` |",
     ]
     assert list(page.broken({PAIR: {A: "same"}}, VERSIONS)) == ["Nothing breaks."]
+    assert list(page.broken({}, VERSIONS)) == ["Nothing is recorded yet."]
 
 
 def test_the_page_is_that_of_the_goldens() -> None:

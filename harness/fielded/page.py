@@ -54,7 +54,7 @@ def broken(lines: Lines, versions: Sequence[str]) -> Iterator[str]:
             if is_break(text):
                 causes[cause(text)][pair].append(cell)
     if not causes:
-        yield "Nothing breaks."
+        yield "Nothing breaks." if any(lines.values()) else "Nothing is recorded yet."
         return
     yield "| what comes of it | programs of | on | promised | programs |"
     yield "|---|---|---|---|---|"
