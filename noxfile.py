@@ -74,6 +74,17 @@ def beside(session: nox.Session, other: str) -> str:
 @nox.session(venv_backend="none")
 def stock(session: nox.Session) -> None:
     """Run the cases that patches correct with patches off and on in every release's environment; print the table."""
+    run_over_releases(session, "stock")
+
+
+@nox.session(venv_backend="none")
+def fielded(session: nox.Session) -> None:
+    """Run the programs of each release in the runtime of each other: ``-- --new 1.6.0``, docs/fielded.md."""
+    run_over_releases(session, "fielded")
+
+
+def run_over_releases(session: nox.Session, command: str) -> None:
+    """Run a command that drives every release's environment, each of which is made."""
     environments = {
         version: ROOT / ".nox" / f"goldens-{version.replace('.', '-')}" for version in MATRIX.releases
     }
@@ -81,7 +92,7 @@ def stock(session: nox.Session) -> None:
     session.run(sys.executable, "-m", "nox", "-f", __file__, "--install-only", "-s", *sessions, external=True)
     pairs = [f"{version}={path / 'bin' / 'python'}" for version, path in environments.items()]
     driver = environments[MATRIX.default] / "bin" / "python"
-    session.run(str(driver), "-m", "harness", "stock", *pairs, *session.posargs, external=True)
+    session.run(str(driver), "-m", "harness", command, *pairs, *session.posargs, external=True)
 
 
 @nox.session(python=MATRIX.python)

@@ -30,6 +30,7 @@ COMMANDS = {
     "drift": "harness.commands.drift",
     "explore": "harness.commands.explore",
     "failures": "harness.commands.failures",
+    "fielded": "harness.commands.fielded",
     "freeze": "harness.commands.freeze",
     "fuzz": "harness.commands.fuzz",
     "guests": "harness.commands.guests",

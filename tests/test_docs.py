@@ -188,6 +188,7 @@ SESSIONS: dict[str, Check] = {
     "report": subcommand("report"),
     "explore": subcommand("explore"),
     "stock": subcommand("stock", "1.4.1=python"),
+    "fielded": subcommand("fielded", "1.4.1=python"),
     "worker": subcommand("worker"),
     "coverage": subcommand("coverage"),
     "branches": subcommand("branches"),

@@ -128,6 +128,10 @@ class Reuse:
         if self.trouble:
             return
         self.store.evict()
+        self.remember_files()
+
+    def remember_files(self) -> None:
+        """Keep what is known of files for the next run."""
         try:
             for digests in self._digests.values():
                 digests.save()

@@ -1,0 +1,100 @@
+"""The programs of a release's cells: made by ordinary exports, kept by the key of all that an export depends on."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from harness import fielded
+from harness.artifact import Artifact, Casualty, Cell, Failure, Outcome
+from harness.decode import DecodeError
+from harness.fielded import corpus
+from harness.fielded.corpus import CRASHED, REFUSED, RIGHT, WRONG, CorpusError, Program
+from harness.judging.rightness import wrongs
+from harness.storage.reuse import Reuse
+from harness.sweeping.settings import Settings
+from harness.sweeping.sweep import Sweep
+from harness.targets import known
+from harness.variations import variations
+
+#: Programs are made under the first variation: its heap is as it comes.
+VARIATION = variations((0,))[0]
+
+
+class Programs:
+    """The programs of one release, in a folder.
+
+    Parameters
+    ----------
+    settings
+        How they are exported: the release's interpreter, zoo and patches.
+    folder
+        Where they are kept.
+    reuse
+        Knows the key of an export; nothing is taken from its store, for an artifact does not hold what a program is run
+        on.
+    """
+
+    def __init__(self, release: str, settings: Settings, folder: Path, reuse: Reuse) -> None:
+        self.release = release
+        self.settings = settings
+        self.folder = folder
+        self.reuse = reuse
+
+    def missing(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Return the cells whose program is not kept, or damaged."""
+        return [cell for cell in cells if self.kept(cell) is None]
+
+    def kept(self, cell: Cell) -> Program | None:
+        """Return the program of a cell, None where there is none that is sound."""
+        try:
+            return corpus.read(self.path(cell))
+        except CorpusError:
+            return None
+
+    def path(self, cell: Cell) -> Path:
+        """Return where the program of a cell is, or would be."""
+        return self.folder / f"{self.reuse.key(self.settings, (cell, VARIATION, ()))}{corpus.SUFFIX}"
+
+    def make(self, cells: Sequence[Cell]) -> Iterator[Program]:
+        """Export cells, and yield the program of each, which may have no binary; raise `SweepError`."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        settings = replace(self.settings, models=(*self.settings.models, fielded.RECORDER))
+        further = dict.fromkeys(cells, (fielded.PATCH,))
+        with tempfile.TemporaryDirectory(prefix="making-", dir=self.folder) as made:
+            os.environ[fielded.RECORDS] = str(Path(made).absolute())
+            with Sweep(cells, (VARIATION,), settings, further_patches=further) as sweep:
+                for cell in cells:
+                    (outcome,) = sweep.outcomes(cell)
+                    yield self._keep(cell, Path(made), outcome)
+
+    def _keep(self, cell: Cell, made: Path, outcome: Outcome) -> Program:
+        recorded = made / cell.target / f"{cell.case}{corpus.SUFFIX}"
+        own = own_state(outcome)
+        if recorded.exists():
+            program = msgspec.structs.replace(corpus.read(recorded), own=own)
+        else:
+            # The process died before there was a program.
+            program = Program(cell, self.release, known()[cell.target].runs, (), (), own)
+        corpus.write(self.path(cell), program)
+        return program
+
+
+def own_state(outcome: Outcome) -> str:
+    """Return what a program did on its own release, one of `harness.fielded.corpus.OWN`."""
+    if isinstance(outcome.result, Casualty):
+        return CRASHED
+    assert isinstance(outcome.result, Artifact)
+    made = outcome.result.result
+    # A failure, or a program that the runtime has no kernel for.
+    if isinstance(made, Failure) or made.kernels:
+        return REFUSED
+    try:
+        return WRONG if any(wrongs(made)) else RIGHT
+    except DecodeError:
+        return WRONG
