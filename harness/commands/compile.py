@@ -1,0 +1,260 @@
+"""``python -m harness compile``: compiles TOSA payloads with Vela, and compares what it makes with compiled goldens.
+
+``nox -s "compile(1.4.1)"`` runs it with the Vela that the release names. The cells of a run are those that have a
+golden; ``--cell`` names others.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import config, patches, registry, releases, targets
+from harness.arguments import share
+from harness.artifact import Cell
+from harness.cli import DIFFERENT, SAME, CommandError
+from harness.compiling import golden
+from harness.compiling.payloads import Payloads, exported, kept
+from harness.compiling.targets import TARGETS, VELA
+from harness.compiling.vela import VARIABLE, Job, Result, Vela
+from harness.compiling.verdicts import Verdict, judge
+from harness.selection import (
+    EXPORT_TIMEOUT,
+    UPDATE,
+    Installed,
+    find_release,
+    load_zoo,
+    require_a_person,
+    require_repeats,
+    select,
+)
+from harness.sweeping.settings import Settings, cores, default_interpreter
+from harness.untrusted import require_name
+from harness.variations import Variation, named, variations
+
+EXAMPLES = """\
+examples:
+  python -m harness compile --cell 'ethos-u55-128/linear'
+  python -m harness compile --cell '*/linear' --snapshot-update
+  python -m harness compile --release 1.4.1 --exported --vela ../vela-5.1.0/bin/python
+"""
+#: Where the payloads of the last run are, below the folder of builds.
+BUILD = Path("build/compiled")
+#: Fits the verdicts in which a golden may be recorded.
+RECORDED = ("new", "changed", "stable")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run compiles with, and where its goldens are."""
+
+    release: releases.Release
+    vela: Vela
+    variations: tuple[Variation, ...]
+    goldens: Path
+    limit: int
+
+    def head(self, cell: Cell) -> dict[str, str]:
+        """Return the head of a golden of `cell`."""
+        target = TARGETS[cell.target]
+        return {
+            "executorch": self.release.version,
+            VELA: self.vela.version,
+            "arguments": " ".join(target.arguments(self.release.version)),
+            "payloads of": str(source(cell)),
+            "variations": " ".join(each.name for each in self.variations),
+        }
+
+    def golden(self, cell: Cell) -> Path:
+        """Return where the golden of `cell` is."""
+        return golden.path_of(self.goldens, self.release.version, cell.target, cell.case)
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "compile",
+        help="compile TOSA payloads for an Ethos-U with Vela, and compare with goldens",
+        description="Export cells for TOSA, compile the payloads with Vela under every variation, and compare with "
+        "compiled goldens.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    share(parser.add_argument, "--release")
+    share(
+        parser.add_argument,
+        "--cell",
+        help="these cells; wildcards; repeatable (default: those that have a golden)",
+    )
+    share(parser.add_argument, "--variations", default="full", help="default: %(default)s")
+    share(parser.add_argument, "--models")
+    share(parser.add_argument, "--goldens")
+    share(parser.add_argument, "--jobs", default=cores())
+    share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
+    parser.add_argument(
+        "--vela",
+        type=Path,
+        metavar="PYTHON",
+        help=f"Python of the environment that has {VELA} (default: {VARIABLE})",
+    )
+    parser.add_argument(
+        "--exported",
+        action="store_true",
+        help=f"take the payloads that the last run has left in {BUILD}, and export nothing; needs --release",
+    )
+    parser.add_argument(UPDATE, action="store_true", help="record cells that are new or changed")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what is said of each cell; return 0 if all are stable or were recorded, else 1."""
+    recording = arguments.snapshot_update
+    repeats = variations(named(arguments.variations))
+    require_a_person(recording)
+    require_repeats(recording, len(repeats), "Say --variations full.")
+    release = release_of(arguments)
+    wanted = release.compilers.get(VELA, "")
+    vela = Vela.find(arguments.vela, wanted, release.version)
+    if recording and vela.version != wanted:
+        raise CommandError(
+            f"{UPDATE}: {release.version} names {VELA} {wanted or 'nowhere'} (harness/releases.toml), and this is "
+            f"{vela.version}: its goldens are those of the Vela that it names"
+        )
+    goldens = arguments.goldens or config.load().goldens
+    this = Run(release, vela, repeats, goldens, int(arguments.export_timeout))
+    print(f"ExecuTorch {release.version}, {VELA} {vela.version}, {len(repeats)} variations", flush=True)
+    if vela.version != wanted:
+        print(f"  {release.version} names {VELA} {wanted}: what differs below is what another Vela does")
+    folder = BUILD / release.version
+    cells, stale = chosen(this, arguments)
+    if arguments.exported:
+        payloads = {cell: kept(source(cell), folder) for cell in cells}
+    else:
+        payloads = export(cells, release, arguments, folder)
+    verdicts = [*judged(this, payloads, recording), *stale]
+    for verdict in verdicts:
+        if verdict.name != "stable":
+            print("\n".join(verdict.lines()))
+    counts = {name: sum(each.name == name for each in verdicts) for name in {each.name for each in verdicts}}
+    print(", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "no cells")
+    return SAME if set(counts) <= {"stable", "recorded"} else DIFFERENT
+
+
+def release_of(arguments: argparse.Namespace) -> releases.Release:
+    """Return the release that is installed; with ``--exported`` the one that is named."""
+    if not arguments.exported:
+        return find_release(Installed.probe(default_interpreter()), arguments.release)
+    if arguments.release is None:
+        raise CommandError("--exported needs --release: the folder of payloads is that of a release")
+    try:
+        return releases.load().release(arguments.release)
+    except releases.UnknownReleaseError as error:
+        raise CommandError(str(error)) from error
+
+
+def source(cell: Cell) -> Cell:
+    """Return the TOSA cell whose payloads a compiled cell takes."""
+    return Cell(TARGETS[cell.target].takes, cell.case)
+
+
+def chosen(this: Run, arguments: argparse.Namespace) -> tuple[list[Cell], list[Verdict]]:
+    """Return the cells to compile; and, without ``--cell``, those of which there is only a golden."""
+    recorded = sorted(of_goldens(this))
+    known = recorded
+    if arguments.exported:
+        known = sorted({*recorded, *of_build(this.release.version)})
+    else:
+        known = of_zoo(this.release, config.load().zoos(arguments.models))
+    if arguments.cell:
+        if not known:
+            raise CommandError(f"--exported: {BUILD / this.release.version} has no payloads")
+        selected = select(known, arguments.cell)
+        return [cell for cell in known if cell in selected], []
+    if not recorded:
+        raise CommandError(
+            f"{this.goldens / golden.FOLDER / this.release.version} has no golden: name cells by --cell, "
+            f"e.g. --cell 'ethos-u55-128/linear' {UPDATE}"
+        )
+    stale = [
+        Verdict(cell, "stale", f"its case is gone; delete {this.golden(cell)}")
+        for cell in recorded
+        if cell not in set(known)
+    ]
+    return [cell for cell in known if cell in set(recorded)], stale
+
+
+def of_goldens(this: Run) -> Iterator[Cell]:
+    """Yield the cells that have a golden."""
+    root = this.goldens / golden.FOLDER / this.release.version
+    for file in root.glob("*/*.txt"):
+        if file.parent.name in TARGETS:
+            yield Cell(file.parent.name, require_name(file.stem))
+
+
+def of_build(release: str) -> Iterator[Cell]:
+    """Yield the cells whose payloads the last run has kept."""
+    for target in TARGETS.values():
+        for folder in (BUILD / release / target.takes).glob("*/"):
+            yield Cell(target.name, require_name(folder.name))
+
+
+def of_zoo(release: releases.Release, models: Sequence[str]) -> list[Cell]:
+    """Return every cell that could be compiled: of each target, the cases that its TOSA target takes."""
+    cases: Mapping[str, registry.Case] = load_zoo(models)
+    return [
+        Cell(target.name, name)
+        for target in TARGETS.values()
+        for name, case in cases.items()
+        if (not case.releases or release.version in case.releases)
+        and targets.find(target.takes).is_for(case.backends)
+    ]
+
+
+def export(
+    cells: Sequence[Cell], release: releases.Release, arguments: argparse.Namespace, folder: Path
+) -> dict[Cell, Payloads]:
+    """Export the TOSA cells that `cells` take their payloads from."""
+    names = patches.select("auto", release.patches)
+    models = config.load().zoos(arguments.models)
+    settings = Settings(
+        default_interpreter(), models, names, arguments.jobs, arguments.export_timeout, execute=False
+    )
+    print(f"exporting {len(cells)} cells for {VELA}", flush=True)
+    found = dict(exported([source(cell) for cell in cells], settings, folder))
+    return {cell: found[source(cell)] for cell in cells}
+
+
+def judged(this: Run, payloads: Mapping[Cell, Payloads], recording: bool) -> Iterator[Verdict]:
+    """Compile everything under each variation, and judge it, cell by cell."""
+    made = compiled(this, payloads)
+    for cell, given in payloads.items():
+        if given.failure:
+            yield Verdict(cell, "failed", f"{source(cell)} has no payload: {given.failure}")
+            continue
+        facts = {name: golden.delegates(given.named, results[cell]) for name, results in made.items()}
+        path = this.golden(cell)
+        head = this.head(cell)
+        verdict = judge(cell, facts, golden.read(path), head)
+        agreed = next(iter(facts.values()))
+        if recording and verdict.name in RECORDED and isinstance(agreed, tuple):
+            golden.write(path, golden.Golden(head, agreed))
+            verdict = Verdict(cell, "recorded" if verdict.name != "stable" else "stable", str(path))
+        yield verdict
+
+
+def compiled(this: Run, payloads: Mapping[Cell, Payloads]) -> dict[str, dict[Cell, list[Result]]]:
+    """Return what Vela made of every delegate of every cell, by the name of the variation."""
+    owners = [(cell, payload) for cell, given in payloads.items() for _, payload in given.named]
+    jobs = [Job(payload, TARGETS[cell.target].arguments(this.release.version)) for cell, payload in owners]
+    found: dict[str, dict[Cell, list[Result]]] = {}
+    for variation in this.variations:
+        by_cell: dict[Cell, list[Result]] = {cell: [] for cell in payloads}
+        if jobs:
+            results = this.vela.compile(jobs, variation, this.limit)
+            for (cell, _), result in zip(owners, results, strict=True):
+                by_cell[cell].append(result)
+        found[variation.name] = by_cell
+    return found
