@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -44,6 +45,9 @@ EXTRAS = nox.project.load_toml(ROOT / "pyproject.toml")["project"]["optional-dep
 LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9", "zizmor==1.32.0")
 
 PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
+#: What releases name for an Ethos-U; each version has an environment of its own.
+VELA = "ethos-u-vela"
+VELAS = dict.fromkeys(release.compilers[VELA] for release in MATRIX.releases.values())
 #: Releases that upstream's fixes are taken back in: `SINCE` in tests/mutants/history/fix.py.
 TAKEN_BACK = [nox.param(version, id=version) for version in ("1.3.1", "1.5.1")]
 
@@ -68,7 +72,8 @@ def goldens(session: nox.Session, release: str) -> None:
 def beside(session: nox.Session, other: str) -> str:
     """Make the environment of another session, and return its Python: the release's environment stays what it is."""
     session.run(sys.executable, "-m", "nox", "-f", __file__, "--install-only", "-s", other, external=True)
-    return str(ROOT / ".nox" / other / "bin" / "python")
+    folder = re.sub(r"[^a-z0-9]+", "-", other).strip("-")
+    return str(ROOT / ".nox" / folder / "bin" / "python")
 
 
 @nox.session(venv_backend="none")
@@ -82,6 +87,33 @@ def stock(session: nox.Session) -> None:
     pairs = [f"{version}={path / 'bin' / 'python'}" for version, path in environments.items()]
     driver = environments[MATRIX.default] / "bin" / "python"
     session.run(str(driver), "-m", "harness", "stock", *pairs, *session.posargs, external=True)
+
+
+@nox.session(python=MATRIX.python)
+@nox.parametrize("version", [nox.param(version, id=version) for version in VELAS])
+def vela(session: nox.Session, version: str) -> None:
+    """Make the environment of one Vela, which the sessions `compile` call; ``-- --help`` reaches Vela."""
+    numpy = MATRIX.release(MATRIX.default).pins["numpy"]
+    session.install(f"{VELA}=={version}", f"numpy=={numpy}")
+    session.run("vela", *(session.posargs or ("--version",)))
+
+
+@nox.session(venv_backend="none")
+@nox.parametrize("release", PER_RELEASE)
+def compile(session: nox.Session, release: str) -> None:
+    """Compile TOSA payloads of one release for an Ethos-U with the Vela that it names; docs/ethos-u.md.
+
+    ``-- --vela 5.1.0`` takes another Vela of the matrix.
+    """
+    words = list(session.posargs)
+    version = MATRIX.release(release).compilers[VELA]
+    if "--vela" in words[:-1] and words[words.index("--vela") + 1] in VELAS:
+        version = words.pop(words.index("--vela") + 1)
+        words.remove("--vela")
+    environment = {"EXECUTORCH_GOLDENS_VELA_PYTHON": beside(session, f"vela({version})")}
+    python = beside(session, f"goldens({release})")
+    command = (python, "-m", "harness", "compile", "--release", release, *words)
+    session.run(*command, env=environment, external=True)
 
 
 @nox.session(python=MATRIX.python)
@@ -121,6 +153,9 @@ def tests(session: nox.Session) -> None:
     spread = ("-n", "auto", "--dist", "loadfile")
     # Model Explorer and its adapters need other versions than a release.
     environment = {"EXECUTORCH_GOLDENS_EXPLORE_PYTHON": beside(session, "explore")}
+    # So does Vela; a second one shows what an upgrade changes.
+    vela = MATRIX.release(MATRIX.default).compilers[VELA]
+    environment["EXECUTORCH_GOLDENS_VELA_PYTHON"] = beside(session, f"vela({vela})")
     session.run(
         *("python", "-m", "pytest", "-q", "--durations", "10", *spread, *session.posargs), env=environment
     )

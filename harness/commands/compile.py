@@ -7,6 +7,7 @@ golden; ``--cell`` names others.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"{vela.version}: its goldens are those of the Vela that it names"
         )
     goldens = arguments.goldens or config.load().goldens
-    this = Run(release, vela, repeats, goldens, int(arguments.export_timeout))
+    this = Run(release, vela, repeats, goldens, math.ceil(arguments.export_timeout))
     print(f"ExecuTorch {release.version}, {VELA} {vela.version}, {len(repeats)} variations", flush=True)
     if vela.version != wanted:
         print(f"  {release.version} names {VELA} {wanted}: what differs below is what another Vela does")
