@@ -21,14 +21,24 @@ import pytest
 from harness import cli, releases, targets
 from harness.artifact import Cell
 from harness.compiling import golden, stream
+from harness.compiling.compilers import (
+    KINDS,
+    Compiled,
+    Compiler,
+    CompilerError,
+    Died,
+    Job,
+    Refused,
+    environment,
+)
 from harness.compiling.payloads import Payloads, keep
 from harness.compiling.targets import TARGETS, VELA
-from harness.compiling.vela import VARIABLE, Compiled, Died, Job, Refused, Vela, VelaError, environment
 from harness.compiling.verdicts import judge
 from harness.exporting.worker import with_harness
 from harness.variations import variations
 from tests import GOLDENS, REPOSITORY
 
+VARIABLE = KINDS[VELA].variable
 EARLIER = "EXECUTORCH_GOLDENS_EARLIER_VELA_PYTHON"
 PAYLOADS = REPOSITORY / "tests" / "payloads"
 LINEAR = PAYLOADS / "linear-u55-1.4.1.tosa"
@@ -41,33 +51,33 @@ MATRIX = releases.load()
 RELEASE, EARLIER_RELEASE = "1.4.1", "1.3.1"
 
 
-def vela_of(variable: str, release: str) -> Vela:
+def vela_of(variable: str, release: str) -> Compiler:
     if not os.environ.get(variable):
         pytest.skip(f"{variable} names no Python that has Vela: nox -s tests does")
-    return Vela.find(Path(os.environ[variable]), MATRIX.release(release).compilers[VELA], release)
+    return Compiler.find(VELA, Path(os.environ[variable]), MATRIX.release(release).compilers, release)
 
 
 @pytest.fixture(scope="module")
-def vela() -> Vela:
+def vela() -> Compiler:
     """The Vela that 1.4.1 names."""
     return vela_of(VARIABLE, RELEASE)
 
 
 @pytest.fixture(scope="module")
-def earlier() -> Vela:
+def earlier() -> Compiler:
     """The Vela that 1.3.1 names."""
     return vela_of(EARLIER, EARLIER_RELEASE)
 
 
 @pytest.fixture(scope="module")
-def linear(vela: Vela) -> Compiled:
+def linear(vela: Compiler) -> Compiled:
     """What Vela makes of LINEAR."""
     (made,) = compiled(vela, LINEAR)
     assert isinstance(made, Compiled)
     return made
 
 
-def compiled(vela: Vela, *files: Path, release: str = RELEASE, variation: int = 0) -> Sequence[object]:
+def compiled(vela: Compiler, *files: Path, release: str = RELEASE, variation: int = 0) -> Sequence[object]:
     jobs = [Job(file.read_bytes(), U55.arguments(release)) for file in files]
     return vela.compile(jobs, variations()[variation], 60)
 
@@ -89,7 +99,7 @@ def put(release: str, case: str, *files: Path) -> None:
     keep(Path("build/compiled") / release / U55.takes / case, Payloads(named))
 
 
-def compile_cells(vela: Vela | None, *words: str, release: str = RELEASE) -> int:
+def compile_cells(vela: Compiler | None, *words: str, release: str = RELEASE) -> int:
     named = ["--vela", str(vela.python)] if vela else []
     return cli.main(["compile", "--release", release, "--exported", *named, *words])
 
@@ -105,7 +115,7 @@ def test_arguments_and_specification_are_those_of_the_releases_own_compile_spec(
 
 
 def test_the_stream_is_byte_for_byte_what_the_release_makes_of_the_payload(
-    vela: Vela, linear: Compiled, tmp_path: Path
+    vela: Compiler, linear: Compiled, tmp_path: Path
 ) -> None:
     """The release's own `vela_compile`, in this environment, with Vela's package at the end of its path."""
     site = subprocess.run(
@@ -126,11 +136,11 @@ def test_the_stream_is_byte_for_byte_what_the_release_makes_of_the_payload(
     subprocess.run(
         [sys.executable, "-c", code, site, str(LINEAR), str(made)], check=True, capture_output=True
     )
-    assert made.read_bytes() == linear.stream
+    assert made.read_bytes() == linear.made
 
 
 def test_cells_are_recorded_and_stable_under_every_variation(
-    vela: Vela, folder: Path, capsys: pytest.CaptureFixture[str]
+    vela: Compiler, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert compile_cells(vela, "--cell", "ethos-u55-128/*") == cli.DIFFERENT
     assert "new: ethos-u55-128/linear: there is no golden" in capsys.readouterr().out
@@ -150,7 +160,7 @@ def test_cells_are_recorded_and_stable_under_every_variation(
 
 
 def test_an_upgrade_of_vela_is_told_from_a_change_before_it(
-    vela: Vela, earlier: Vela, folder: Path, capsys: pytest.CaptureFixture[str]
+    vela: Compiler, earlier: Compiler, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     every = ("--cell", "ethos-u55-128/*")
     update = compile_cells(earlier, *every, "--snapshot-update", release=EARLIER_RELEASE)
@@ -159,8 +169,8 @@ def test_an_upgrade_of_vela_is_told_from_a_change_before_it(
     assert compile_cells(vela, release=EARLIER_RELEASE) == cli.DIFFERENT
     said = capsys.readouterr().out
     assert "1.3.1 names ethos-u-vela 5.0.0" in said
-    assert "changed: ethos-u55-128/shuffled-dimensions: Vela's, 5.0.0 -> 5.1.0: the TOSA payloads are" in said
-    assert "  delegate 0, cycles: 3217 -> 2849 (-368)\n" in said
+    assert "changed: ethos-u55-128/shuffled-dimensions: by Vela 5.0.0 -> 5.1.0: the TOSA payloads are" in said
+    assert "  delegate 0, cycles: 3041 -> 2849 (-192)\n" in said
     put(EARLIER_RELEASE, "linear", SHUFFLED)
     assert compile_cells(earlier, "--cell", "*/linear", release=EARLIER_RELEASE) == cli.DIFFERENT
     assert "changed: ethos-u55-128/linear: before Vela: the TOSA payload is not" in capsys.readouterr().out
@@ -170,7 +180,7 @@ def test_an_upgrade_of_vela_is_told_from_a_change_before_it(
     assert "1.3.1 names ethos-u-vela 5.0.0" in capsys.readouterr().err
 
 
-def test_what_vela_refuses_is_recorded_with_the_operators_and_reasons(vela: Vela, folder: Path) -> None:
+def test_what_vela_refuses_is_recorded_with_the_operators_and_reasons(vela: Compiler, folder: Path) -> None:
     put(RELEASE, "float", FLOAT)
     assert compile_cells(vela, "--cell", "*/float", "--snapshot-update") == cli.SAME
     text = golden.path_of(folder / "goldens", RELEASE, "ethos-u55-128", "float").read_text()
@@ -181,7 +191,9 @@ def test_what_vela_refuses_is_recorded_with_the_operators_and_reasons(vela: Vela
     assert compile_cells(vela) == cli.SAME
 
 
-def test_bytes_that_are_no_tosa_are_refused_and_harm_no_other_payload(vela: Vela, linear: Compiled) -> None:
+def test_bytes_that_are_no_tosa_are_refused_and_harm_no_other_payload(
+    vela: Compiler, linear: Compiled
+) -> None:
     jobs = [Job(payload, U55.arguments(RELEASE)) for payload in (b"", b"nothing", LINEAR.read_bytes())]
     empty, nothing, made = vela.compile(jobs, variations()[0], 60)
     assert isinstance(empty, Refused | Died)
@@ -189,7 +201,7 @@ def test_bytes_that_are_no_tosa_are_refused_and_harm_no_other_payload(vela: Vela
     assert made == linear
 
 
-def test_a_payload_that_hangs_is_ended_at_its_limit(vela: Vela, tmp_path: Path) -> None:
+def test_a_payload_that_hangs_is_ended_at_its_limit(vela: Compiler, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "payload")
     request = {
         "payloads": [str(tmp_path / "payload")],
@@ -209,20 +221,20 @@ def test_a_payload_that_hangs_is_ended_at_its_limit(vela: Vela, tmp_path: Path) 
     assert (tmp_path / "status").read_text() == "-14"
 
 
-def test_variations_that_disagree_are_unstable_and_never_recorded(vela: Vela, earlier: Vela) -> None:
+def test_variations_that_disagree_are_unstable_and_never_recorded(vela: Compiler, earlier: Compiler) -> None:
     """Two Velas stand for a Vela that makes two things of one payload."""
     (one,), (other,) = compiled(earlier, SHUFFLED), compiled(vela, SHUFFLED)
     assert isinstance(one, Compiled)
     assert isinstance(other, Compiled)
     payload = SHUFFLED.read_bytes()
-    made = {name: (golden.facts("m", payload, each),) for name, each in (("a", one), ("b", other))}
+    made = {name: (golden.facts(VELA, "m", payload, each),) for name, each in (("a", one), ("b", other))}
     verdict = judge(Cell("ethos-u55-128", "x"), made, None, {"arguments": ""})
     assert verdict.name == "unstable"
     assert "under a and b" in verdict.reason
     assert any("operations" in fact for fact in verdict.facts)
 
 
-def test_history_and_heap_reach_the_process(vela: Vela, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history_and_heap_reach_the_process(vela: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a variation says is done: the payload after one's own is compiled first."""
     seen = []
 
@@ -231,7 +243,7 @@ def test_history_and_heap_reach_the_process(vela: Vela, monkeypatch: pytest.Monk
         return subprocess.CompletedProcess(command, 1, "", "stopped")
 
     monkeypatch.setattr(subprocess, "run", run)
-    with pytest.raises(VelaError, match="could not be started: stopped"):
+    with pytest.raises(CompilerError, match="could not be started: stopped"):
         compiled(vela, LINEAR, SHUFFLED, variation=2)
     ((request, variables),) = seen
     assert (request["heap_seed"], request["listings_seed"], request["history_seed"]) == (2, 2, 2)
@@ -239,16 +251,16 @@ def test_history_and_heap_reach_the_process(vela: Vela, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("variation", [1, 3])
-def test_compiling_others_before_changes_nothing(vela: Vela, linear: Compiled, variation: int) -> None:
+def test_compiling_others_before_changes_nothing(vela: Compiler, linear: Compiled, variation: int) -> None:
     made, shuffled = compiled(vela, LINEAR, SHUFFLED, variation=variation)
     assert made == linear
     assert isinstance(shuffled, Compiled)
 
 
 def test_a_stream_cut_anywhere_is_one_clear_error(linear: Compiled) -> None:
-    for length in range(len(linear.stream)):
+    for length in range(len(linear.made)):
         with pytest.raises(stream.StreamError) as raised:
-            stream.decode(linear.stream[:length])
+            stream.decode(linear.made[:length])
         assert "\n" not in str(raised.value)
 
 
@@ -271,11 +283,11 @@ def test_a_stream_that_lies_is_one_clear_error(
     linear: Compiled, change: Callable[[bytes], bytes], said: str
 ) -> None:
     with pytest.raises(stream.StreamError, match=said):
-        stream.decode(change(linear.stream))
+        stream.decode(change(linear.made))
 
 
 def test_commands_that_lie_are_one_clear_error(linear: Compiled) -> None:
-    commands = stream.decode(linear.stream).commands
+    commands = stream.decode(linear.made).commands
     for wrong in (b"", commands[:-4], b"COP2" + commands[4:], b"COP1", b"COP1\xff\0\0\0"):
         with pytest.raises(stream.StreamError):
             with_commands(wrong).operations()
@@ -310,7 +322,11 @@ def test_a_missing_vela_is_one_clear_error(
     ],
 )
 def test_what_cannot_be_done_is_one_clear_error(
-    vela: Vela, folder: Path, capsys: pytest.CaptureFixture[str], words: Sequence[str], facts: Sequence[str]
+    vela: Compiler,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: Sequence[str],
+    facts: Sequence[str],
 ) -> None:
     Path("build/compiled/1.4.1/tosa-u55/empty").mkdir()
     assert compile_cells(vela, *words) == cli.ERROR
@@ -320,7 +336,7 @@ def test_what_cannot_be_done_is_one_clear_error(
 
 
 def test_recording_is_refused_in_ci(
-    vela: Vela, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    vela: Compiler, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", "1")
     assert compile_cells(vela, "--cell", "*/linear", "--snapshot-update") == cli.ERROR
@@ -330,7 +346,7 @@ def test_recording_is_refused_in_ci(
 
 @pytest.mark.parametrize("old", ["cycles: 208", "format: 1", "contents"])
 def test_a_golden_that_was_edited_is_no_change(
-    vela: Vela, folder: Path, capsys: pytest.CaptureFixture[str], old: str
+    vela: Compiler, folder: Path, capsys: pytest.CaptureFixture[str], old: str
 ) -> None:
     assert compile_cells(vela, "--cell", "*/linear", "--snapshot-update") == cli.SAME
     path = golden.path_of(folder / "goldens", RELEASE, "ethos-u55-128", "linear")

@@ -1,13 +1,14 @@
-"""``python -m harness compile``: compiles TOSA payloads with Vela, and compares what it makes with compiled goldens.
+"""``python -m harness compile``: compiles TOSA payloads further, and compares what comes out with compiled goldens.
 
-``nox -s "compile(1.4.1)"`` runs it with the Vela that the release names. The cells of a run are those that have a
-golden; ``--cell`` names others.
+Vela does it for an Ethos-U, the model converter to VGF. ``nox -s "compile(1.4.1)"`` runs it with those that the release
+names. The cells of a run are those that have a golden; ``--cell`` names others.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,9 @@ from harness.arguments import share
 from harness.artifact import Cell
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.compiling import golden
+from harness.compiling.compilers import KINDS, Compiler, Job, Result
 from harness.compiling.payloads import Payloads, exported, kept
-from harness.compiling.targets import TARGETS, VELA
-from harness.compiling.vela import VARIABLE, Job, Result, Vela
+from harness.compiling.targets import TARGETS
 from harness.compiling.verdicts import Verdict, judge
 from harness.selection import (
     EXPORT_TIMEOUT,
@@ -53,7 +54,7 @@ class Run:
     """What a run compiles with, and where its goldens are."""
 
     release: releases.Release
-    vela: Vela
+    compilers: Mapping[str, Compiler]
     variations: tuple[Variation, ...]
     goldens: Path
     limit: int
@@ -61,26 +62,41 @@ class Run:
     def head(self, cell: Cell) -> dict[str, str]:
         """Return the head of a golden of `cell`."""
         target = TARGETS[cell.target]
+        arguments = " ".join(target.arguments(self.release.version))
         return {
             "executorch": self.release.version,
-            VELA: self.vela.version,
-            "arguments": " ".join(target.arguments(self.release.version)),
+            target.compiler: self.compilers[target.compiler].version,
+            **({"arguments": arguments} if arguments else {}),
             "payloads of": str(source(cell)),
             "variations": " ".join(each.name for each in self.variations),
         }
 
-    def golden(self, cell: Cell) -> Path:
+
+@dataclass(frozen=True)
+class Goldens:
+    """The compiled goldens of a release, below the root of the goldens."""
+
+    root: Path
+    release: str
+
+    def path(self, cell: Cell) -> Path:
         """Return where the golden of `cell` is."""
-        return golden.path_of(self.goldens, self.release.version, cell.target, cell.case)
+        return golden.path_of(self.root, self.release, cell.target, cell.case)
+
+    def cells(self) -> list[Cell]:
+        """Return the cells that have one."""
+        files = (self.root / golden.FOLDER / self.release).glob("*/*.txt")
+        found = (Cell(file.parent.name, require_name(file.stem)) for file in files)
+        return sorted(cell for cell in found if cell.target in TARGETS)
 
 
 def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "compile",
-        help="compile TOSA payloads for an Ethos-U with Vela, and compare with goldens",
-        description="Export cells for TOSA, compile the payloads with Vela under every variation, and compare with "
-        "compiled goldens.",
+        help="compile TOSA payloads for an Ethos-U or to VGF, and compare with goldens",
+        description="Export cells for TOSA, compile the payloads with Vela or the model converter under every "
+        "variation, and compare with compiled goldens.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -95,12 +111,13 @@ def add_to(subparsers: Any) -> None:
     share(parser.add_argument, "--goldens")
     share(parser.add_argument, "--jobs", default=cores())
     share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
-    parser.add_argument(
-        "--vela",
-        type=Path,
-        metavar="PYTHON",
-        help=f"Python of the environment that has {VELA} (default: {VARIABLE})",
-    )
+    for kind in KINDS.values():
+        parser.add_argument(
+            kind.option,
+            type=Path,
+            metavar="PYTHON",
+            help=f"Python of the environment that has {' and '.join(kind.needs)} (default: {kind.variable})",
+        )
     parser.add_argument(
         "--exported",
         action="store_true",
@@ -117,31 +134,45 @@ def run(arguments: argparse.Namespace) -> int:
     require_a_person(recording)
     require_repeats(recording, len(repeats), "Say --variations full.")
     release = release_of(arguments)
-    wanted = release.compilers.get(VELA, "")
-    vela = Vela.find(arguments.vela, wanted, release.version)
-    if recording and vela.version != wanted:
-        raise CommandError(
-            f"{UPDATE}: {release.version} names {VELA} {wanted or 'nowhere'} (harness/releases.toml), and this is "
-            f"{vela.version}: its goldens are those of the Vela that it names"
-        )
-    goldens = arguments.goldens or config.load().goldens
-    this = Run(release, vela, repeats, goldens, math.ceil(arguments.export_timeout))
-    print(f"ExecuTorch {release.version}, {VELA} {vela.version}, {len(repeats)} variations", flush=True)
-    if vela.version != wanted:
-        print(f"  {release.version} names {VELA} {wanted}: what differs below is what another Vela does")
+    goldens = Goldens(arguments.goldens or config.load().goldens, release.version)
+    cells, stale = chosen(goldens, release, arguments)
+    compilers = {
+        name: compiler_of(name, release, arguments, recording)
+        for name in dict.fromkeys(TARGETS[cell.target].compiler for cell in cells)
+    }
+    this = Run(release, compilers, repeats, goldens.root, math.ceil(arguments.export_timeout))
     folder = BUILD / release.version
-    cells, stale = chosen(this, arguments)
     if arguments.exported:
         payloads = {cell: kept(source(cell), folder) for cell in cells}
     else:
         payloads = export(cells, release, arguments, folder)
-    verdicts = [*judged(this, payloads, recording), *stale]
+    verdicts = [*judged(this, goldens, payloads, recording), *stale]
     for verdict in verdicts:
         if verdict.name != "stable":
             print("\n".join(verdict.lines()))
-    counts = {name: sum(each.name == name for each in verdicts) for name in {each.name for each in verdicts}}
+    counts = Counter(verdict.name for verdict in verdicts)
     print(", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "no cells")
     return SAME if set(counts) <= {"stable", "recorded"} else DIFFERENT
+
+
+def compiler_of(
+    name: str, release: releases.Release, arguments: argparse.Namespace, recording: bool
+) -> Compiler:
+    """Return a compiler, and print which; raise CommandError where another than the release's would record goldens."""
+    wanted = release.compilers.get(name)
+    python = getattr(arguments, KINDS[name].option.removeprefix("--"))
+    if wanted is None and python is None:
+        raise CommandError(f"{release.version} has no {name} here; docs/ethos-u.md says what is missing")
+    compiler = Compiler.find(name, python, release.compilers, release.version)
+    if recording and compiler.version != wanted:
+        raise CommandError(
+            f"{UPDATE}: {release.version} names {name} {wanted} (harness/releases.toml), and this is "
+            f"{compiler.version}: goldens are made by the one that is named"
+        )
+    print(f"ExecuTorch {release.version}, {name} {compiler.version}", flush=True)
+    if compiler.version != wanted:
+        print(f"  {release.version} names {wanted}: what differs below is what another one does", flush=True)
+    return compiler
 
 
 def release_of(arguments: argparse.Namespace) -> releases.Release:
@@ -161,38 +192,31 @@ def source(cell: Cell) -> Cell:
     return Cell(TARGETS[cell.target].takes, cell.case)
 
 
-def chosen(this: Run, arguments: argparse.Namespace) -> tuple[list[Cell], list[Verdict]]:
+def chosen(
+    goldens: Goldens, release: releases.Release, arguments: argparse.Namespace
+) -> tuple[list[Cell], list[Verdict]]:
     """Return the cells to compile; and, without ``--cell``, those of which there is only a golden."""
-    recorded = sorted(of_goldens(this))
-    known = recorded
+    recorded = goldens.cells()
     if arguments.exported:
-        known = sorted({*recorded, *of_build(this.release.version)})
+        known = sorted({*recorded, *of_build(release.version)})
     else:
-        known = of_zoo(this.release, config.load().zoos(arguments.models))
+        known = of_zoo(release, config.load().zoos(arguments.models))
     if arguments.cell:
         if not known:
-            raise CommandError(f"--exported: {BUILD / this.release.version} has no payloads")
+            raise CommandError(f"--exported: {BUILD / release.version} has no payloads")
         selected = select(known, arguments.cell)
         return [cell for cell in known if cell in selected], []
     if not recorded:
         raise CommandError(
-            f"{this.goldens / golden.FOLDER / this.release.version} has no golden: name cells by --cell, "
+            f"{goldens.root / golden.FOLDER / release.version} has no golden: name cells by --cell, "
             f"e.g. --cell 'ethos-u55-128/linear' {UPDATE}"
         )
     stale = [
-        Verdict(cell, "stale", f"its case is gone; delete {this.golden(cell)}")
+        Verdict(cell, "stale", f"its case is gone; delete {goldens.path(cell)}")
         for cell in recorded
         if cell not in set(known)
     ]
     return [cell for cell in known if cell in set(recorded)], stale
-
-
-def of_goldens(this: Run) -> Iterator[Cell]:
-    """Yield the cells that have a golden."""
-    root = this.goldens / golden.FOLDER / this.release.version
-    for file in root.glob("*/*.txt"):
-        if file.parent.name in TARGETS:
-            yield Cell(file.parent.name, require_name(file.stem))
 
 
 def of_build(release: str) -> Iterator[Cell]:
@@ -223,38 +247,51 @@ def export(
     settings = Settings(
         default_interpreter(), models, names, arguments.jobs, arguments.export_timeout, execute=False
     )
-    print(f"exporting {len(cells)} cells for {VELA}", flush=True)
-    found = dict(exported([source(cell) for cell in cells], settings, folder))
+    sources = list(dict.fromkeys(map(source, cells)))
+    print(f"exporting {len(sources)} cells for TOSA", flush=True)
+    found = dict(exported(sources, settings, folder))
     return {cell: found[source(cell)] for cell in cells}
 
 
-def judged(this: Run, payloads: Mapping[Cell, Payloads], recording: bool) -> Iterator[Verdict]:
+def judged(
+    this: Run, goldens: Goldens, payloads: Mapping[Cell, Payloads], recording: bool
+) -> Iterator[Verdict]:
     """Compile everything under each variation, and judge it, cell by cell."""
     made = compiled(this, payloads)
     for cell, given in payloads.items():
         if given.failure:
             yield Verdict(cell, "failed", f"{source(cell)} has no payload: {given.failure}")
             continue
-        facts = {name: golden.delegates(given.named, results[cell]) for name, results in made.items()}
-        path = this.golden(cell)
+        compiler = TARGETS[cell.target].compiler
+        facts = {
+            name: golden.delegates(compiler, given.named, results[cell]) for name, results in made.items()
+        }
+        path = goldens.path(cell)
         head = this.head(cell)
         verdict = judge(cell, facts, golden.read(path), head)
         agreed = next(iter(facts.values()))
         if recording and verdict.name in RECORDED and isinstance(agreed, tuple):
             golden.write(path, golden.Golden(head, agreed))
-            verdict = Verdict(cell, "recorded" if verdict.name != "stable" else "stable", str(path))
+            verdict = Verdict(cell, "recorded") if verdict.name != "stable" else verdict
         yield verdict
 
 
 def compiled(this: Run, payloads: Mapping[Cell, Payloads]) -> dict[str, dict[Cell, list[Result]]]:
-    """Return what Vela made of every delegate of every cell, by the name of the variation."""
-    owners = [(cell, payload) for cell, given in payloads.items() for _, payload in given.named]
-    jobs = [Job(payload, TARGETS[cell.target].arguments(this.release.version)) for cell, payload in owners]
+    """Return what was made of every delegate of every cell, by the name of the variation."""
     found: dict[str, dict[Cell, list[Result]]] = {}
     for variation in this.variations:
         by_cell: dict[Cell, list[Result]] = {cell: [] for cell in payloads}
-        if jobs:
-            results = this.vela.compile(jobs, variation, this.limit)
+        for name, compiler in this.compilers.items():
+            owners = [
+                (cell, payload)
+                for cell, given in payloads.items()
+                if TARGETS[cell.target].compiler == name
+                for _, payload in given.named
+            ]
+            jobs = [
+                Job(payload, TARGETS[cell.target].arguments(this.release.version)) for cell, payload in owners
+            ]
+            results = compiler.compile(jobs, variation, this.limit) if jobs else []
             for (cell, _), result in zip(owners, results, strict=True):
                 by_cell[cell].append(result)
         found[variation.name] = by_cell

@@ -13,31 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import untrusted
-from harness.compiling.stream import Tensor, decode, digest
-from harness.compiling.vela import Compiled, Died, Refused, Result
+from harness.compiling import stream, vgf
+from harness.compiling.compilers import Compiled, Died, Refused, Result
+from harness.compiling.stream import digest
+from harness.compiling.targets import CONVERTER, VELA
 from harness.errors import HarnessError
 
 FORMAT = "1"
 #: Below the root of the goldens; no name of a release.
 FOLDER = "compiled"
 CONTENTS = "contents"
-#: The facts of a delegate that are not the compiler's.
-GIVEN = ("delegate", "tosa")
-#: What Vela's estimates are called, and their unit, by the name in its summary.
-ESTIMATES: Mapping[str, tuple[str, str]] = {
-    "sram": ("SRAM", " bytes"),
-    "dram": ("DRAM", " bytes"),
-    "on_chip_flash": ("on-chip flash", " bytes"),
-    "off_chip_flash": ("off-chip flash", " bytes"),
-    "nn_macs": ("multiplications", ""),
-    "cycles_total": ("cycles", ""),
-    "cycles_npu": ("cycles of the NPU", ""),
-    "cycles_sram_access": ("cycles of SRAM", ""),
-    "cycles_dram_access": ("cycles of DRAM", ""),
-    "cycles_on_chip_flash_access": ("cycles of on-chip flash", ""),
-    "cycles_off_chip_flash_access": ("cycles of off-chip flash", ""),
-}
-
 #: The facts of one delegate: name to text, in the order of a golden.
 Facts = Mapping[str, str]
 
@@ -79,18 +64,31 @@ class Golden:
         return f"{body}{CONTENTS}: sha256 {hashlib.sha256(body.encode()).hexdigest()}\n"
 
 
-def facts(name: str, payload: bytes, result: Compiled | Refused) -> Facts:
-    """Return the facts of one delegate; raise `harness.compiling.stream.StreamError`."""
-    given = {"delegate": name, "tosa": digest(payload)}
+def facts(compiler: str, name: str, payload: bytes, result: Compiled | Refused) -> Facts:
+    """Return the facts of one delegate.
+
+    Raises
+    ------
+    harness.compiling.stream.StreamError, harness.compiling.vgf.TablesError
+        For what cannot be read of what a compiler made.
+    """
     if isinstance(result, Refused):
-        return {**given, **dict(_refused(result))}
-    return {**given, **dict(_compiled(result))}
+        found = _refused(result)
+    else:
+        found = FACTS[compiler](result.made, result.said)
+    # A fact is a line, whatever a compiler says.
+    lines = {fact: " ".join(untrusted.shown(text).split()) for fact, text in found}
+    return {"delegate": name, "tosa": digest(payload), **lines}
+
+
+#: What each compiler makes, as facts.
+FACTS = {VELA: stream.facts, CONVERTER: vgf.facts}
 
 
 def _refused(result: Refused) -> Iterator[tuple[str, str]]:
-    """Yield the exception, then each reason and the operators that it is of, in the order of Vela's message.
+    """Yield the exception, then each reason and the operators that it is of, in the order of the message.
 
-    The message is lines: ``Conv2D:``, then `` - Invalid argument input`` and `` - Input data type not supported``.
+    Vela's is lines: ``Conv2D:``, then `` - Invalid argument input`` and `` - Input data type not supported``.
     """
     first, *rest = result.message.strip().splitlines() or [""]
     yield "refused", f"{result.type}: {first.rstrip(':')}"
@@ -104,35 +102,19 @@ def _refused(result: Refused) -> Iterator[tuple[str, str]]:
         yield f"refused operator {index}", ": ".join(filter(None, (operator, "; ".join(reasons))))
 
 
-def _compiled(result: Compiled) -> Iterator[tuple[str, str]]:
-    stream = decode(result.stream)
-    yield "stream", digest(result.stream)
-    yield "commands", digest(stream.commands)
-    yield "operations", ", ".join(f"{name} {count}" for name, count in stream.operations().items())
-    yield "weights", digest(stream.weights)
-    yield "scratch", f"{stream.scratch} bytes"
-    for what, tensors in (("input", stream.inputs), ("output", stream.outputs)):
-        for index, tensor in enumerate(tensors):
-            yield f"{what} {index}", _tensor(tensor)
-    for key, (name, unit) in ESTIMATES.items():
-        yield name, f"{result.summary[key]}{unit}"
-
-
-def _tensor(tensor: Tensor) -> str:
-    where = f"offset {tensor.offset} of region {tensor.region}"
-    return f"{list(tensor.shape)} of {tensor.element} bytes each, {where}"
-
-
-def delegates(named: Sequence[tuple[str, bytes]], results: Sequence[Result]) -> tuple[Facts, ...] | Died:
-    """Return the facts of all delegates of a cell; the first that died instead, if one did."""
-    died = [result for result in results if isinstance(result, Died)]
-    if died:
-        return died[0]
-    return tuple(
-        facts(name, payload, result)
-        for (name, payload), result in zip(named, results, strict=True)
-        if not isinstance(result, Died)
-    )
+def delegates(
+    compiler: str, named: Sequence[tuple[str, bytes]], results: Sequence[Result]
+) -> tuple[Facts, ...] | Died:
+    """Return the facts of all delegates of a cell; instead the first that died, or whose facts cannot be read."""
+    found = []
+    for (name, payload), result in zip(named, results, strict=True):
+        if isinstance(result, Died):
+            return result
+        try:
+            found.append(facts(compiler, name, payload, result))
+        except (stream.StreamError, vgf.TablesError) as error:
+            return Died("crashed", f"what it made cannot be read: {error}")
+    return tuple(found)
 
 
 def path_of(root: Path, release: str, target: str, case: str) -> Path:

@@ -7,6 +7,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from harness.errors import HarnessError
 
@@ -43,6 +44,21 @@ OPERATIONS: Mapping[int, str] = {
 }
 #: Opcodes from here on set registers.
 SETS_REGISTERS = 0x100
+
+#: What Vela's estimates are called, and their unit, by the name in its summary.
+ESTIMATES: Mapping[str, tuple[str, str]] = {
+    "sram": ("SRAM", " bytes"),
+    "dram": ("DRAM", " bytes"),
+    "on_chip_flash": ("on-chip flash", " bytes"),
+    "off_chip_flash": ("off-chip flash", " bytes"),
+    "nn_macs": ("multiplications", ""),
+    "cycles_total": ("cycles", ""),
+    "cycles_npu": ("cycles of the NPU", ""),
+    "cycles_sram_access": ("cycles of SRAM", ""),
+    "cycles_dram_access": ("cycles of DRAM", ""),
+    "cycles_on_chip_flash_access": ("cycles of on-chip flash", ""),
+    "cycles_off_chip_flash_access": ("cycles of off-chip flash", ""),
+}
 
 
 class StreamError(HarnessError, ValueError):
@@ -106,6 +122,28 @@ class Stream:
 def digest(data: bytes) -> str:
     """Return size and SHA-256 of bytes, as goldens write them."""
     return f"{len(data)} bytes sha256 {hashlib.sha256(data).hexdigest()}"
+
+
+def facts(made: bytes, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a compiled delegate; raise `StreamError`.
+
+    Parameters
+    ----------
+    said
+        Vela's estimates: see `harness.compiling.vela_driver.summary`.
+    """
+    stream = decode(made)
+    yield "stream", digest(made)
+    yield "commands", digest(stream.commands)
+    yield "operations", ", ".join(f"{name} {count}" for name, count in stream.operations().items())
+    yield "weights", digest(stream.weights)
+    yield "scratch", f"{stream.scratch} bytes"
+    for what, tensors in (("input", stream.inputs), ("output", stream.outputs)):
+        for index, tensor in enumerate(tensors):
+            where = f"offset {tensor.offset} of region {tensor.region}"
+            yield f"{what} {index}", f"{list(tensor.shape)} of {tensor.element} bytes each, {where}"
+    for key, (name, unit) in ESTIMATES.items():
+        yield name, f"{said[key]}{unit}"
 
 
 def decode(data: bytes) -> Stream:

@@ -7,13 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.artifact import Cell
+from harness.compiling.compilers import KINDS, Died
 from harness.compiling.golden import Facts, Golden
-from harness.compiling.vela import Died
+from harness.compiling.targets import TARGETS
 
 #: The number that a fact begins with: of bytes, of cycles.
 NUMBER = re.compile(r"\d+(?= bytes|$)")
 #: Characters of a fact that a message shows: a size and a digest in full.
 SHOWN = 100
+#: Facts that a new cell shows.
+OUTLINE = ("cycles", "operations", "vgf")
 #: Characters of a SHA-256 that do in a message.
 SHORT = 12
 
@@ -55,39 +58,38 @@ def judge(
     head
         Of the golden that would be recorded.
     """
+    compiler = KINDS[TARGETS[cell.target].compiler].title
+    found: list[tuple[str, tuple[Facts, ...]]] = []
     for variation, each in made.items():
         if isinstance(each, Died):
-            return Verdict(cell, each.verdict, f"Vela under {variation}: {each.reason}")
-    found = [(variation, each) for variation, each in made.items() if not isinstance(each, Died)]
+            return Verdict(cell, each.verdict, f"{compiler} under {variation}: {each.reason}")
+        found.append((variation, each))
     first, agreed = found[0]
-    for variation, each in found[1:]:
-        if each != agreed:
-            reason = f"Vela makes different things of the same payloads under {first} and {variation}"
-            return Verdict(cell, "unstable", reason, tuple(differences(agreed, each)))
+    for variation, one in found[1:]:
+        if one != agreed:
+            reason = f"{compiler} makes different things of the same payloads under {first} and {variation}"
+            return Verdict(cell, "unstable", reason, tuple(differences(agreed, one)))
     if golden is None:
         return Verdict(cell, "new", "there is no golden", tuple(_outline(agreed)))
     if golden.delegates != agreed:
-        return Verdict(
-            cell,
-            "changed",
-            whose(golden, agreed, head),
-            tuple(differences(golden.delegates, agreed)),
-        )
-    if golden.head.get("arguments") != head["arguments"]:
-        reason = f"Vela's arguments: {golden.head.get('arguments')} -> {head['arguments']}"
+        facts = tuple(differences(golden.delegates, agreed))
+        return Verdict(cell, "changed", whose(cell, golden, agreed, head), facts)
+    if golden.head.get("arguments", "") != head.get("arguments", ""):
+        reason = f"the arguments of {compiler}: {golden.head.get('arguments')} -> {head.get('arguments')}"
         return Verdict(cell, "changed", reason)
     return Verdict(cell, "stable")
 
 
-def whose(golden: Golden, made: Sequence[Facts], head: Mapping[str, str]) -> str:
-    """Say where a change came from: from what Vela was given, or from Vela."""
-    given = [facts["tosa"] for facts in golden.delegates]
-    compiler = [name for name in head if golden.head.get(name) != head[name] and name == "ethos-u-vela"]
-    versions = "".join(f", {golden.head.get(name)} -> {head[name]}" for name in compiler)
-    if given != [facts["tosa"] for facts in made]:
-        also = f"; Vela changed as well{versions}" if versions else ""
-        return f"before Vela: the TOSA payload is not the golden's{also}"
-    return f"Vela's{versions or ', of the same version'}: the TOSA payloads are the golden's"
+def whose(cell: Cell, golden: Golden, made: Sequence[Facts], head: Mapping[str, str]) -> str:
+    """Say where a change came from: from what the compiler was given, or from the compiler."""
+    distribution = TARGETS[cell.target].compiler
+    title = KINDS[distribution].title
+    before, after = golden.head.get(distribution), head[distribution]
+    other = f" {before} -> {after}" if before != after else ""
+    if [facts["tosa"] for facts in golden.delegates] != [facts["tosa"] for facts in made]:
+        also = f"; {title} changed as well,{other}" if other else ""
+        return f"before {title}: the TOSA payload is not the golden's{also}"
+    return f"by {title}{other or ' of the same version'}: the TOSA payloads are the golden's"
 
 
 def differences(before: Sequence[Facts], after: Sequence[Facts]) -> Iterator[str]:
@@ -119,4 +121,5 @@ def _outline(made: Sequence[Facts]) -> Iterator[str]:
         if "refused" in facts:
             yield f"delegate {index}: refused: {facts['refused']}"
         else:
-            yield f"delegate {index}: {facts['cycles']} cycles, {facts['operations']}"
+            said = (f"{name} {facts[name]}" for name in OUTLINE if name in facts)
+            yield f"delegate {index}: {_short(', '.join(said))}"
