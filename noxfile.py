@@ -131,17 +131,17 @@ def install_compiler(session: nox.Session, compiler: str, version: str) -> None:
 def compile(session: nox.Session, release: str) -> None:
     """Compile TOSA payloads of one release with what it names for an Ethos-U and for VGF; docs/ethos-u.md.
 
-    ``-- --vela 5.1.0`` takes another Vela of the matrix.
+    ``-- --vela 5.1.0`` and ``--against 5.0.0`` take Velas of the matrix.
     """
-    words, environment = list(session.posargs), {}
+    environment = {}
     for compiler, (variable, (first, *_)) in COMPILERS.items():
         version = MATRIX.release(release).compilers.get(first)
-        option = f"--{compiler}"
-        if option in words[:-1] and words[words.index(option) + 1] in versions_of(compiler):
-            version = words.pop(words.index(option) + 1)
-            words.remove(option)
         if version is not None:
             environment[variable] = beside(session, f"{compiler}({version})")
+    words = list(session.posargs)
+    for index, (option, word) in enumerate(zip(session.posargs, session.posargs[1:], strict=False), 1):
+        if option in ("--vela", "--against") and word in versions_of("vela"):
+            words[index] = beside(session, f"vela({word})")
     command = (beside(session, f"goldens({release})"), "-m", "harness", "compile", "--release", release)
     session.run(*command, *words, env=environment, external=True)
 

@@ -1,8 +1,8 @@
-"""Compiling TOSA payloads with Vela: real payloads of 1.4.1, real Velas in environments of their own.
+"""Compiling TOSA payloads: real payloads, real compilers in environments of their own.
 
-The payloads are those of ``tosa-u55/linear`` and ``tosa-u55/shuffled-dimensions`` on 1.4.1. Two variables name the
-Pythons that have Vela: that of 1.4.1, and that of 1.3.1. Where they are not set, the tests that need them are skipped
-and say so; ``nox -s tests`` sets them.
+The payloads for an Ethos-U are those of ``tosa-u55/linear`` and ``tosa-u55/shuffled-dimensions`` on 1.4.1. Variables
+name the Pythons that have the Vela of 1.4.1, that of 1.3.1, and the model converter. Where they are not set, the tests
+that need them are skipped and say so; ``nox -s tests`` sets them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from harness.compiling.compilers import (
     environment,
 )
 from harness.compiling.payloads import Payloads, keep
-from harness.compiling.targets import TARGETS, VELA
+from harness.compiling.targets import CONVERTER, TARGETS, VELA
 from harness.compiling.verdicts import judge
+from harness.compiling.vgf import TablesError, facts
 from harness.exporting.worker import with_harness
 from harness.variations import variations
 from tests import GOLDENS, REPOSITORY
@@ -44,7 +45,7 @@ PAYLOADS = REPOSITORY / "tests" / "payloads"
 LINEAR = PAYLOADS / "linear-u55-1.4.1.tosa"
 SHUFFLED = PAYLOADS / "shuffled-dimensions-u55-1.4.1.tosa"
 #: Float: nothing for an Ethos-U.
-FLOAT = PAYLOADS / "cat-h-v-1.2.0.tosa"
+FLOAT = PAYLOADS / "equal-buffers-1.2.0.tosa"
 U55 = TARGETS["ethos-u55-128"]
 MATRIX = releases.load()
 #: Releases that name the two Velas.
@@ -94,9 +95,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def put(release: str, case: str, *files: Path) -> None:
+def put(release: str, case: str, *files: Path, takes: str = U55.takes) -> None:
     named = tuple((f"lowered_module_{index}", file.read_bytes()) for index, file in enumerate(files))
-    keep(Path("build/compiled") / release / U55.takes / case, Payloads(named))
+    keep(Path("build/compiled") / release / takes / case, Payloads(named))
 
 
 def compile_cells(vela: Compiler | None, *words: str, release: str = RELEASE) -> int:
@@ -107,7 +108,7 @@ def compile_cells(vela: Compiler | None, *words: str, release: str = RELEASE) ->
 def test_arguments_and_specification_are_those_of_the_releases_own_compile_spec() -> None:
     """Fails if 1.4.1 hands Vela something else, or lowers for something else, than is done here."""
     compile_spec = pytest.importorskip("executorch.backends.arm.ethosu.compile_spec")
-    for target in TARGETS.values():
+    for target in (each for each in TARGETS.values() if each.compiler == VELA):
         spec = compile_spec.EthosUCompileSpec(target.name)
         assert tuple(spec.compiler_flags) == target.arguments(RELEASE)
         given = targets.find(target.takes).specification
@@ -139,6 +140,66 @@ def test_the_stream_is_byte_for_byte_what_the_release_makes_of_the_payload(
     assert made.read_bytes() == linear.made
 
 
+def vgf() -> Compiler:
+    """Return the model converter and the VGF library that 1.3.1 names."""
+    kind = KINDS[CONVERTER]
+    if not os.environ.get(kind.variable):
+        pytest.skip(f"{kind.variable} names no Python that has the model converter: nox -s tests does")
+    pins = MATRIX.release(EARLIER_RELEASE).compilers
+    return Compiler.find(CONVERTER, Path(os.environ[kind.variable]), pins, EARLIER_RELEASE)
+
+
+def test_vgf_is_byte_for_byte_what_the_release_makes_of_the_payload(tmp_path: Path) -> None:
+    """The release's own `vgf_compile`, in this environment, with the converter on its path."""
+    converter = vgf()
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from executorch.backends.arm.vgf.backend import vgf_compile\n"
+        "Path(sys.argv[2]).write_bytes(vgf_compile(Path(sys.argv[1]).read_bytes(), []))\n"
+    )
+    path = os.pathsep.join([str(converter.python.parent), os.environ["PATH"]])
+    own = tmp_path / "vgf"
+    subprocess.run(
+        [sys.executable, "-c", code, str(FLOAT), str(own)],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PATH": path},
+    )
+    (made,) = converter.compile([Job(FLOAT.read_bytes(), ())], variations()[0], 60)
+    assert isinstance(made, Compiled)
+    assert own.read_bytes() == made.made
+
+
+def test_tables_of_vgf_are_recorded_and_stable_under_every_variation(folder: Path) -> None:
+    converter = vgf()
+    put(EARLIER_RELEASE, "float", FLOAT, takes="tosa-fp")
+    put(EARLIER_RELEASE, "newer", PAYLOADS / "loop-1.4.1.tosa", takes="tosa-fp")
+    words = ["compile", "--release", EARLIER_RELEASE, "--exported", "--vgf", str(converter.python)]
+    assert cli.main([*words, "--cell", "vgf-fp/*", "--snapshot-update"]) == cli.SAME
+    root = folder / "goldens"
+    text = golden.path_of(root, EARLIER_RELEASE, "vgf-fp", "float").read_text()
+    assert "ai-ml-sdk-model-converter: 0.9.0\n" in text
+    assert "module 0: GRAPH graph_partition_0 graph_partition_0, SPIR-V of " in text
+    assert "VK_FORMAT_R32_SFLOAT VK_DESCRIPTOR_TYPE_TENSOR_ARM" in text
+    newer = golden.path_of(root, EARLIER_RELEASE, "vgf-fp", "newer").read_text()
+    assert "refused: ConverterError: ERROR: TOSA file created with newer SerLib version 2026.5.0" in newer
+    assert cli.main(words) == cli.SAME
+
+
+def test_a_release_without_a_compiler_is_one_clear_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(RELEASE, "float", FLOAT, takes="tosa-fp")
+    assert compile_cells(None, "--cell", "vgf-fp/float") == cli.ERROR
+    assert "1.4.1 has no ai-ml-sdk-model-converter here; docs/ethos-u.md" in capsys.readouterr().err
+
+
+def test_tables_that_lack_something_are_one_clear_error() -> None:
+    with pytest.raises(TablesError, match="have no 'modules'"):
+        dict(facts(b"", {"header": {"major": 0, "minor": 4, "patch": 0}}))
+
+
 def test_cells_are_recorded_and_stable_under_every_variation(
     vela: Compiler, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,7 +210,7 @@ def test_cells_are_recorded_and_stable_under_every_variation(
     text = path.read_text()
     assert "ethos-u-vela: 5.1.0\n" in text
     assert "variations: seed0-heap0 seed4-heap1 seed27-heap2 seed37-heap3\n" in text
-    assert "operations: NPU_OP_STOP 1, NPU_OP_CONV 1\n" in text
+    assert "NPU_OP_STOP: 1\nNPU_OP_CONV: 1\nweights: " in text
     assert "weights: 208 bytes sha256 " in text
     assert "scratch: 80 bytes\n" in text
     assert "cycles: 208\n" in text
@@ -169,15 +230,32 @@ def test_an_upgrade_of_vela_is_told_from_a_change_before_it(
     assert compile_cells(vela, release=EARLIER_RELEASE) == cli.DIFFERENT
     said = capsys.readouterr().out
     assert "1.3.1 names ethos-u-vela 5.0.0" in said
-    assert "changed: ethos-u55-128/shuffled-dimensions: by Vela 5.0.0 -> 5.1.0: the TOSA payloads are" in said
+    assert "changed: ethos-u55-128/shuffled-dimensions: by Vela 5.0.0 -> 5.1.0, of the same TOSA" in said
     assert "  delegate 0, cycles: 3041 -> 2849 (-192)\n" in said
     put(EARLIER_RELEASE, "linear", SHUFFLED)
     assert compile_cells(earlier, "--cell", "*/linear", release=EARLIER_RELEASE) == cli.DIFFERENT
-    assert "changed: ethos-u55-128/linear: before Vela: the TOSA payload is not" in capsys.readouterr().out
+    assert (
+        "changed: ethos-u55-128/linear: before Vela: the TOSA payload is another" in capsys.readouterr().out
+    )
     assert compile_cells(vela, "--cell", "*/linear", release=EARLIER_RELEASE) == cli.DIFFERENT
     assert "Vela changed as well, 5.0.0 -> 5.1.0" in capsys.readouterr().out
     assert compile_cells(vela, *every, "--snapshot-update", release=EARLIER_RELEASE) == cli.ERROR
     assert "1.3.1 names ethos-u-vela 5.0.0" in capsys.readouterr().err
+
+
+def test_two_velas_are_compared_without_a_golden(
+    vela: Compiler, earlier: Compiler, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--cell", "*/shuffled*", "--variations", "1", "--against", str(earlier.python))
+    assert compile_cells(vela, *words) == cli.DIFFERENT
+    said = capsys.readouterr().out
+    assert "by Vela 5.0.0 -> 5.1.0, of the same TOSA payloads\n" in said
+    assert "  delegate 0, cycles: 3041 -> 2849 (-192)\n" in said
+    assert compile_cells(earlier, *words) == cli.SAME
+    capsys.readouterr()
+    assert compile_cells(vela, *words, "--snapshot-update") == cli.ERROR
+    assert "leave --against out" in capsys.readouterr().err
+    assert not (folder / "goldens").exists()
 
 
 def test_what_vela_refuses_is_recorded_with_the_operators_and_reasons(vela: Compiler, folder: Path) -> None:
@@ -231,7 +309,7 @@ def test_variations_that_disagree_are_unstable_and_never_recorded(vela: Compiler
     verdict = judge(Cell("ethos-u55-128", "x"), made, None, {"arguments": ""})
     assert verdict.name == "unstable"
     assert "under a and b" in verdict.reason
-    assert any("operations" in fact for fact in verdict.facts)
+    assert any("NPU_OP_ELEMENTWISE: 5 -> 1 (-4)" in fact for fact in verdict.facts)
 
 
 def test_history_and_heap_reach_the_process(vela: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,14 +438,14 @@ def test_a_golden_that_was_edited_is_no_change(
 @pytest.mark.parametrize(
     "path", sorted((GOLDENS / golden.FOLDER).rglob("*.txt")), ids=lambda path: str(path.relative_to(GOLDENS))
 )
-def test_a_committed_golden_is_whole_and_of_the_vela_that_its_release_names(path: Path) -> None:
+def test_a_committed_golden_is_whole_and_of_the_compiler_that_its_release_names(path: Path) -> None:
     read = golden.read(path)
     assert read is not None
-    release, target = path.parent.parent.name, path.parent.name
+    release, target = path.parent.parent.name, TARGETS[path.parent.name]
     assert read.text() == path.read_text()
     assert read.head["executorch"] == release
-    assert read.head[VELA] == MATRIX.release(release).compilers[VELA]
-    assert read.head["arguments"] == " ".join(TARGETS[target].arguments(release))
+    assert read.head[target.compiler] == MATRIX.release(release).compilers[target.compiler]
+    assert read.head.get("arguments", "") == " ".join(target.arguments(release))
     assert len(read.head["variations"].split()) == len(variations())
 
 

@@ -10,7 +10,7 @@ import argparse
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ EXAMPLES = """\
 examples:
   python -m harness compile --cell 'ethos-u55-128/linear'
   python -m harness compile --cell '*/linear' --snapshot-update
-  python -m harness compile --release 1.4.1 --exported --vela ../vela-5.1.0/bin/python
+  python -m harness compile --release 1.4.1 --exported --against ../vela-5.0.0/bin/python
 """
 #: Where the payloads of the last run are, below the folder of builds.
 BUILD = Path("build/compiled")
@@ -119,6 +119,12 @@ def add_to(subparsers: Any) -> None:
             help=f"Python of the environment that has {' and '.join(kind.needs)} (default: {kind.variable})",
         )
     parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="PYTHON",
+        help="compare with what the compiler of this environment makes of the same payloads, not with goldens",
+    )
+    parser.add_argument(
         "--exported",
         action="store_true",
         help=f"take the payloads that the last run has left in {BUILD}, and export nothing; needs --release",
@@ -131,6 +137,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what is said of each cell; return 0 if all are stable or were recorded, else 1."""
     recording = arguments.snapshot_update
     repeats = variations(named(arguments.variations))
+    if recording and arguments.against:
+        raise CommandError(f"{UPDATE} records what is compared with goldens; leave --against out")
     require_a_person(recording)
     require_repeats(recording, len(repeats), "Say --variations full.")
     release = release_of(arguments)
@@ -146,7 +154,24 @@ def run(arguments: argparse.Namespace) -> int:
         payloads = {cell: kept(source(cell), folder) for cell in cells}
     else:
         payloads = export(cells, release, arguments, folder)
-    verdicts = [*judged(this, goldens, payloads, recording), *stale]
+    if arguments.against:
+        others = {
+            name: Compiler.find(name, arguments.against, release.compilers, release.version, "--against")
+            for name in compilers
+        }
+        print("against " + ", ".join(f"{name} {other.version}" for name, other in others.items()), flush=True)
+        before = baseline(replace(this, compilers=others, variations=repeats[:1]), payloads)
+    else:
+        before = {cell: golden.read(goldens.path(cell)) for cell in payloads}
+    verdicts = []
+    for verdict, made in judged(this, payloads, before):
+        if recording and verdict.name in RECORDED:
+            golden.write(goldens.path(verdict.cell), made)
+            verdict = replace(
+                verdict, name="stable" if verdict.name == "stable" else "recorded", reason="", facts=()
+            )
+        verdicts.append(verdict)
+    verdicts += [] if arguments.against else stale
     for verdict in verdicts:
         if verdict.name != "stable":
             print("\n".join(verdict.lines()))
@@ -254,26 +279,31 @@ def export(
 
 
 def judged(
-    this: Run, goldens: Goldens, payloads: Mapping[Cell, Payloads], recording: bool
-) -> Iterator[Verdict]:
-    """Compile everything under each variation, and judge it, cell by cell."""
+    this: Run, payloads: Mapping[Cell, Payloads], before: Mapping[Cell, golden.Golden | None]
+) -> Iterator[tuple[Verdict, golden.Golden]]:
+    """Compile everything under each variation; yield what is said of each cell, and what would be recorded."""
     made = compiled(this, payloads)
     for cell, given in payloads.items():
         if given.failure:
-            yield Verdict(cell, "failed", f"{source(cell)} has no payload: {given.failure}")
+            reason = f"{source(cell)} has no payload: {given.failure}"
+            yield Verdict(cell, "failed", reason), golden.Golden(this.head(cell), ())
             continue
         compiler = TARGETS[cell.target].compiler
         facts = {
             name: golden.delegates(compiler, given.named, results[cell]) for name, results in made.items()
         }
-        path = goldens.path(cell)
-        head = this.head(cell)
-        verdict = judge(cell, facts, golden.read(path), head)
-        agreed = next(iter(facts.values()))
-        if recording and verdict.name in RECORDED and isinstance(agreed, tuple):
-            golden.write(path, golden.Golden(head, agreed))
-            verdict = Verdict(cell, "recorded") if verdict.name != "stable" else verdict
-        yield verdict
+        first = next(iter(facts.values()))
+        agreed = golden.Golden(this.head(cell), first if isinstance(first, tuple) else ())
+        yield judge(cell, facts, before.get(cell), agreed.head), agreed
+
+
+def baseline(this: Run, payloads: Mapping[Cell, Payloads]) -> dict[Cell, golden.Golden | None]:
+    """Return what another compiler makes of the payloads, as goldens; None where it died."""
+    return {
+        cell: made if made.delegates else None
+        for verdict, made in judged(this, payloads, {})
+        for cell in [verdict.cell]
+    }
 
 
 def compiled(this: Run, payloads: Mapping[Cell, Payloads]) -> dict[str, dict[Cell, list[Result]]]:

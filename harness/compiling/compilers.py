@@ -119,20 +119,25 @@ class Compiler:
     version: str
 
     @classmethod
-    def find(cls, name: str, python: Path | None, pins: Mapping[str, str], release: str) -> Compiler:
+    def find(
+        cls, name: str, python: Path | None, pins: Mapping[str, str], release: str, option: str = ""
+    ) -> Compiler:
         """Return the compiler of an environment, by default of the one that nox has made; raise `CompilerError`.
 
         Parameters
         ----------
         pins
             The versions that the release names, for the way out.
+        option
+            What names it on the command line, if it is not the compiler's own.
         """
         kind = KINDS[name]
+        option = option or kind.option
         wanted = " ".join(f"{each}=={pins[each]}" if each in pins else each for each in kind.needs)
         named = os.environ.get(kind.variable)
         if python is None and not named:
             raise CompilerError(
-                f"no {kind.needs[0]}: name the Python of an environment with {wanted} by {kind.option}, or run "
+                f"no {kind.needs[0]}: name the Python of an environment with {wanted} by {option}, or run "
                 f'nox -s "compile({release})", which makes one'
             )
         python = python or Path(str(named))
@@ -140,12 +145,10 @@ class Compiler:
         try:
             done = subprocess.run([python, "-P", "-c", code], capture_output=True, text=True, check=True)
         except OSError as error:
-            raise CompilerError(f"{kind.option} {python} cannot be run: {error.strerror}") from error
+            raise CompilerError(f"{option} {python} cannot be run: {error.strerror}") from error
         except subprocess.CalledProcessError as error:
             needs = " or no ".join(kind.needs)
-            raise CompilerError(
-                f"{kind.option} {python} has no {needs}: pip install {wanted} there"
-            ) from error
+            raise CompilerError(f"{option} {python} has no {needs}: pip install {wanted} there") from error
         return cls(name, python, done.stdout.split()[0])
 
     def compile(self, jobs: Sequence[Job], variation: Variation, limit: int) -> list[Result]:

@@ -135,7 +135,7 @@ def facts(made: bytes, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     stream = decode(made)
     yield "stream", digest(made)
     yield "commands", digest(stream.commands)
-    yield "operations", ", ".join(f"{name} {count}" for name, count in stream.operations().items())
+    yield from ((name, str(count)) for name, count in stream.operations().items())
     yield "weights", digest(stream.weights)
     yield "scratch", f"{stream.scratch} bytes"
     for what, tensors in (("input", stream.inputs), ("output", stream.outputs)):

@@ -16,7 +16,7 @@ NUMBER = re.compile(r"\d+(?= bytes|$)")
 #: Characters of a fact that a message shows: a size and a digest in full.
 SHOWN = 100
 #: Facts that a new cell shows.
-OUTLINE = ("cycles", "operations", "vgf")
+OUTLINE = ("cycles", "scratch", "vgf")
 #: Characters of a SHA-256 that do in a message.
 SHORT = 12
 
@@ -88,8 +88,8 @@ def whose(cell: Cell, golden: Golden, made: Sequence[Facts], head: Mapping[str, 
     other = f" {before} -> {after}" if before != after else ""
     if [facts["tosa"] for facts in golden.delegates] != [facts["tosa"] for facts in made]:
         also = f"; {title} changed as well,{other}" if other else ""
-        return f"before {title}: the TOSA payload is not the golden's{also}"
-    return f"by {title}{other or ' of the same version'}: the TOSA payloads are the golden's"
+        return f"before {title}: the TOSA payload is another{also}"
+    return f"by {title}{other or ' of the same version'}, of the same TOSA payloads"
 
 
 def differences(before: Sequence[Facts], after: Sequence[Facts]) -> Iterator[str]:
