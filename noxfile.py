@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -43,7 +44,25 @@ TEST_TOOLS = (
 EXTRAS = nox.project.load_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]
 LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9", "zizmor==1.32.0")
 
+#: What `newest` exports when nothing is said: of each target, small cells of several families, and a whole network.
+NEWEST_CELLS = ("*/linear", "*/conv-bn-relu", "*/softmax-glu", "*/layer-norm", "*/lstm", "*/mobilenet-v2")
+
 PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
+#: What compiles payloads further: the options that name its Python to `python -m harness compile`, the variable that
+#: does, and its distributions. Each version has an environment of its own.
+COMPILERS = {
+    "vela": ("EXECUTORCH_GOLDENS_VELA_PYTHON", ("ethos-u-vela",)),
+    "vgf": ("EXECUTORCH_GOLDENS_VGF_PYTHON", ("ai-ml-sdk-model-converter", "ai-ml-sdk-vgf-library")),
+}
+
+
+def versions_of(compiler: str) -> list[str]:
+    """Return the versions of a compiler that releases name."""
+    first = COMPILERS[compiler][1][0]
+    named = (release.compilers.get(first) for release in MATRIX.releases.values())
+    return [version for version in dict.fromkeys(named) if version is not None]
+
+
 #: Releases that upstream's fixes are taken back in: `SINCE` in tests/mutants/history/fix.py.
 TAKEN_BACK = [nox.param(version, id=version) for version in ("1.3.1", "1.5.1")]
 
@@ -68,7 +87,8 @@ def goldens(session: nox.Session, release: str) -> None:
 def beside(session: nox.Session, other: str) -> str:
     """Make the environment of another session, and return its Python: the release's environment stays what it is."""
     session.run(sys.executable, "-m", "nox", "-f", __file__, "--install-only", "-s", other, external=True)
-    return str(ROOT / ".nox" / other / "bin" / "python")
+    folder = re.sub(r"[^a-z0-9]+", "-", other).strip("-")
+    return str(ROOT / ".nox" / folder / "bin" / "python")
 
 
 @nox.session(venv_backend="none")
@@ -93,6 +113,48 @@ def run_over_releases(session: nox.Session, command: str) -> None:
     pairs = [f"{version}={path / 'bin' / 'python'}" for version, path in environments.items()]
     driver = environments[MATRIX.default] / "bin" / "python"
     session.run(str(driver), "-m", "harness", command, *pairs, *session.posargs, external=True)
+
+
+@nox.session(python=MATRIX.python)
+@nox.parametrize("version", [nox.param(version, id=version) for version in versions_of("vela")])
+def vela(session: nox.Session, version: str) -> None:
+    """Make the environment of one Vela, which the sessions `compile` use; ``-- --help`` reaches Vela."""
+    install_compiler(session, "vela", version)
+    session.run("vela", *(session.posargs or ("--version",)))
+
+
+@nox.session(python=MATRIX.python)
+@nox.parametrize("version", [nox.param(version, id=version) for version in versions_of("vgf")])
+def vgf(session: nox.Session, version: str) -> None:
+    """Make the environment of one model converter, which the sessions `compile` use."""
+    install_compiler(session, "vgf", version)
+    session.run("model-converter", *(session.posargs or ("--version",)))
+
+
+def install_compiler(session: nox.Session, compiler: str, version: str) -> None:
+    """Install one version of what compiles payloads, and the numpy of the default release."""
+    numpy = MATRIX.release(MATRIX.default).pins["numpy"]
+    session.install(*(f"{name}=={version}" for name in COMPILERS[compiler][1]), f"numpy=={numpy}")
+
+
+@nox.session(venv_backend="none")
+@nox.parametrize("release", PER_RELEASE)
+def compile(session: nox.Session, release: str) -> None:
+    """Compile TOSA payloads of one release with what it names for an Ethos-U and for VGF; docs/ethos-u.md.
+
+    ``-- --vela 5.1.0`` and ``--against 5.0.0`` take Velas of the matrix.
+    """
+    environment = {}
+    for compiler, (variable, (first, *_)) in COMPILERS.items():
+        version = MATRIX.release(release).compilers.get(first)
+        if version is not None:
+            environment[variable] = beside(session, f"{compiler}({version})")
+    words = list(session.posargs)
+    for index, (option, word) in enumerate(zip(session.posargs, session.posargs[1:], strict=False), 1):
+        if option in ("--vela", "--against") and word in versions_of("vela"):
+            words[index] = beside(session, f"vela({word})")
+    command = (beside(session, f"goldens({release})"), "-m", "harness", "compile", "--release", release)
+    session.run(*command, *words, env=environment, external=True)
 
 
 @nox.session(python=MATRIX.python)
@@ -132,6 +194,14 @@ def tests(session: nox.Session) -> None:
     spread = ("-n", "auto", "--dist", "loadfile")
     # Model Explorer and its adapters need other versions than a release.
     environment = {"EXECUTORCH_GOLDENS_EXPLORE_PYTHON": beside(session, "explore")}
+    # So do compilers. An earlier Vela shows what an upgrade changes.
+    vela, *_ = COMPILERS["vela"][1]
+    velas = {
+        "EXECUTORCH_GOLDENS_VELA_PYTHON": MATRIX.release(MATRIX.default).compilers[vela],
+        "EXECUTORCH_GOLDENS_EARLIER_VELA_PYTHON": MATRIX.release("1.3.1").compilers[vela],
+    }
+    environment |= {name: beside(session, f"vela({version})") for name, version in velas.items()}
+    environment["EXECUTORCH_GOLDENS_VGF_PYTHON"] = beside(session, f"vgf({versions_of('vgf')[0]})")
     session.run(
         *("python", "-m", "pytest", "-q", "--durations", "10", *spread, *session.posargs), env=environment
     )
@@ -216,6 +286,14 @@ def fuzz_bytes(session: nox.Session) -> None:
     """Read mutated files with every reader; ``-- --mutations 20000 --update`` is a full run, docs/reliability.md."""
     install(session, MATRIX.default, *TEST_TOOLS)
     session.run("python", "-m", "tests.fuzz_bytes", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def newest(session: nox.Session) -> None:
+    """Try what the package index has that is newer than the newest release; docs/newest.md."""
+    python = beside(session, f"goldens({MATRIX.default})")
+    words = session.posargs or [word for cell in NEWEST_CELLS for word in ("--cell", cell)]
+    session.run(python, "-m", "harness", "probe", "--newest", *words, external=True)
 
 
 @nox.session(python=MATRIX.python)

@@ -23,6 +23,7 @@ from harness.errors import HarnessError
 #: Subcommands and the modules that bring them.
 COMMANDS = {
     "branches": "harness.commands.branches",
+    "compile": "harness.commands.compile",
     "core": "harness.commands.core",
     "coverage": "harness.commands.coverage",
     "decode": "harness.commands.decode",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,9 @@ class Release:
         Number of an upstream report to its state with patches off, one of `REPORT_STATES`.
     known
         ``target/case`` to the verdict and the reason of a cell that is known to be wrong on this release.
+    compilers
+        What compiles its TOSA payloads further (`harness.compiling`): distribution name to the version that upstream
+        names. No environment of a release has them.
     """
 
     version: str
@@ -94,6 +97,7 @@ class Release:
     patches: tuple[str, ...]
     reports: dict[int, str]
     known: dict[str, KnownDefect]
+    compilers: dict[str, str] = field(default_factory=dict)
 
     def requirements(self) -> list[str]:
         """Return the pins as pip requirements."""
@@ -202,7 +206,15 @@ def _release(version: str, table: dict[str, object], common: dict[str, str]) -> 
         patches=strings("patches"),
         reports={int(number): state for number, state in reports.items()},
         known=_known(version, table),
+        compilers=_compilers(version, table),
     )
+
+
+def _compilers(version: str, table: Mapping[str, object]) -> dict[str, str]:
+    compilers = table.get("compilers", {})
+    if not isinstance(compilers, dict) or not all(isinstance(pin, str) for pin in compilers.values()):
+        raise MatrixError(f'[releases."{version}"] compilers: expected a table of distribution = "version"')
+    return dict(compilers)
 
 
 def known_defects(path: Path | None) -> dict[str, dict[str, KnownDefect]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies
 
-from harness import patches, releases, toml
+from harness import cli, newest, patches, releases, toml
 from harness.cli import CommandError
 from harness.commands import probe
 from harness.sweeping.settings import default_interpreter
@@ -117,3 +118,107 @@ def test_a_patch_fits_where_the_functions_are_the_nearest_ones(trial: probe.Tria
 def test_an_installer_that_fails_is_one_error_with_its_last_line(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"no such thing; see .*install\.log"):
         probe._run(["sh", "-c", "echo no such thing; exit 3"], tmp_path / "install.log")
+
+
+# What is newest
+
+
+def wheel(folder: Path, name: str, version: str) -> None:
+    """Write a wheel with nothing in it: what an installer finds where it is told to look for packages."""
+    module = name.replace("-", "_")
+    info = f"{module}-{version}.dist-info"
+    files = {
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{file},,\n" for file in (*files, f"{info}/RECORD"))
+    with zipfile.ZipFile(folder / f"{module}-{version}-py3-none-any.whl", "w") as archive:
+        for file, text in {**files, f"{info}/RECORD": record}.items():
+            archive.writestr(file, text)
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of wheels, the only place where uv and pip look for packages."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    uv = tmp_path / "uv.toml"
+    uv.write_text(f'no-index = true\nfind-links = ["{folder}"]\n')
+    monkeypatch.setenv("UV_CONFIG_FILE", str(uv))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    for name, version in {**NEWEST.stack(), "torch": "99.1+cpu", "tosa-tools": "9999.1"}.items():
+        wheel(folder, name, version)
+    wheel(folder, "torch", "2.0.0")
+    return folder
+
+
+NEWEST = MATRIX.releases["1.5.1"]
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_the_newest_of_each_is_what_the_installer_finds(
+    index: Path, installer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if installer == "pip":
+        pytest.importorskip("pip", reason="an environment that uv has made has no pip")
+        monkeypatch.setattr(newest.shutil, "which", lambda name: None)
+    assert newest.last(MATRIX) is NEWEST
+    expected = {**NEWEST.stack(), "torch": "99.1", "tosa-tools": "9999.1"}
+    assert newest.newest(MATRIX.python) == expected
+
+
+@pytest.mark.parametrize("missing", ["torchao", "executorch"])
+def test_an_index_that_lacks_one_is_one_clear_error(index: Path, missing: str) -> None:
+    for file in index.glob(f"{missing}-*"):
+        file.unlink()
+    with pytest.raises(newest.IndexUnreadableError, match=missing) as raised:
+        newest.newest(MATRIX.python)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_is_newer_is_tried_one_after_another_and_together() -> None:
+    found = {**NEWEST.stack(), "torch": "99.1", "tosa-tools": "9999.1"}
+    assert [each.name for each in newest.combinations(NEWEST, found)] == [
+        "torch 99.1",
+        "tosa-tools 9999.1",
+        "together",
+    ]
+    together = newest.combinations(NEWEST, found)[-1]
+    assert (together.executorch, together.others) == (
+        "executorch==1.5.1",
+        ("torch==99.1", "tosa-tools==9999.1"),
+    )
+    (alone,) = newest.combinations(NEWEST, {**NEWEST.stack(), "executorch": "1.6.0"})
+    assert (alone.executorch, alone.others) == ("executorch==1.6.0", ())
+    older = {**NEWEST.stack(), "torch": "2.9.0", "tosa-tools": "2026.5.0.dev1"}
+    assert newest.combinations(NEWEST, older) == []
+
+
+def test_what_cannot_be_installed_is_in_the_report(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An executorch with nothing in it has no version of torch beside it, and so on: no trial gets further."""
+    for file in index.glob("executorch-*"):
+        file.unlink()
+    wheel(index, "executorch", "1.6.0")
+    wheel(index, "numpy", "0.1")
+    assert cli.main(["probe", "--newest", "--folder", str(tmp_path / "probe")]) == cli.DIFFERENT
+    report = (tmp_path / "probe" / probe.REPORT).read_text()
+    assert "On the package index: executorch 1.6.0, torch 99.1, torchao" in report
+    assert report.count("\n## ") == 4
+    assert report.count("Could not be tried: ") == 4
+    assert report.strip() in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "name what to try, e.g. executorch==1.6.0, or say --newest"),
+        (["--newest", "executorch==1.6.0"], "leave REQUIREMENT and --with out"),
+        (["--newest", "--with", "torch==2.15.0"], "leave REQUIREMENT and --with out"),
+    ],
+)
+def test_what_to_try_is_said_once(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["probe", *words]) == cli.ERROR
+    assert said in capsys.readouterr().err

@@ -3,6 +3,8 @@
 An environment is made for it; the upstream reports are tried in it with patches off and on; the zoo is exported and
 judged in it, recorded under ``build/probe`` and compared with the goldens of the nearest release of the matrix. What
 comes out is the table that ``releases.toml`` would need. Nothing outside of ``build/probe`` is written.
+
+``--newest`` asks the package index what is newer than the newest release of the matrix, and tries that.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from harness import config, patches, releases, reports, toml
+from harness import config, newest, patches, releases, reports, toml
 from harness.arguments import share
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.drift.reading import read
@@ -32,6 +34,7 @@ from harness.exporting.worker import with_harness
 from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
 from harness.sweeping.settings import Settings, cores, worker_environment
 from harness.sweeping.sweep import SweepError
+from harness.untrusted import markdown
 from harness.variations import parse_hash_seeds
 
 EXAMPLES = """\
@@ -39,7 +42,10 @@ examples:
   python -m harness probe "executorch==1.6.0"
   python -m harness probe ./executorch-1.6.0a0-cp311-cp311-linux_x86_64.whl --with torch==2.15.0
   python -m harness probe ../executorch --cell 'tosa-int/cat-*' --variations 1
+  python -m harness probe --newest --cell '*/linear' --cell '*/lstm'
 """
+#: What ``--newest`` writes of all that it tried.
+REPORT = "newest.md"
 #: What an entry of releases.toml pins in addition to executorch.
 PINNED = ("torch", "torchao", "tosa-tools", "pytest")
 #: Lines of the drift that are printed; the whole is in a file.
@@ -78,7 +84,13 @@ def add_to(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "requirement", metavar="REQUIREMENT", help="of pip: executorch==X, a wheel, a checkout"
+        "requirement", metavar="REQUIREMENT", nargs="?", help="of pip: executorch==X, a wheel, a checkout"
+    )
+    parser.add_argument(
+        "--newest",
+        action="store_true",
+        help="try what the package index has of executorch, torch, torchao and tosa-tools that is newer than the "
+        "newest release of the matrix: each alone, then all together",
     )
     parser.add_argument(
         "--with",
@@ -99,6 +111,10 @@ def add_to(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Try the release, print what was found; return 0 if nothing drifted from the nearest release, else 1."""
+    if arguments.newest:
+        return run_newest(arguments)
+    if arguments.requirement is None:
+        raise CommandError("name what to try, e.g. executorch==1.6.0, or say --newest")
     wanted = named(arguments.requirement)
     folder = arguments.folder.resolve() / re.sub(r"[^A-Za-z0-9.]+", "-", Path(arguments.requirement).name)
     folder.mkdir(parents=True, exist_ok=True)
@@ -116,6 +132,89 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"\nall of it: {whole}\n\nfor {releases.MATRIX.name}:\n")
     print(entry(trial, found, needed, known), end="")
     return DIFFERENT if drifted.entries else SAME
+
+
+# What is newest
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of a combination: what drifted, or why it could not be tried; and the cells without a golden."""
+
+    combination: newest.Combination
+    drift: Drift | None
+    failure: str
+    known: Mapping[str, str]
+
+    @property
+    def drifted(self) -> bool:
+        """Whether something is not as in the release."""
+        return self.drift is None or bool(self.drift.entries)
+
+    def markdown(self) -> Iterator[str]:
+        """Yield its section of the report."""
+        combination = self.combination
+        yield f"## {combination.name}"
+        yield ""
+        yield f"`{' '.join((combination.executorch, *combination.others))}`"
+        yield ""
+        if self.drift is None:
+            yield f"Could not be tried: {markdown(self.failure)}"
+            return
+        # Its own heading names two releases, which may be one here.
+        for line in list(self.drift.markdown())[2:]:
+            yield f"#{line}" if line.startswith("##") else line
+        if self.known:
+            yield ""
+            yield "Neither stable nor recorded:"
+            yield ""
+            yield from (f"- {cell}: {markdown(said)}" for cell, said in sorted(self.known.items()))
+
+
+def run_newest(arguments: argparse.Namespace) -> int:
+    """Try what is newer than the newest release; write and print a report; return 0 if nothing drifted, else 1."""
+    if arguments.requirement is not None or arguments.others:
+        raise CommandError("--newest finds out itself what to try: leave REQUIREMENT and --with out")
+    matrix = releases.load()
+    base = newest.last(matrix)
+    found = newest.newest(matrix.python)
+    combinations = newest.combinations(base, found)
+    folder = arguments.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    tried = [attempted(combination, base, folder, arguments) for combination in combinations]
+    versions = ", ".join(f"{name} {version}" for name, version in found.items())
+    paired = ", ".join(f"{name} {pin}" for name, pin in base.stack().items())
+    lines = ["# What is newest, against the newest release", ""]
+    lines += [f"On the package index: {versions}.", "", f"In the matrix: {paired}."]
+    if not tried:
+        lines += ["", "Nothing is newer."]
+    for each in tried:
+        lines += ["", *each.markdown()]
+    report = folder / REPORT
+    report.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines))
+    print(f"\nwritten to {report}")
+    return DIFFERENT if any(each.drifted for each in tried) else SAME
+
+
+def attempted(
+    combination: newest.Combination, base: releases.Release, folder: Path, arguments: argparse.Namespace
+) -> Tried:
+    """Try a combination. What cannot be installed, or cannot export at all, is an answer as well."""
+    print(f"trying {combination.name}", flush=True)
+    place = folder / combination.folder
+    place.mkdir(parents=True, exist_ok=True)
+    try:
+        trial = install(place, combination.executorch, combination.others)
+        if trial.release.version == base.version:
+            # The release's own code: its patches fit, and it shows of the reports what it is declared to show.
+            found, needed = base.reports, base.patches
+        else:
+            found, needed = try_reports(trial, arguments.jobs)
+        known = sweep(trial, found, needed, arguments)
+        return Tried(combination, compared(trial, known, arguments.cell), "", known)
+    except (CommandError, UsageError, SweepError, releases.MatrixError) as error:
+        return Tried(combination, None, str(error), {})
 
 
 # The environment
