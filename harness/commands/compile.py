@@ -51,12 +51,11 @@ RECORDED = ("new", "changed", "stable")
 
 @dataclass(frozen=True)
 class Run:
-    """What a run compiles with, and where its goldens are."""
+    """What a run compiles with; `limit` is in seconds for each payload."""
 
     release: releases.Release
     compilers: Mapping[str, Compiler]
     variations: tuple[Variation, ...]
-    goldens: Path
     limit: int
 
     def head(self, cell: Cell) -> dict[str, str]:
@@ -148,30 +147,27 @@ def run(arguments: argparse.Namespace) -> int:
         name: compiler_of(name, release, arguments, recording)
         for name in dict.fromkeys(TARGETS[cell.target].compiler for cell in cells)
     }
-    this = Run(release, compilers, repeats, goldens.root, math.ceil(arguments.export_timeout))
-    folder = BUILD / release.version
-    if arguments.exported:
-        payloads = {cell: kept(source(cell), folder) for cell in cells}
-    else:
-        payloads = export(cells, release, arguments, folder)
+    this = Run(release, compilers, repeats, math.ceil(arguments.export_timeout))
+    payloads = payloads_of(cells, release, arguments)
     if arguments.against:
-        others = {
-            name: Compiler.find(name, arguments.against, release.compilers, release.version, "--against")
-            for name in compilers
-        }
-        print("against " + ", ".join(f"{name} {other.version}" for name, other in others.items()), flush=True)
-        before = baseline(replace(this, compilers=others, variations=repeats[:1]), payloads)
+        before, stale = against(this, arguments.against, payloads), []
     else:
         before = {cell: golden.read(goldens.path(cell)) for cell in payloads}
-    verdicts = []
-    for verdict, made in judged(this, payloads, before):
-        if recording and verdict.name in RECORDED:
-            golden.write(goldens.path(verdict.cell), made)
-            verdict = replace(
-                verdict, name="stable" if verdict.name == "stable" else "recorded", reason="", facts=()
-            )
-        verdicts.append(verdict)
-    verdicts += [] if arguments.against else stale
+    found = judged(this, payloads, before)
+    verdicts = [recorded(*each, goldens) if recording else each[0] for each in found]
+    return told([*verdicts, *stale])
+
+
+def recorded(verdict: Verdict, made: golden.Golden, goldens: Goldens) -> Verdict:
+    """Write what was made of a cell, if it may be recorded; return what is said of it then."""
+    if verdict.name not in RECORDED:
+        return verdict
+    golden.write(goldens.path(verdict.cell), made)
+    return Verdict(verdict.cell, "stable" if verdict.name == "stable" else "recorded")
+
+
+def told(verdicts: Sequence[Verdict]) -> int:
+    """Print what is not stable, and counts; return the exit code."""
     for verdict in verdicts:
         if verdict.name != "stable":
             print("\n".join(verdict.lines()))
@@ -185,10 +181,7 @@ def compiler_of(
 ) -> Compiler:
     """Return a compiler, and print which; raise CommandError where another than the release's would record goldens."""
     wanted = release.compilers.get(name)
-    python = getattr(arguments, KINDS[name].option.removeprefix("--"))
-    if wanted is None and python is None:
-        raise CommandError(f"{release.version} has no {name} here; docs/ethos-u.md says what is missing")
-    compiler = Compiler.find(name, python, release.compilers, release.version)
+    compiler = Compiler.find(name, option_of(name, arguments), release.compilers, release.version)
     if recording and compiler.version != wanted:
         raise CommandError(
             f"{UPDATE}: {release.version} names {name} {wanted} (harness/releases.toml), and this is "
@@ -226,6 +219,7 @@ def chosen(
         known = sorted({*recorded, *of_build(release.version)})
     else:
         known = of_zoo(release, config.load().zoos(arguments.models))
+    known = [cell for cell in known if can_compile(TARGETS[cell.target].compiler, release, arguments)]
     if arguments.cell:
         if not known:
             raise CommandError(f"--exported: {BUILD / release.version} has no payloads")
@@ -242,6 +236,17 @@ def chosen(
         if cell not in set(known)
     ]
     return [cell for cell in known if cell in set(recorded)], stale
+
+
+def can_compile(compiler: str, release: releases.Release, arguments: argparse.Namespace) -> bool:
+    """Whether a release names a compiler, or the command line does; docs/ethos-u.md says why a release does not."""
+    return compiler in release.compilers or option_of(compiler, arguments) is not None
+
+
+def option_of(compiler: str, arguments: argparse.Namespace) -> Path | None:
+    """Return the Python that the command line names for a compiler."""
+    python: Path | None = getattr(arguments, KINDS[compiler].option.removeprefix("--"))
+    return python
 
 
 def of_build(release: str) -> Iterator[Cell]:
@@ -263,14 +268,20 @@ def of_zoo(release: releases.Release, models: Sequence[str]) -> list[Cell]:
     ]
 
 
-def export(
-    cells: Sequence[Cell], release: releases.Release, arguments: argparse.Namespace, folder: Path
+def payloads_of(
+    cells: Sequence[Cell], release: releases.Release, arguments: argparse.Namespace
 ) -> dict[Cell, Payloads]:
-    """Export the TOSA cells that `cells` take their payloads from."""
-    names = patches.select("auto", release.patches)
-    models = config.load().zoos(arguments.models)
+    """Return the payloads of cells: exported, or kept by the last run."""
+    folder = BUILD / release.version
+    if arguments.exported:
+        return {cell: kept(source(cell), folder) for cell in cells}
     settings = Settings(
-        default_interpreter(), models, names, arguments.jobs, arguments.export_timeout, execute=False
+        default_interpreter(),
+        config.load().zoos(arguments.models),
+        patches.select("auto", release.patches),
+        arguments.jobs,
+        arguments.export_timeout,
+        execute=False,
     )
     sources = list(dict.fromkeys(map(source, cells)))
     print(f"exporting {len(sources)} cells for TOSA", flush=True)
@@ -297,13 +308,16 @@ def judged(
         yield judge(cell, facts, before.get(cell), agreed.head), agreed
 
 
-def baseline(this: Run, payloads: Mapping[Cell, Payloads]) -> dict[Cell, golden.Golden | None]:
-    """Return what another compiler makes of the payloads, as goldens; None where it died."""
-    return {
-        cell: made if made.delegates else None
-        for verdict, made in judged(this, payloads, {})
-        for cell in [verdict.cell]
+def against(this: Run, python: Path, payloads: Mapping[Cell, Payloads]) -> dict[Cell, golden.Golden | None]:
+    """Return what the compilers of another environment make of the payloads, as goldens; None where one died."""
+    release = this.release
+    others = {
+        name: Compiler.find(name, python, release.compilers, release.version, "--against")
+        for name in this.compilers
     }
+    print("against " + ", ".join(f"{name} {other.version}" for name, other in others.items()), flush=True)
+    once = replace(this, compilers=others, variations=this.variations[:1])
+    return {verdict.cell: made if made.delegates else None for verdict, made in judged(once, payloads, {})}
 
 
 def compiled(this: Run, payloads: Mapping[Cell, Payloads]) -> dict[str, dict[Cell, list[Result]]]:

@@ -38,7 +38,7 @@ def load() -> Compile:
         source = directory / "output_.tosa"
         source.write_bytes(payload.read_bytes())
         made = directory / "output_.tosa.vgf"
-        command = [converter, *arguments, "-i", source, "-o", made]
+        command = [str(converter), *arguments, "-i", str(source), "-o", str(made)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode or not made.exists():
             said = (done.stderr + done.stdout).replace(str(directory), "")
