@@ -35,7 +35,7 @@ def facts(made: bytes, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 f"module {module['index']}",
                 f"{module['type']} {module['name']} {module['entry_point']}, {code}",
             )
-        for resource in ():
+        for resource in said["resources"]:
             yield f"resource {resource['index']}", _resource(resource)
         for constant in said["constants"]:
             where = f"resource {constant['mrt_index']}, sparse in dimension {constant['sparsity_dimension']}"
