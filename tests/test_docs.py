@@ -187,6 +187,8 @@ SESSIONS: dict[str, Check] = {
     "review": subcommand("review"),
     "report": subcommand("report"),
     "explore": subcommand("explore"),
+    "compile": subcommand("compile"),
+    "newest": subcommand("probe", "--newest"),
     "stock": subcommand("stock", "1.4.1=python"),
     "fielded": subcommand("fielded", "1.4.1=python"),
     "worker": subcommand("worker"),
