@@ -251,6 +251,16 @@ TARGETS: Mapping[str, Target] = {
             further=True,
         ),
         Target(
+            name="tosa-u85",
+            description="TOSA-1.0+INT+int16+int4+cf, as tosa-int, what an Ethos-U85 takes",
+            backend=TOSA,
+            # What EthosUCompileSpec lowers for an Ethos-U85: docs/ethos-u.md.
+            specification="TOSA-1.0+INT+int16+int4+cf",
+            quantization=Quantization(),
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
             name="tosa-fp+int",
             description="TOSA-1.0+INT+FP, linear and convolution quantized to int8, the rest float32",
             backend=TOSA,

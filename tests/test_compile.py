@@ -375,7 +375,7 @@ def test_commands_that_lie_are_one_clear_error(linear: Compiled) -> None:
 @pytest.mark.parametrize(
     ("words", "facts"),
     [
-        ((), ["no Vela", "--vela", "ethos-u-vela==5.1.0", "compile(1.4.1)"]),
+        ((), ["no ethos-u-vela", "--vela", "ethos-u-vela==5.1.0", "compile(1.4.1)"]),
         (("--vela", "/no/such/python"), ["/no/such/python", "cannot be run"]),
         (("--vela", sys.executable), ["has no ethos-u-vela", "pip install ethos-u-vela==5.1.0"]),
     ],
