@@ -30,6 +30,7 @@ from harness.arguments import share
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.drift.reading import read
 from harness.drift.report import Drift
+from harness.exporting.shortcuts import SHORTCUTS
 from harness.exporting.worker import with_harness
 from harness.selection import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
 from harness.sweeping.settings import Settings, cores, worker_environment
@@ -217,6 +218,14 @@ def attempted(
         return Tried(combination, None, str(error), {})
 
 
+def shortcuts(trial: Trial) -> tuple[str, ...]:
+    """Return the shortcuts for a trial: none for a release of the matrix, whose own are for its own torch.
+
+    They change no byte, so that it only takes longer.
+    """
+    return () if trial.release.version in releases.load().releases else tuple(SHORTCUTS)
+
+
 # The environment
 
 
@@ -320,7 +329,8 @@ def _logged(
 
 def try_reports(trial: Trial, jobs: int) -> tuple[dict[int, str], tuple[str, ...]]:
     """Try the upstream reports with patches off and on; return their states and the patches that help."""
-    settings = Settings(trial.python, config.load().zoos(None), (), jobs, EXPORT_TIMEOUT)
+    zoos = config.load().zoos(None)
+    settings = Settings(trial.python, zoos, (), jobs, EXPORT_TIMEOUT, shortcuts=shortcuts(trial))
     seeds = parse_hash_seeds(reports.HASH_SEEDS)
     states = {number: finding.state for number, finding in reports.findings(settings, seeds).items()}
     needed: list[str] = []
@@ -390,6 +400,7 @@ def sweep(
         str(arguments.jobs),
     ]
     command += ["--variations", arguments.variations]
+    command += ["--shortcuts", ",".join(shortcuts(trial)) or "none"]
     command += [word for cell in arguments.cell or () for word in ("--cell", cell)]
     print(f"exporting the zoo; follow it in {log}", flush=True)
     # These goldens are not accepted by anyone: they are there to be compared, in CI as well.
