@@ -120,8 +120,8 @@ def test_a_truncated_payload_of_which_the_reference_model_dies_is_a_result(came:
     assert is_break(came["payload"])
 
 
-def test_a_changed_weight_is_wrong_on_the_samples_that_it_reaches(came: Mapping[str, str]) -> None:
-    assert came["weight"].startswith("wrong: output 0 of example")
+def test_a_changed_weight_is_wrong(came: Mapping[str, str]) -> None:
+    assert came["weight"] == "wrong: output 0"
 
 
 def test_a_file_that_makes_no_input_is_an_error_that_names_it_not_a_result(tmp_path: Path) -> None:
@@ -233,10 +233,10 @@ RUN = Run("example", 0, ((),), (tensor(1.0),), (tolerance(0.5),), (tensor(1.0),)
     [
         (Ran((tensor(1.0),)), "same"),
         (Ran((tensor(1.25),)), "within rounding"),
-        (Ran((tensor(2.0),)), "wrong: output 0 of example"),
-        (Ran((tensor(float("nan")),)), "wrong: output 0 of example"),
-        (Ran((tensor(1.0), tensor(1.0))), "wrong: 2 outputs of example where there were 1"),
-        (Ran(()), "wrong: 0 outputs of example where there were 1"),
+        (Ran((tensor(2.0),)), "wrong: output 0"),
+        (Ran((tensor(float("nan")),)), "wrong: output 0"),
+        (Ran((tensor(1.0), tensor(1.0))), "wrong: 2 outputs where there were 1"),
+        (Ran(()), "wrong: 0 outputs where there were 1"),
         (Ran(error="RuntimeError: no"), "refused: RuntimeError: no"),
     ],
 )
@@ -330,8 +330,8 @@ def test_a_new_release_is_run_with_every_other_and_none_else() -> None:
 
 def test_the_tables_count_pairs_and_group_what_breaks() -> None:
     lines = {
-        PAIR: {A: "same", B: "within rounding", C: "wrong: output 0 of example; wrong on 1.1.0"},
-        Pair("1.2.0", "1.1.0"): {A: "refused: <no>", B: "refused: <no>", C: "wrong: output 1 of drawn"},
+        PAIR: {A: "same", B: "within rounding", C: "wrong: output 0; wrong on 1.1.0"},
+        Pair("1.2.0", "1.1.0"): {A: "refused: <no>", B: "refused: <no>", C: "wrong: output 1"},
     }
     assert list(page.table(lines, VERSIONS[:2])) == [
         "| programs of | on 1.1.0 | on 1.2.0 |",

@@ -12,6 +12,7 @@ from harness.fielded.corpus import CRASHED, REFUSED, RIGHT, WRONG, Program, Ran,
 from harness.fielded.driving import Ended
 from harness.fielded.running import MARK
 from harness.judging.deviation import Deviation
+from harness.targets import RUNTIME
 
 #: The bytes that it gave on its own release; other bytes, within the tolerance of what they should be. What is right on
 #: no release, or not on this one, has the words of `harness.fielded.corpus`.
@@ -68,7 +69,7 @@ def is_clean(text: str) -> bool:
 def is_break(text: str) -> bool:
     """Whether a program that is right on its own release is not, by the line of a golden.
 
-    >>> is_break("wrong: output 0 of example"), is_break("wrong: output 0 of example; wrong on 1.1.0")
+    >>> is_break("wrong: output 0"), is_break("wrong: output 0; wrong on 1.1.0")
     (True, False)
     """
     return not is_clean(text) and _OWN.search(text) is None
@@ -87,7 +88,7 @@ def _found(program: Program, ended: Ended) -> tuple[str, str, float]:
     for run, ran in pairs:
         if ran.error is not None:
             return REFUSED, refusal(ran.error, ended.log.partition(f"{MARK}{run.name}\n")[2]), 0.0
-    wrong = [words for run, ran in pairs for words in _wrong(run, ran)]
+    wrong = list(dict.fromkeys(words for run, ran in pairs for words in _wrong(program, run, ran)))
     # It may be wrong in what stands between its payloads, which run nowhere here.
     if program.own == WRONG and not wrong and all(run.outputs == ran.outputs for run, ran in pairs):
         return WRONG, "the same bytes as there", 0.0
@@ -98,16 +99,20 @@ def _found(program: Program, ended: Ended) -> tuple[str, str, float]:
     return ROUNDING, "", max(_furthest(run, ran) for run, ran in pairs)
 
 
-def _wrong(run: Run, ran: Ran) -> Iterator[str]:
-    """Yield which outputs are beyond their tolerance."""
+def _wrong(program: Program, run: Run, ran: Ran) -> Iterator[str]:
+    """Yield which outputs are beyond their tolerance.
+
+    On which samples is left out: a kernel that reads memory that nobody wrote is wrong now on these, now on those.
+    """
+    of = "" if program.runs_in == RUNTIME else f" of payload {run.binary}"
     if run.outputs is not None and len(run.outputs) != len(ran.outputs):
-        yield f"{len(ran.outputs)} outputs of {run.name} where there were {len(run.outputs)}"
+        yield f"{len(ran.outputs)} outputs{of} where there were {len(run.outputs)}"
         return
     for index, (expected, tolerance, actual) in enumerate(
         zip(run.expected, run.tolerances, ran.outputs, strict=False)
     ):
         if Deviation("", expected, actual, tolerance.array().astype(np.float64)).exceeds_tolerance():
-            yield f"output {index} of {run.name}"
+            yield f"output {index}{of}"
 
 
 def _furthest(run: Run, ran: Ran) -> float:

@@ -71,7 +71,7 @@ def broken(lines: Lines, versions: Sequence[str]) -> Iterator[str]:
 def cause(text: str) -> str:
     """Return what the outcomes of one cause have in common.
 
-    >>> cause("wrong: output 0 of example, output 1 of drawn"), cause("refused: error 0x23; too short")
+    >>> cause("wrong: output 0, output 1"), cause("refused: error 0x23; too short")
     ('wrong outputs', 'refused: error 0x23; too short')
     """
     return "wrong outputs" if text.startswith("wrong: ") else re.sub(r" on \S+, call \d+$", "", text)
