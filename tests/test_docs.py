@@ -265,7 +265,6 @@ UNRUN = (
     Unrun(("nox", "-s"), "makes environments, exports for minutes", is_session),
     Unrun((*HARNESS, "run"), "exports for minutes", is_run),
     Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
-    Unrun((*HARNESS, "compile"), "needs a compiler, exports for minutes", subcommand("compile")),
     Unrun((*HARNESS, "explore"), "serves until it is interrupted", subcommand("explore")),
     Unrun((*HARNESS, "freeze"), "exports for a minute", subcommand("freeze")),
     Unrun((*HARNESS, "thaw"), "needs the environment of another release", subcommand("thaw")),
