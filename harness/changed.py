@@ -231,7 +231,8 @@ class Reach:
 
     def _patches_of(self, path: Path) -> set[str]:
         """Return the patches that a module in ``harness/patches`` is for, if it is for nothing else."""
-        if path in self._modules_from("harness.patches.patch"):
+        beside = not path.resolve().is_relative_to((self.harness / "patches").resolve())
+        if beside or path in self._modules_from("harness.patches.patch"):
             return set()
         return {
             name

@@ -13,9 +13,11 @@ from textwrap import dedent
 
 import pytest
 
-from harness import changed, registry, releases
+from harness import changed, patches, registry, releases
 from harness.artifact import Cell
 from harness.changed import ChangedError, Changes
+from harness.commands import run
+from harness.patches import Patch
 from harness.sweeping.settings import Machine, Settings, default_interpreter
 from tests.conftest import Runner
 from tests.test_keys import FILES
@@ -151,8 +153,11 @@ def test_what_is_deleted_counts_for_every_cell(clone: Clone) -> None:
 
 
 def test_of_the_harness_what_a_run_imports_reaches_every_cell_and_a_patch_those_it_is_applied_to(
-    clone: Clone,
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # One that a module elsewhere in the harness registers, as those do that keep what an export makes.
+    elsewhere = Patch("elsewhere", None, "is not in harness/patches", {VERSION: {}}, run.run)
+    monkeypatch.setitem(patches.PATCHES, "elsewhere", elsewhere)
     shutil.copytree(Path(changed.__file__).parent, clone.folder / "harness")
     clone.git("add", "-A")
     clone.git("commit", "-qm", "harness")

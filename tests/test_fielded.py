@@ -271,6 +271,11 @@ def test_the_reason_of_a_refusal_is_that_of_the_run_that_was_refused() -> None:
     assert text == "refused: RuntimeError: no; at 0x… in …/x.cpp"
 
 
+def test_the_reason_of_a_refused_payload_is_the_reference_models_error_not_its_warning() -> None:
+    log = "WARNING: Different TOSA spec\nERROR: TOSA file created with newer SerLib\nWARNING AT …/x.cpp"
+    assert refusal("ValueError: Invalid", log) == "ValueError: Invalid; TOSA file created with newer SerLib"
+
+
 def test_a_long_reason_is_cut_off() -> None:
     assert len(refusal("x" * 1000, "")) == 200
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies
 from harness import cli, newest, patches, releases, toml
 from harness.cli import CommandError
 from harness.commands import probe
+from harness.exporting.shortcuts import SHORTCUTS
 from harness.sweeping.settings import default_interpreter
 
 MATRIX = releases.load()
@@ -118,6 +119,14 @@ def test_a_patch_fits_where_the_functions_are_the_nearest_ones(trial: probe.Tria
 def test_an_installer_that_fails_is_one_error_with_its_last_line(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"no such thing; see .*install\.log"):
         probe._run(["sh", "-c", "echo no such thing; exit 3"], tmp_path / "install.log")
+
+
+def test_a_release_of_the_matrix_is_tried_without_the_shortcuts_that_are_for_its_own_torch(
+    trial: probe.Trial,
+) -> None:
+    assert probe.shortcuts(trial) == tuple(SHORTCUTS)
+    known = replace(trial, release=replace(trial.release, version="1.4.1"))
+    assert probe.shortcuts(known) == ()
 
 
 # What is newest

@@ -22,8 +22,8 @@ SAME, ROUNDING = "same", "within rounding"
 _OWN = re.compile(rf"; ({WRONG}|{REFUSED}|{CRASHED}) on [^ ;]+$")
 
 #: A message of the runtime (ExecuTorch, runtime/platform/log.cpp): file and line before the words. What it says of the
-#: processor is no error.
-_MESSAGE = re.compile(r"^\[(?!cpuinfo_utils)[\w.]+:\d+\] (?P<words>.*)$", re.MULTILINE)
+#: processor is no error. One of the reference model (tosa-tools 2026.2.1) begins as an error.
+_MESSAGE = re.compile(r"^(?:\[(?!cpuinfo_utils)[\w.]+:\d+\]|ERROR:) (?P<words>.*)$", re.MULTILINE)
 #: What differs from run to run, or from build to build.
 _PASSING = ((re.compile(r"0x[0-9a-fA-F]{6,}"), "0x…"), (re.compile(r"(/[\w.+@-]+)+/(?=[\w.+-]+)"), "…/"))
 #: Characters of a reason that a line has.
