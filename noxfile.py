@@ -17,7 +17,7 @@ import nox
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
-from harness import releases  # noqa: E402
+from harness import locking, releases  # noqa: E402
 
 MATRIX = releases.load()
 
@@ -32,34 +32,18 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 #: Seconds to wait for it. uv itself finds out only after ten seconds of retries.
 CPU_INDEX_TIMEOUT = 3.0
 
-#: The harness's own tests need these beside the default release.
-TEST_TOOLS = (
-    "hypothesis==6.155.2",
-    "pytest-xdist==3.8.0",
-    "pyte==0.8.2",
-    "playwright==1.65.2",
-    "axe-playwright-python==0.1.8",
-)
-#: What a Dask cluster, a review in a terminal, a report and others need, which no release's environment has.
-EXTRAS = nox.project.load_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]
-LINT_TOOLS = ("ruff==0.17.5", "mypy==2.4.1", "nox>=2025.2.9", "zizmor==1.32.0")
-
 #: What `newest` exports when nothing is said: of each target, small cells of several families, and a whole network.
 NEWEST_CELLS = ("*/linear", "*/conv-bn-relu", "*/softmax-glu", "*/layer-norm", "*/lstm", "*/mobilenet-v2")
 
 PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
-#: What compiles payloads further: the options that name its Python to `python -m harness compile`, the variable that
-#: does, and its distributions. Each version has an environment of its own.
-COMPILERS = {
-    "vela": ("EXECUTORCH_GOLDENS_VELA_PYTHON", ("ethos-u-vela",)),
-    "vgf": ("EXECUTORCH_GOLDENS_VGF_PYTHON", ("ai-ml-sdk-model-converter", "ai-ml-sdk-vgf-library")),
-}
+#: The variable that names the Python of what compiles payloads further to `python -m harness compile`, by its session.
+COMPILERS = {"vela": "EXECUTORCH_GOLDENS_VELA_PYTHON", "vgf": "EXECUTORCH_GOLDENS_VGF_PYTHON"}
 
 
 def versions_of(compiler: str) -> list[str]:
     """Return the versions of a compiler that releases name."""
-    first = COMPILERS[compiler][1][0]
-    named = (release.compilers.get(first) for release in MATRIX.releases.values())
+    distribution, *_ = locking.COMPILERS[compiler]
+    named = (release.compilers.get(distribution) for release in MATRIX.releases.values())
     return [version for version in dict.fromkeys(named) if version is not None]
 
 
@@ -119,7 +103,7 @@ def run_over_releases(session: nox.Session, command: str) -> None:
 @nox.parametrize("version", [nox.param(version, id=version) for version in versions_of("vela")])
 def vela(session: nox.Session, version: str) -> None:
     """Make the environment of one Vela, which the sessions `compile` use; ``-- --help`` reaches Vela."""
-    install_compiler(session, "vela", version)
+    install_locked(session, f"vela-{version}")
     session.run("vela", *(session.posargs or ("--version",)))
 
 
@@ -127,14 +111,8 @@ def vela(session: nox.Session, version: str) -> None:
 @nox.parametrize("version", [nox.param(version, id=version) for version in versions_of("vgf")])
 def vgf(session: nox.Session, version: str) -> None:
     """Make the environment of one model converter, which the sessions `compile` use."""
-    install_compiler(session, "vgf", version)
+    install_locked(session, f"vgf-{version}")
     session.run("model-converter", *(session.posargs or ("--version",)))
-
-
-def install_compiler(session: nox.Session, compiler: str, version: str) -> None:
-    """Install one version of what compiles payloads, and the numpy of the default release."""
-    numpy = MATRIX.release(MATRIX.default).pins["numpy"]
-    session.install(*(f"{name}=={version}" for name in COMPILERS[compiler][1]), f"numpy=={numpy}")
 
 
 @nox.session(venv_backend="none")
@@ -145,8 +123,8 @@ def compile(session: nox.Session, release: str) -> None:
     ``-- --vela 5.1.0`` and ``--against 5.0.0`` take Velas of the matrix.
     """
     environment = {}
-    for compiler, (variable, (first, *_)) in COMPILERS.items():
-        version = MATRIX.release(release).compilers.get(first)
+    for compiler, variable in COMPILERS.items():
+        version = MATRIX.release(release).compilers.get(locking.COMPILERS[compiler][0])
         if version is not None:
             environment[variable] = beside(session, f"{compiler}({version})")
     words = list(session.posargs)
@@ -160,42 +138,41 @@ def compile(session: nox.Session, release: str) -> None:
 @nox.session(python=MATRIX.python)
 def worker(session: nox.Session) -> None:
     """Offer releases to a Dask cluster: ``-- tcp://host:8786 --make 1.4.1``; docs/running.md."""
-    session.install("--editable", f"{ROOT}[cluster]")
+    install_with_extra(session, "cluster")
     session.run("python", "-m", "harness", "worker", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)
 def review(session: nox.Session) -> None:
     """Go through what changed cells propose, cause by cause; docs/review.md."""
-    session.install("--editable", f"{ROOT}[review]")
+    install_with_extra(session, "review")
     session.run("python", "-m", "harness", "review", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)
 def report(session: nox.Session) -> None:
     """Write what runs found as one HTML file: ``-- -o build/report.html``; docs/report.md."""
-    session.install("--editable", f"{ROOT}[report]")
+    install_with_extra(session, "report")
     session.run("python", "-m", "harness", "report", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)
 def explore(session: nox.Session) -> None:
     """Open a cell in Google's Model Explorer: ``-- tosa-int/linear``; docs/explore.md."""
-    session.install("--editable", f"{ROOT}[explore]")
+    install_with_extra(session, "explore")
     session.run("python", "-m", "harness", "explore", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)
 def tests(session: nox.Session) -> None:
     """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
-    extras = (tool for name in ("cluster", "review", "report", "branches") for tool in EXTRAS[name])
-    install(session, MATRIX.default, *TEST_TOOLS, *extras)
+    install(session, MATRIX.default, "tests")
     # A file's tests share what was exported once for them: they stay in one process.
     spread = ("-n", "auto", "--dist", "loadfile")
     # Model Explorer and its adapters need other versions than a release.
     environment = {"EXECUTORCH_GOLDENS_EXPLORE_PYTHON": beside(session, "explore")}
     # So do compilers. An earlier Vela shows what an upgrade changes.
-    vela, *_ = COMPILERS["vela"][1]
+    (vela,) = locking.COMPILERS["vela"]
     velas = {
         "EXECUTORCH_GOLDENS_VELA_PYTHON": MATRIX.release(MATRIX.default).compilers[vela],
         "EXECUTORCH_GOLDENS_EARLIER_VELA_PYTHON": MATRIX.release("1.3.1").compilers[vela],
@@ -219,7 +196,7 @@ def coverage(session: nox.Session, release: str) -> None:
 @nox.parametrize("release", PER_RELEASE)
 def branches(session: nox.Session, release: str) -> None:
     """Record which branches of one release's sources exports take: ``-- --tier full --minutes 60``."""
-    install(session, release, *EXTRAS["branches"])
+    install(session, release, "branches")
     session.run("python", "-m", "harness", "branches", *session.posargs)
 
 
@@ -277,14 +254,14 @@ def guests(session: nox.Session, release: str) -> None:
 @nox.parametrize("release", PER_RELEASE)
 def fuzz(session: nox.Session, release: str) -> None:
     """Draw small models, export and judge them on one release; ``-- --minutes 20``, docs/generator.md."""
-    install(session, release, *EXTRAS["branches"])
+    install(session, release, "branches")
     session.run("python", "-m", "harness", "fuzz", "--release", release, *session.posargs)
 
 
 @nox.session(name="fuzz-bytes", python=MATRIX.python)
 def fuzz_bytes(session: nox.Session) -> None:
     """Read mutated files with every reader; ``-- --mutations 20000 --update`` is a full run, docs/reliability.md."""
-    install(session, MATRIX.default, *TEST_TOOLS)
+    install(session, MATRIX.default, "tests")
     session.run("python", "-m", "tests.fuzz_bytes", *session.posargs)
 
 
@@ -299,7 +276,7 @@ def newest(session: nox.Session) -> None:
 @nox.session(python=MATRIX.python)
 def docs(session: nox.Session) -> None:
     """Make the site of docs/ in build/site; a link that leads nowhere, or a page that is in no list, fails it."""
-    session.install("--editable", f"{ROOT}[docs]")
+    install_with_extra(session, "docs")
     out = ROOT / "build" / "site"
     session.run("sphinx-build", "--fail-on-warning", "--fresh-env", "-q", "-c", "docs/site", ".", str(out))
     session.log(f"open {out / 'index.html'}")
@@ -319,33 +296,64 @@ def bench(session: nox.Session, release: str) -> None:
 @nox.session(python=MATRIX.python)
 def lint(session: nox.Session) -> None:
     """Format, lint and type-check; check the workflows."""
-    install(session, MATRIX.default, *LINT_TOOLS)
+    install(session, MATRIX.default, "lint")
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
     session.run("mypy")
     session.run("zizmor", "--offline", "--no-progress", ".github/workflows")
 
 
+@nox.session(venv_backend="none")
+def lock(session: nox.Session) -> None:
+    """Check that the locks hold what environments need; ``-- --update`` writes them, docs/supply-chain.md."""
+    session.run(sys.executable, "-m", "tests.supply.locks", *session.posargs, external=True)
+
+
 def install(session: nox.Session, version: str, *tools: str) -> None:
-    """Make the environment of one release: its pins, this project, and `tools`."""
+    """Make the environment of one release: what its lock holds, what the locks `tools` hold, and this project."""
     release = MATRIX.release(version)
-    backend, why = torch_backend(session.venv_backend == "uv")
+    elsewhere, why = torch_backend(session.venv_backend == "uv")
     session.log(f"torch {release.pins['torch']}: {why}")
-    session.install(*release.requirements(), *tools, *backend)
-    session.install("--no-deps", "--editable", str(ROOT))
+    try:
+        steps = list(locking.steps(release, tools, elsewhere))
+    except locking.NoLockError as error:
+        session.error(str(error))
+    for step in steps:
+        session.install(*step.arguments, env=step.environment)
+    install_this_project(session)
     # The environment's own flatc is the one that lowering finds.
     session.env["PATH"] = os.pathsep.join([session.bin, os.environ.get("PATH", os.defpath)])
 
 
+def install_locked(session: nox.Session, name: str) -> None:
+    """Install what one lock holds."""
+    try:
+        step = locking.locked((name,))
+    except locking.NoLockError as error:
+        session.error(str(error))
+    session.install(*step.arguments, env=step.environment)
+
+
+def install_with_extra(session: nox.Session, extra: str) -> None:
+    """Make the environment of an extra of pyproject.toml, which needs no release."""
+    install_locked(session, extra)
+    install_this_project(session)
+
+
+def install_this_project(session: nox.Session) -> None:
+    """Install the sources of this project, without what they need."""
+    session.install("--no-deps", "--editable", str(ROOT), env=locking.building())
+
+
 @functools.cache
-def torch_backend(uv: bool) -> tuple[tuple[str, ...], str]:
-    """Return installer arguments that choose a build of torch, and one line that says which and why."""
+def torch_backend(uv: bool) -> tuple[tuple[str, ...] | None, str]:
+    """Return installer arguments that choose a build of torch, None for PyPI's, and one line that says why."""
     if uv and "UV_TORCH_BACKEND" in os.environ:
         return (), f"backend {os.environ['UV_TORCH_BACKEND']!r}, from UV_TORCH_BACKEND"
     try:
         urllib.request.urlopen(f"{CPU_INDEX}/torch/", timeout=CPU_INDEX_TIMEOUT).close()
     except (urllib.error.URLError, OSError) as error:
-        return (), f"PyPI's build, because {CPU_INDEX} does not answer ({getattr(error, 'reason', error)})"
+        return None, f"PyPI's build, because {CPU_INDEX} does not answer ({getattr(error, 'reason', error)})"
     arguments = ("--torch-backend", "cpu") if uv else ("--extra-index-url", CPU_INDEX)
     return arguments, f"CPU build from {CPU_INDEX}"
 

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness import releases
+from harness import locking, releases
 from harness.arguments import share
 from harness.cli import CommandError
 from harness.cluster import EXTRA, OFFER, RESOURCE
@@ -100,7 +100,12 @@ def made(folder: Path, version: str) -> Path:
     try:
         subprocess.run([uv, "venv", "--quiet", "--relocatable", "--python", matrix.python, aside], check=True)
         install: list[str | Path] = [uv, "pip", "install", "--quiet", "--python", aside / "bin" / "python"]
-        subprocess.run([*install, *release.requirements()], check=True)
+        # Whoever sets it wants that build, whose hashes are others than PyPI's.
+        elsewhere = () if "UV_TORCH_BACKEND" in os.environ else None
+        for step in locking.steps(release, (), elsewhere):
+            changed = {**os.environ, **step.environment}
+            environment = {name: value for name, value in changed.items() if value is not None}
+            subprocess.run([*install, *step.arguments], check=True, env=environment)
     except subprocess.CalledProcessError as error:
         raise CommandError(f"no environment of {version} could be made; uv says why above") from error
     aside.rename(folder)
