@@ -10,6 +10,7 @@ import shutil
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 
 import nox
@@ -89,14 +90,22 @@ def fielded(session: nox.Session) -> None:
 
 def run_over_releases(session: nox.Session, command: str) -> None:
     """Run a command that drives every release's environment, each of which is made."""
-    environments = {
-        version: ROOT / ".nox" / f"goldens-{version.replace('.', '-')}" for version in MATRIX.releases
-    }
-    sessions = [f"goldens({version})" for version in environments]
+    pythons = environments(session)
+    words = (*pairs(pythons), *session.posargs)
+    session.run(pythons[MATRIX.default], "-m", "harness", command, *words, external=True)
+
+
+def environments(session: nox.Session) -> dict[str, str]:
+    """Make the environment of every release, and return its Python."""
+    sessions = [f"goldens({version})" for version in MATRIX.releases]
     session.run(sys.executable, "-m", "nox", "-f", __file__, "--install-only", "-s", *sessions, external=True)
-    pairs = [f"{version}={path / 'bin' / 'python'}" for version, path in environments.items()]
-    driver = environments[MATRIX.default] / "bin" / "python"
-    session.run(str(driver), "-m", "harness", command, *pairs, *session.posargs, external=True)
+    folders = {version: f"goldens-{version.replace('.', '-')}" for version in MATRIX.releases}
+    return {version: str(ROOT / ".nox" / name / "bin" / "python") for version, name in folders.items()}
+
+
+def pairs(pythons: Mapping[str, str]) -> list[str]:
+    """Return the words that name interpreters of releases to a command."""
+    return [f"{version}={python}" for version, python in pythons.items()]
 
 
 @nox.session(python=MATRIX.python)
@@ -307,6 +316,15 @@ def lint(session: nox.Session) -> None:
 def lock(session: nox.Session) -> None:
     """Check that the locks hold what environments need; ``-- --update`` writes them, docs/supply-chain.md."""
     session.run(sys.executable, "-m", "tests.supply.locks", *session.posargs, external=True)
+
+
+@nox.session(python=MATRIX.python)
+def audit(session: nox.Session) -> None:
+    """Ask about known vulnerabilities of what is locked, write bills of materials; docs/supply-chain.md."""
+    install_locked(session, "audit")
+    install_this_project(session)
+    words = pairs(environments(session)) if "--licences" in session.posargs else []
+    session.run("python", "-m", "tests.supply.audit", *session.posargs, *words)
 
 
 def install(session: nox.Session, version: str, *tools: str) -> None:

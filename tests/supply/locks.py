@@ -275,14 +275,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="nox -s lock --", description="Check that locks hold all that environments need, or write them."
     )
     parser.add_argument(
-        "--update",
-        action="store_true",
-        help="write them: what still fits keeps its version. Other options reach `uv pip compile`, e.g. --upgrade, "
-        "--upgrade-package NAME",
+        "--update", action="store_true", help="write them; what still fits keeps its version, but for"
     )
-    options, words = parser.parse_known_args(arguments)
+    parser.add_argument("--upgrade", action="store_true", help="everything, or")
+    parser.add_argument(
+        "--upgrade-package", action="append", default=[], metavar="NAME", help="this one; repeatable"
+    )
+    parser.add_argument("--exclude-newer", metavar="DATE", help="take nothing that came later to the index")
+    options = parser.parse_args(arguments)
+    words = ["--upgrade"] * options.upgrade
+    words += [word for name in options.upgrade_package for word in ("--upgrade-package", name)]
+    words += ["--exclude-newer", options.exclude_newer] if options.exclude_newer else []
     if words and not options.update:
-        parser.error(f"{' '.join(words)}: only with --update")
+        parser.error(f"{words[0]}: only with --update")
     folder = locking.FOLDER
     if options.update:
         update(folder, words)
