@@ -107,11 +107,11 @@ def entries(text: str, name: str) -> dict[str, Locked]:
     """Return what a lock holds, by canonical name; raise `LockError` for what a lock may not have."""
     found: dict[str, Locked] = {}
     for match in ENTRY.finditer(text):
-        line = match[0].partition("\n")[0]
+        line = match[0].partition("\n")[0].removesuffix("\\").strip()
         if line.startswith("#"):
             continue
         try:
-            requirement = Requirement(line.removesuffix("\\").strip())
+            requirement = Requirement(line)
         except InvalidRequirement as error:
             raise LockError(f"{name}: {line!r} is not a pinned distribution") from error
         pins = [each for each in requirement.specifier if each.operator == "=="]
