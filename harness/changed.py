@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import config, patches, releases
+from harness import config, locking, patches, releases
 from harness.artifact import Cell
 from harness.errors import HarnessError
 from harness.storage.environment import Environment
@@ -158,6 +158,9 @@ class Reach:
             yield from self._golden(name, path.relative_to(self.goldens).parts)
         elif path.resolve() in self.matrices:
             yield from self._matrix(name)
+        elif path.resolve().parent == (self.harness / locking.FOLDER.name).resolve():
+            if path.stem in (self.release.version, locking.torch_of(self.release)):
+                yield Reached(name, f"the environment of {self.release.version}", None)
         elif path.resolve().is_relative_to(self.harness.resolve()):
             yield from self._of_harness(name, path)
         elif not self._is_without_cells(path):

@@ -171,6 +171,10 @@ def test_of_the_harness_what_a_run_imports_reaches_every_cell_and_a_patch_those_
         ("patches/list_qparams.py", set()),
         ("patches/tosa_identity.py", set()),
         ("patches/patch.py", ALL),
+        (f"locks/{VERSION}.txt", ALL),
+        ("locks/torch-2.13.0.txt", ALL),
+        ("locks/1.1.0.txt", set()),
+        ("locks/lint.txt", set()),
     ):
         path = clone.folder / "harness" / name
         before = path.read_text()
