@@ -9,7 +9,8 @@ the folder are ``job.json``, which names the engine and the samples, ``program``
 leave on the file descriptor ANSWERS. The first says what was imported, ``{"versions": {"executorch": "1.5.1"}}`` or
 ``{"missing": "executorch", "error": "..."}``. Then there is one for each request, ``{"status": 0, "timed_out": false,
 "seconds": 0.2}``, with a negative number for a signal. What the program gave is in the folder, ``out-<n>.json`` and
-``out-<n>-<i>`` for output i of sample n; an exception of the engine is in ``error``; and ``log`` has what was printed.
+``out-<n>-<i>`` for output i of sample n; an exception of the engine is in ``error``; and ``log`` has what was printed
+since the last sample that came to its end.
 """
 
 from __future__ import annotations
@@ -81,7 +82,14 @@ def in_reference_model(program: bytes, samples: list[list[list[Any]]], leave: An
             )
             if status != model.GraphStatus.TOSA_VALID:
                 raise RuntimeError(f"the TOSA reference model says {status}")
-        leave(number, [(str(each.dtype), list(each.shape), each.tobytes()) for each in outputs])
+        leave(number, [_of_array(output) for output in outputs])
+
+
+def _of_array(output: Any) -> tuple[str, list[int], bytes]:
+    """Return an output; of a dtype that numpy lacks, the bits as whole numbers."""
+    known = output.dtype.kind in "biufc"
+    bits = output if known else output.view(f"u{output.dtype.itemsize}")
+    return str(bits.dtype), list(bits.shape), bits.tobytes()
 
 
 ENGINES = {"executorch": in_executorch, "tosa-reference-model": in_reference_model}
@@ -120,6 +128,8 @@ def run(folder: Path) -> None:
             (folder / f"out-{number}-{index}").write_bytes(data)
         said = [{"dtype": dtype, "shape": shape} for dtype, shape, _ in outputs]
         (folder / f"out-{number}.json").write_text(json.dumps(said), encoding="utf-8")
+        # What it said of a sample that went well explains nothing.
+        os.ftruncate(1, 0)
 
     ENGINES[job["engine"]]((folder / "program").read_bytes(), samples, leave)
 
@@ -128,11 +138,13 @@ def child(folder: Path, megabytes: int) -> None:
     """Carry out one request, and leave the process as nothing of the parent's may be left."""
     status = RAISED
     try:
-        log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         nothing = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((nothing, 0), (log, 1), (log, 2)):
             os.dup2(source, target)
         limit(megabytes)
+        # The reference model has a debugger look at it before it dies.
+        os.environ["PATH"] = ""
         run(folder)
         status = 0
     except BaseException as error:
