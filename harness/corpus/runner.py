@@ -9,12 +9,12 @@ the folder are ``job.json``, which names the engine and the samples, ``program``
 leave on the file descriptor ANSWERS. The first says what was imported, ``{"versions": {"executorch": "1.5.1"}}`` or
 ``{"missing": "executorch", "error": "..."}``. Then there is one for each request, ``{"status": 0, "timed_out": false,
 "seconds": 0.2}``, with a negative number for a signal. What the program gave is in the folder, ``out-<n>.json`` and
-``out-<n>-<i>`` for output i of sample n; an exception of the engine is in ``error``; and ``log`` has what was printed
-since the last sample that came to its end.
+``out-<n>-<i>`` for output i of sample n; an exception of the engine is in ``error``; and ``log`` has what was printed.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import resource
@@ -128,8 +128,6 @@ def run(folder: Path) -> None:
             (folder / f"out-{number}-{index}").write_bytes(data)
         said = [{"dtype": dtype, "shape": shape} for dtype, shape, _ in outputs]
         (folder / f"out-{number}.json").write_text(json.dumps(said), encoding="utf-8")
-        # What it said of a sample that went well explains nothing.
-        os.ftruncate(1, 0)
 
     ENGINES[job["engine"]]((folder / "program").read_bytes(), samples, leave)
 
@@ -138,7 +136,7 @@ def child(folder: Path, megabytes: int) -> None:
     """Carry out one request, and leave the process as nothing of the parent's may be left."""
     status = RAISED
     try:
-        log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+        log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         nothing = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((nothing, 0), (log, 1), (log, 2)):
             os.dup2(source, target)
@@ -151,6 +149,8 @@ def child(folder: Path, megabytes: int) -> None:
         message = f"{type(error).__name__}: {error}"
         (folder / "error").write_text(message, encoding="utf-8", errors="backslashreplace")
     finally:
+        # The reference model writes its errors through C's buffers.
+        ctypes.CDLL(None).fflush(None)
         os._exit(status)
 
 
