@@ -124,16 +124,30 @@ def test_a_corpus_that_cannot_be_finished_leaves_nothing(tmp_path: Path) -> None
 
 def test_what_a_corpus_cannot_hold_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
     frozen = program(XNNPACK, "program")
+    narrow = (Value("bfloat16", (1,), b"12"),)
     odd = dataclasses.replace(
-        frozen, data=b"odd", samples=(Sample("example", ((Value("int4", (1,), b"1"),),)),)
+        frozen, data=b"odd", samples=(Sample("example", ((),), narrow, narrow, (0.0,)),)
     )
     with Writer(tmp_path / "new") as writer:
-        with pytest.raises(ValueError, match="no dtype 'int4' is known"):
+        with pytest.raises(ValueError, match="bfloat16 expected, which nothing can be measured by"):
             writer.add(XNNPACK, ["one", "other"], [odd])
         writer.add(XNNPACK, ["one", "other"], [frozen])
         writer.finish({}, [])
     Corpus.read(tmp_path / "new").check()
     assert not (tmp_path / "new" / OBJECTS / hashlib.sha256(b"odd").hexdigest()).exists()
+
+
+@pytest.mark.parametrize(
+    ("facts", "what"),
+    [
+        (("int4", (1,), b"1"), "no dtype 'int4' is known"),
+        (("float32", (1 << 40,), b"1234"), "takes 4,398,046,511,104 bytes, not 4"),
+        (("int8", (2, 3), b"123456", (2, 1)), "do not fit the shape"),
+    ],
+)
+def test_a_tensor_that_does_not_hold_together_is_none(facts: tuple[Any, ...], what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        Value(*facts)
 
 
 @pytest.mark.parametrize("there", [Path.mkdir, Path.touch, lambda path: path.symlink_to("nowhere")])
@@ -223,7 +237,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "digest": (lambda m: _first(m).update(sha256="../../outside"), "matching regex"),
     "engine": (lambda m: _first(m).update(engine="sh"), "no engine 'sh' is known"),
     "size": (lambda m: _first(m).update(size=1 << 40), "`int` <= 1073741824"),
-    "dtype": (lambda m: _tensor(m).update(dtype="object"), "no dtype 'object' is known"),
+    "dtype": (lambda m: _tensor(m).update(dtype="object"), "'object'"),
     "huge": (lambda m: _tensor(m).update(shape=[1 << 20, 1 << 20]), "more than 268,435,456"),
     "negative": (lambda m: _tensor(m).update(shape=[-1]), "`int` >= 0"),
     "dimensions": (lambda m: _tensor(m).update(shape=[1] * 17), "length <= 16"),
@@ -340,14 +354,30 @@ def _half(data: bytearray) -> None:
     del data[len(data) // 2 :]
 
 
-@pytest.mark.parametrize("edit", [_other_version, _header, _half])
-def test_a_program_that_was_changed_is_refused_by_the_runtime(
-    runtime: Runtime, xnnpack: Program, edit: Callable[[bytearray], object]
+#: Damage, and what the runtime says of it.
+REFUSED: dict[str, tuple[Callable[[bytearray], object], str]] = {
+    "delegate": (_header, "version identifier 'YH00'"),
+    "truncated": (_half, "size"),
+    "version": (_other_version, "'ET99'"),
+}
+
+
+def test_programs_that_were_changed_are_refused_each_with_its_reason(
+    tmp_path: Path, xnnpack: Program, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = judged(changed(xnnpack, edit), runtime)
-    assert result.word == running.REFUSED
-    assert result.reason
-    assert judged(xnnpack, runtime).word == comparing.SAME
+    with Writer(tmp_path / "corpus") as writer:
+        writer.add(XNNPACK, ["one", "other"], [xnnpack])
+        for name, (edit, _) in REFUSED.items():
+            writer.add(Cell("xnnpack-fp32", name), ["one", "other"], [changed(xnnpack, edit)])
+        writer.finish({}, [])
+    words = ["thaw", str(tmp_path / "corpus"), "--runtime", str(default_interpreter())]
+    assert cli.main(words) == DIFFERENT
+    _, sound, *refused, counts = capsys.readouterr().out.splitlines()
+    assert sound == "same: xnnpack-fp32/linear program"
+    for line, (name, (_, what)) in zip(refused, REFUSED.items(), strict=True):
+        assert line.startswith(f"refused: xnnpack-fp32/{name} program: RuntimeError: ")
+        assert what in line
+    assert counts == "1 same, 3 refused"
 
 
 @pytest.mark.parametrize("at", range(0, 12))
@@ -372,19 +402,20 @@ def _other_tosa(data: bytearray) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "words"),
+    ("edit", "words", "what"),
     [
-        (_other_tosa, (running.REFUSED,)),
+        # Written through C's buffers.
+        (_other_tosa, (running.REFUSED,), "; TOSA graph data is invalid, should start with TOSA"),
         # It reads what is not there: the reference model of 2026.5.0 dies of SIGSEGV.
-        (_half, (running.CRASHED, running.REFUSED)),
+        (_half, (running.CRASHED, running.REFUSED), "killed by SIG"),
     ],
 )
 def test_a_tosa_payload_that_was_changed_is_no_result(
-    runtime: Runtime, tosa: Program, edit: Callable[[bytearray], object], words: tuple[str, ...]
+    runtime: Runtime, tosa: Program, edit: Callable[[bytearray], object], words: tuple[str, ...], what: str
 ) -> None:
     result = judged(changed(tosa, edit), runtime)
     assert result.word in words
-    assert result.reason
+    assert what in result.reason
     assert judged(tosa, runtime).word == comparing.SAME
 
 
@@ -449,8 +480,14 @@ NO_OUTPUTS: dict[str, tuple[dict[str, bytes], str]] = {
         {"out_0_json": b'[{"dtype": "float32", "shape": [1000000000]}]', "out_0_0": b"1234"},
         "`int` <= 268435456",
     ),
-    "short": ({"out_0_json": b'[{"dtype": "float32", "shape": [2]}]', "out_0_0": b"1234"}, "with 4 bytes"),
-    "dtype": ({"out_0_json": b'[{"dtype": "object", "shape": [1]}]', "out_0_0": b"12345678"}, "object[1]"),
+    "short": (
+        {"out_0_json": b'[{"dtype": "float32", "shape": [2]}]', "out_0_0": b"1234"},
+        "takes 8 bytes, not 4",
+    ),
+    "dtype": (
+        {"out_0_json": b'[{"dtype": "object", "shape": [1]}]', "out_0_0": b"12345678"},
+        "'object'",
+    ),
     "missing": ({"out_0_json": b'[{"dtype": "float32", "shape": [1]}]'}, "No such file"),
     "many": ({"out_0_json": b"[" + b'{"dtype": "bool", "shape": [0]},' * 1001 + b"]"}, "1001 outputs"),
 }
@@ -472,13 +509,35 @@ def test_a_process_that_ends_without_a_result_has_crashed(tmp_path: Path, xnnpac
 
 
 def test_a_process_that_died_has_crashed_whatever_it_left(tmp_path: Path, xnnpack: Program) -> None:
-    log = "".join(f"line {number}\n" for number in range(9)).encode()
-    ran = left(tmp_path, xnnpack, status=-11, log=log + b"\x1b[2J\xff", error=b"not this")
+    log = b"\xff\n[cpuinfo_utils.cpp:9] no error\n"
+    log += b"[program.cpp:226] InternalConsistency verification requested but not available\n"
+    log += b"[method.cpp:7] first\n[method.cpp:8] second\n"
+    ran = left(tmp_path, xnnpack, status=-11, log=log, error=b"not this")
     assert ran.stopped == running.CRASHED
-    assert ran.reason.startswith("SIGSEGV; line 6 | line 7 | line 8 | ")
-    assert left(tmp_path, xnnpack, status=-63).reason.startswith("signal 63; ")
+    assert ran.reason == "killed by SIGSEGV; first"
+    assert left(tmp_path, xnnpack, status=-63).reason == "killed by signal 63; first"
     refused = left(tmp_path, xnnpack, status=3)
-    assert (refused.stopped, refused.reason.partition(";")[0]) == (running.REFUSED, "not this")
+    assert (refused.stopped, refused.reason) == (running.REFUSED, "not this; first")
+
+
+def test_the_reason_of_a_refused_payload_is_the_reference_models_error_not_its_warning() -> None:
+    log = "WARNING: Different TOSA spec\nERROR: TOSA file created with newer SerLib\nWARNING AT /x.cpp"
+    said = running.explained("ValueError:\n Invalid", log)
+    assert said == "ValueError: Invalid; TOSA file created with newer SerLib"
+
+
+def test_what_a_program_gave_before_it_was_refused_is_there_with_the_reason(
+    runtime: Runtime, xnnpack: Program
+) -> None:
+    # The input of the second sample is too large.
+    first, *_ = xnnpack.samples
+    (value,) = first.steps[0]
+    larger = dataclasses.replace(value, shape=(*value.shape, 2), data=value.data * 2)
+    ran = runtime.run(
+        dataclasses.replace(xnnpack, samples=(first, dataclasses.replace(first, steps=((larger,),))))
+    )
+    assert (len(ran.outputs), ran.stopped) == (1, running.REFUSED)
+    assert "; " in ran.reason
 
 
 # Comparing

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from harness import releases
 from harness.artifact import Cell, Tensor
 from harness.cli import DIFFERENT, ERROR, SAME, main
 from harness.commands import fielded
-from harness.fielded import corpus, driving, goldens, page, running
-from harness.fielded.corpus import CorpusError, Program, Ran, Run
-from harness.fielded.driving import Ended
+from harness.corpus.format import EXECUTORCH, Program, Sample, Value
+from harness.corpus.running import CRASHED, REFUSED, TIMED_OUT, Ran, RunningError
+from harness.fielded import corpus, goldens, page, running
+from harness.fielded.corpus import WHOLE, CorpusError, Shipped
 from harness.fielded.goldens import Pair
-from harness.fielded.judging import is_break, is_clean, judge, refusal
+from harness.fielded.judging import is_break, is_clean, judge, lasting
 from harness.judging.golden import GoldenError
 from harness.selection import UsageError
 from harness.sweeping.settings import default_interpreter
@@ -30,55 +33,44 @@ RELEASE = releases.load().default
 PAYLOADS = Path(__file__).with_name("payloads")
 LINEAR = PAYLOADS / "xnnpack-fp32-linear-1.1.0.program"
 PAYLOAD = PAYLOADS / "tosa-int-linear-1.1.0.program"
-REFUSED = PAYLOADS / "xnnpack-int8-conv-transpose2d-1.1.0.program"
+UNRUNNABLE = PAYLOADS / "xnnpack-int8-conv-transpose2d-1.1.0.program"
 DEADLY = PAYLOADS / "tosa-fp-cropping-pad-1.1.0.program"
 
 #: Where the identifier of a flatbuffer stands, and the header of an XNNPACK payload begins (XNNHeader of 1.1.0).
 IDENTIFIER, XNNPACK_MAGIC = slice(4, 8), b"XH00"
 
 
-def with_binary(program: Program, binary: bytes) -> Program:
-    return msgspec.structs.replace(program, binaries=(binary,))
+def with_data(shipped: Shipped, data: bytes) -> Shipped:
+    (program,) = shipped.programs
+    return msgspec.structs.replace(shipped, programs=(dataclasses.replace(program, data=data),))
 
 
-def damaged() -> dict[str, Program]:
+def damaged() -> dict[str, Shipped]:
     """Return a program whose bytes were changed in several ways."""
-    linear = corpus.read(LINEAR)
-    (pte,) = linear.binaries
+    linear, of_payload = corpus.read(LINEAR), corpus.read(PAYLOAD)
+    pte, payload = linear.programs[0].data, of_payload.programs[0].data
     assert pte[IDENTIFIER] == b"ET12"
     header = pte.index(XNNPACK_MAGIC)
-    of_payload = corpus.read(PAYLOAD)
-    (payload,) = of_payload.binaries
     return {
-        "delegate": with_binary(linear, pte[:header] + b"Z" + pte[header + 1 :]),
-        "version": with_binary(linear, pte[:4] + b"ET99" + pte[8:]),
-        "truncated": with_binary(linear, pte[: len(pte) // 2]),
+        "delegate": with_data(linear, pte[:header] + b"Z" + pte[header + 1 :]),
+        "version": with_data(linear, pte[:4] + b"ET99" + pte[8:]),
+        "truncated": with_data(linear, pte[: len(pte) // 2]),
         # The sign of the last element of the bias.
-        "weight": with_binary(linear, pte[:-1] + bytes([pte[-1] ^ 0x80])),
-        "payload": with_binary(of_payload, payload[: len(payload) // 2]),
-        "greedy": with_input(linear, shape=(1 << 40,), strides=(0,)),
+        "weight": with_data(linear, pte[:-1] + bytes([pte[-1] ^ 0x80])),
+        "payload": with_data(of_payload, payload[: len(payload) // 2]),
     }
-
-
-def with_input(program: Program, **changed: object) -> Program:
-    """Return a program with the first input of its first run changed."""
-    (run, *others) = program.runs
-    first = msgspec.structs.replace(run.steps[0][0], **changed)
-    return msgspec.structs.replace(program, runs=(msgspec.structs.replace(run, steps=((first,),)), *others))
 
 
 @pytest.fixture(scope="module")
 def came(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """What came of each program in the release that is installed, as a golden says it."""
     folder = tmp_path_factory.mktemp("programs")
-    files = {"linear": LINEAR, "tosa": PAYLOAD, "refused": REFUSED, "deadly": DEADLY}
-    for name, program in damaged().items():
-        if name != "greedy":
-            files[name] = folder / f"{name}.program"
-            corpus.write(files[name], program)
-    names = {file: name for name, file in files.items()}
-    found = driving.run(default_interpreter(), list(names), 2)
-    return {names[file]: judge(corpus.read(file), ended).text for file, ended in found}
+    files = {"linear": LINEAR, "tosa": PAYLOAD, "refused": UNRUNNABLE, "deadly": DEADLY}
+    for name, shipped in damaged().items():
+        files[name] = folder / f"{name}.program"
+        corpus.write(files[name], shipped)
+    found = running.run(default_interpreter(), list(files.values()), 2)
+    return {name: judge(*each).text for name, each in zip(files, found, strict=True)}
 
 
 def test_a_program_of_another_release_gives_the_bytes_of_its_own(came: Mapping[str, str]) -> None:
@@ -105,8 +97,8 @@ def test_a_runtime_that_dies_is_a_result_and_the_others_run_on(came: Mapping[str
     ("name", "reason"),
     [
         ("delegate", "XNNPACK Delegate Serialization Format version identifier 'ZH00'"),
-        ("version", "error: 0x23"),
-        ("truncated", "error: 0x23"),
+        ("version", "; Program identifier 'ET99' != expected 'ET12'"),
+        ("truncated", "; File size is too small."),
     ],
 )
 def test_a_damaged_program_is_refused_with_a_reason(came: Mapping[str, str], name: str, reason: str) -> None:
@@ -124,33 +116,15 @@ def test_a_changed_weight_is_wrong(came: Mapping[str, str]) -> None:
     assert came["weight"] == "wrong: output 0"
 
 
-def test_a_file_that_makes_no_input_is_an_error_that_names_it_not_a_result(tmp_path: Path) -> None:
-    file = tmp_path / "greedy.program"
-    corpus.write(file, damaged()["greedy"])
-    with pytest.raises(driving.RuntimeUnusableError, match=r"greedy\.program: "):
-        list(driving.run(default_interpreter(), [file], 1))
-
-
 def test_an_environment_without_a_runtime_is_named() -> None:
-    with pytest.raises(driving.RuntimeUnusableError, match="/no/such/python cannot be run"):
-        list(driving.run(Path("/no/such/python"), [LINEAR], 1))
+    with pytest.raises(RunningError, match="/no/such/python cannot be run"):
+        list(running.run(Path("/no/such/python"), [LINEAR], 1))
 
 
-def test_inputs_lie_as_they_lay_and_what_is_one_tensor_stays_one() -> None:
-    import torch
-
-    from harness.fielded.recorder import laid
-
-    image = torch.arange(24.0).reshape(1, 2, 3, 4).to(memory_format=torch.channels_last)
-    narrow = torch.ones(3, dtype=torch.bfloat16)
-    (inputs,) = laid([[image, narrow, image, torch.empty(0), torch.tensor(True)]])
-    made = running.tensors_of(inputs)
-    assert made[0].stride() == image.stride()
-    assert torch.equal(made[0], image)
-    assert made[1].dtype is torch.bfloat16
-    assert made[2] is made[0]
-    assert made[3].shape == (0,)
-    assert made[4].item() is True
+def test_a_file_that_cannot_be_read_ends_the_run_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.program").write_bytes(LINEAR.read_bytes()[:-1])
+    with pytest.raises(CorpusError, match=r"x\.program"):
+        list(running.run(default_interpreter(), [LINEAR, tmp_path / "x.program"], 1))
 
 
 # Files of programs
@@ -162,7 +136,7 @@ def test_a_program_that_is_not_whole_is_named_with_the_way_out(tmp_path: Path) -
         "cut": content[:-1],
         "flipped": content[:-1] + bytes([content[-1] ^ 1]),
         "empty": b"",
-        "other": content.replace(b"fielded 1", b"fielded 9", 1),
+        "other": content.replace(b"fielded 2", b"fielded 9", 1),
     }.items():
         (tmp_path / name).write_bytes(damage)
         with pytest.raises(CorpusError, match=f"{name}: .*delete it"):
@@ -184,7 +158,7 @@ def test_a_program_that_is_a_link_or_a_pipe_is_not_followed(tmp_path: Path) -> N
         {"cell": Cell("a\nb", "c")},
         {"release": "\x1b[2J"},
         {"own": "fine"},
-        {"binaries": ()},
+        {"programs": (Program(WHOLE, "sh", (), b"", ()),)},
     ],
     ids=str,
 )
@@ -196,88 +170,82 @@ def test_a_program_that_does_not_hold_together_is_refused(tmp_path: Path, change
 
 
 def test_a_tensor_that_claims_more_than_its_bytes_is_refused(tmp_path: Path) -> None:
-    results = tmp_path / "x.result"
-    corpus.write(results, [Ran((Tensor("float32", (1,), b"abcd"),))])
-    raw = results.read_bytes()
-    claim = msgspec.msgpack.decode(raw[len(corpus.MAGIC) + corpus.DIGEST_BYTES :])
-    claim[0]["outputs"][0]["shape"] = [1 << 40]
-    corpus.write(results, claim)
-    with pytest.raises(CorpusError, match="takes"):
-        corpus.read_results(results)
+    content = LINEAR.read_bytes()
+    claim = msgspec.msgpack.decode(content[len(corpus.MAGIC) + corpus.DIGEST_BYTES :])
+    claim["programs"][0]["samples"][0]["steps"][0][0]["shape"] = [1 << 40]
+    corpus.write(tmp_path / "x.program", claim)
+    with pytest.raises(CorpusError, match=r"x\.program: .*takes"):
+        corpus.read(tmp_path / "x.program")
 
 
 # Outcomes
 
 
-def of_runs(*runs: Run, own: str = corpus.RIGHT) -> Program:
-    return Program(Cell("xnnpack-fp32", "x"), "1.1.0", "runtime", (b"",), runs, own)
+def tensor(*values: float) -> Value:
+    return Value.of(Tensor.of(np.array(values, np.float32)))
 
 
-def tensor(*values: float) -> Tensor:
-    import numpy as np
-
-    return Tensor.of(np.array(values, np.float32))
+SAMPLE = Sample("example", ((),), (tensor(1.0),), (tensor(1.0),), (0.5,))
 
 
-def tolerance(value: float) -> Tensor:
-    import numpy as np
+def of_samples(*samples: Sample, own: str = corpus.RIGHT) -> Shipped:
+    program = Program(WHOLE, EXECUTORCH, (), b"", samples)
+    return Shipped(Cell("xnnpack-fp32", "x"), "1.1.0", (program,), own)
 
-    return Tensor.of(np.array(value))
 
-
-RUN = Run("example", 0, ((),), (tensor(1.0),), (tolerance(0.5),), (tensor(1.0),))
+def gave(*values: Value) -> Ran:
+    return Ran((values,), "", "", 0.0)
 
 
 @pytest.mark.parametrize(
-    ("gave", "said"),
+    ("ran", "said"),
     [
-        (Ran((tensor(1.0),)), "same"),
-        (Ran((tensor(1.25),)), "within rounding"),
-        (Ran((tensor(2.0),)), "wrong: output 0"),
-        (Ran((tensor(float("nan")),)), "wrong: output 0"),
-        (Ran((tensor(1.0), tensor(1.0))), "wrong: 2 outputs where there were 1"),
-        (Ran(()), "wrong: 0 outputs where there were 1"),
-        (Ran(error="RuntimeError: no"), "refused: RuntimeError: no"),
+        (gave(tensor(1.0)), "same"),
+        (gave(tensor(1.25)), "within rounding"),
+        (gave(tensor(2.0)), "wrong: output 0"),
+        (gave(tensor(float("nan"))), "wrong: output 0"),
+        (gave(tensor(1.0), tensor(1.0)), "wrong: 2 outputs where there were 1"),
+        (gave(), "wrong: 0 outputs where there were 1"),
+        (Ran((), REFUSED, "RuntimeError: no", 0.0), "refused: RuntimeError: no"),
+        (Ran((), CRASHED, "killed by SIGSEGV", 0.0), "crashed: killed by SIGSEGV on example"),
+        (Ran((), TIMED_OUT, "not done within 1 s", 0.0), "crashed: not done within 1 s on example"),
     ],
 )
-def test_the_outcome_of_a_program_that_is_right_on_its_own_release(gave: Ran, said: str) -> None:
-    outcome = judge(of_runs(RUN), Ended((gave,), "", ""))
-    assert outcome.text == said
+def test_the_outcome_of_a_program_that_is_right_on_its_own_release(ran: Ran, said: str) -> None:
+    assert judge(of_samples(SAMPLE), [ran]).text == said
     assert is_break(said) is not is_clean(said)
 
 
+def test_an_output_of_a_payload_is_named_with_its_payload() -> None:
+    shipped = of_samples(SAMPLE)
+    payloads = tuple(dataclasses.replace(shipped.programs[0], name=f"payload {n}") for n in (0, 1))
+    ran = [gave(tensor(1.0)), gave(tensor(2.0))]
+    text = judge(msgspec.structs.replace(shipped, programs=payloads), ran).text
+    assert text == "wrong: output 0 of payload 1"
+
+
 def test_how_far_it_is_from_its_own_release_is_a_part_of_the_largest_value() -> None:
-    run = msgspec.structs.replace(RUN, expected=(tensor(4.0, 0.0),), outputs=(tensor(4.0, 0.0),))
-    assert judge(of_runs(run), Ended((Ran((tensor(4.0, 0.5),)),), "", "")).furthest == 0.125
+    values = (tensor(4.0, 0.0),)
+    sample = dataclasses.replace(SAMPLE, expected=values, outputs=values)
+    assert judge(of_samples(sample), [gave(tensor(4.0, 0.5))]).furthest == 0.125
+
+
+def test_a_bfloat16_is_what_the_same_number_is_in_a_dtype_of_numpys() -> None:
+    given = Value("bfloat16", (1,), bytes.fromhex("803f"))
+    assert judge(of_samples(SAMPLE), [gave(given)]).text == "same"
 
 
 def test_what_is_wrong_on_its_own_release_says_so_and_is_no_break() -> None:
-    for gave in (tensor(9.0), tensor(1.0)):
-        program = of_runs(msgspec.structs.replace(RUN, outputs=(gave,)), own=corpus.WRONG)
-        text = judge(program, Ended((Ran((gave,)),), "", "")).text
+    for value in (tensor(9.0), tensor(1.0)):
+        shipped = of_samples(dataclasses.replace(SAMPLE, outputs=(value,)), own=corpus.WRONG)
+        text = judge(shipped, [gave(value)]).text
         assert text.startswith("wrong: ")
         assert text.endswith("; wrong on 1.1.0")
         assert not is_break(text)
 
 
-def test_the_reason_of_a_refusal_is_that_of_the_run_that_was_refused() -> None:
-    log = (
-        f"{running.MARK}example\n[a.cpp:1] of the first\n{running.MARK}drawn\n"
-        "[cpuinfo_utils.cpp:9] nothing\n[b.cpp:2] at 0x7fffdeadbeef in /home/me/x.cpp\n"
-    )
-    first, second = Ran((tensor(1.0),)), Ran(error="RuntimeError: no")
-    runs = (RUN, msgspec.structs.replace(RUN, name="drawn"))
-    text = judge(of_runs(*runs), Ended((first, second), "", log)).text
-    assert text == "refused: RuntimeError: no; at 0x… in …/x.cpp"
-
-
-def test_the_reason_of_a_refused_payload_is_the_reference_models_error_not_its_warning() -> None:
-    log = "WARNING: Different TOSA spec\nERROR: TOSA file created with newer SerLib\nWARNING AT …/x.cpp"
-    assert refusal("ValueError: Invalid", log) == "ValueError: Invalid; TOSA file created with newer SerLib"
-
-
 def test_a_long_reason_is_cut_off() -> None:
-    assert len(refusal("x" * 1000, "")) == 200
+    assert len(lasting("x" * 1000)) == 200
 
 
 # Goldens
@@ -411,3 +379,14 @@ def test_the_command_makes_programs_once_and_compares_with_what_was_accepted(
     assert main([*words, "--snapshot-update"]) == SAME
     assert goldens.read(pair, tmp_path / "goldens") == reviewed
     assert main(words) == SAME
+    (linear,) = (
+        file
+        for file in (tmp_path / "programs" / RELEASE).iterdir()
+        if corpus.read(file).cell == Cell("xnnpack-fp32", "linear")
+    )
+    shipped = corpus.read(linear)
+    corpus.write(linear, with_data(shipped, shipped.programs[0].data[:-100]))
+    capsys.readouterr()
+    assert main(words) == DIFFERENT
+    said = capsys.readouterr().out
+    assert f"broken: xnnpack-fp32/linear of {RELEASE} on {RELEASE}: same -> refused: RuntimeError: " in said

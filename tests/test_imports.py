@@ -13,11 +13,8 @@ from tests import REPOSITORY
 
 SOURCES = sorted((REPOSITORY / "harness").rglob("*.py"))
 SLOW = {"torch", "torchao", "executorch"}
-#: A file that another interpreter is given, one that runs in its place, and two that exporting processes import.
-IN_OTHERS = (
-    *("harness/corpus/runner.py", "harness/corpus/recorder.py"),
-    *("harness/fielded/running.py", "harness/fielded/recorder.py"),
-)
+#: A file that another interpreter is given, and one that exporting processes import.
+IN_OTHERS = ("harness/corpus/runner.py", "harness/corpus/recorder.py")
 WITH_TORCH = ("harness/exporting", "harness/patches", "harness/guests/capture.py", *IN_OTHERS)
 
 

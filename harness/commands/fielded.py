@@ -20,7 +20,7 @@ from harness.arguments import share
 from harness.artifact import Cell
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.config import Config
-from harness.fielded import corpus, driving, goldens, page
+from harness.fielded import corpus, goldens, page, running
 from harness.fielded.goldens import Change, Pair
 from harness.fielded.judging import Outcome, is_clean, judge
 from harness.fielded.programs import Programs
@@ -159,11 +159,11 @@ def programs(
         of_release = Programs(version, settings, options.programs / version, reuse)
         missing = of_release.missing(cells)
         print(f"programs of {version}: {len(cells) - len(missing)} kept, {len(missing)} to make", flush=True)
-        for program in of_release.make(missing) if missing else ():
-            if not program.binaries:
-                print(f"  {program.cell}: no program: its export fails, or has no delegate", flush=True)
+        for shipped in of_release.make(missing) if missing else ():
+            if not shipped.programs:
+                print(f"  {shipped.cell}: no program: its export fails, or has no delegate", flush=True)
         files = map(of_release.path, cells)
-        made[version] = [file for file in files if corpus.read(file).binaries]
+        made[version] = [file for file in files if corpus.read(file).programs]
     if not matched:
         raise UsageError(f"--cell {' '.join(options.cell)}: no cell of {', '.join(made)} matches")
     # Its size is the business of runs that keep artifacts there.
@@ -201,10 +201,10 @@ def run_all(
     outcomes: Mapping[Pair, dict[Cell, Outcome]],
 ) -> None:
     """Run the programs of `rows` in an environment, and put what came of them into `outcomes`."""
-    of_pair = {file: pair for pair in rows for file in made[pair.made]}
-    for file, ended in driving.run(environment.python, list(of_pair), jobs):
-        program = corpus.read(file)
-        outcomes[of_pair[file]][program.cell] = judge(program, ended)
+    of_release = {pair.made: pair for pair in rows}
+    files = [file for pair in rows for file in made[pair.made]]
+    for shipped, ran in running.run(environment.python, files, jobs):
+        outcomes[of_release[shipped.release]][shipped.cell] = judge(shipped, ran)
 
 
 def pair_compared(

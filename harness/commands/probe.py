@@ -104,6 +104,7 @@ def add_to(subparsers: Any) -> None:
     share(parser.add_argument, "--cell")
     share(parser.add_argument, "--variations", default="quick", help="default: %(default)s")
     share(parser.add_argument, "--jobs", default=cores())
+    share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
     parser.add_argument(
         "--folder", type=Path, default=Path("build/probe"), metavar="DIR", help="default: %(default)s"
     )
@@ -121,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         trial = install(folder, wanted, arguments.others)
-        found, needed = try_reports(trial, arguments.jobs)
+        found, needed = try_reports(trial, arguments)
         known = sweep(trial, found, needed, arguments)
         drifted = compared(trial, known, arguments.cell)
     except (UsageError, SweepError, releases.MatrixError) as error:
@@ -211,7 +212,7 @@ def attempted(
             # The release's own code: its patches fit, and it shows of the reports what it is declared to show.
             found, needed = base.reports, base.patches
         else:
-            found, needed = try_reports(trial, arguments.jobs)
+            found, needed = try_reports(trial, arguments)
         known = sweep(trial, found, needed, arguments)
         return Tried(combination, compared(trial, known, arguments.cell), "", known)
     except (CommandError, UsageError, SweepError, releases.MatrixError) as error:
@@ -327,10 +328,12 @@ def _logged(
 # The release in it
 
 
-def try_reports(trial: Trial, jobs: int) -> tuple[dict[int, str], tuple[str, ...]]:
+def try_reports(trial: Trial, arguments: argparse.Namespace) -> tuple[dict[int, str], tuple[str, ...]]:
     """Try the upstream reports with patches off and on; return their states and the patches that help."""
     zoos = config.load().zoos(None)
-    settings = Settings(trial.python, zoos, (), jobs, EXPORT_TIMEOUT, shortcuts=shortcuts(trial))
+    settings = Settings(
+        trial.python, zoos, (), arguments.jobs, arguments.export_timeout, shortcuts=shortcuts(trial)
+    )
     seeds = parse_hash_seeds(reports.HASH_SEEDS)
     states = {number: finding.state for number, finding in reports.findings(settings, seeds).items()}
     needed: list[str] = []
@@ -398,6 +401,8 @@ def sweep(
         "--snapshot-update",
         "--jobs",
         str(arguments.jobs),
+        "--export-timeout",
+        str(arguments.export_timeout),
     ]
     command += ["--variations", arguments.variations]
     command += ["--shortcuts", ",".join(shortcuts(trial)) or "none"]

@@ -133,14 +133,22 @@ def read(path: Path) -> Golden | None:
     body, separator, seal = source.rpartition(f"{CONTENTS}: sha256 ")
     if not separator or seal.strip() != hashlib.sha256(body.encode()).hexdigest():
         raise CompiledGoldenError(path, "was edited by hand or damaged: its digest is not that of its lines")
-    head, *parts = (_fields(part) for part in body.strip().split("\n\n"))
+    head, *parts = (_fields(part, path) for part in body.strip().split("\n\n"))
     if head.pop("format", None) != FORMAT:
         raise CompiledGoldenError(path, f"is not of format {FORMAT}")
+    if not all("tosa" in facts for facts in parts):
+        raise CompiledGoldenError(path, "has a delegate without the digest of its payload")
     return Golden(head, tuple(parts))
 
 
-def _fields(part: str) -> dict[str, str]:
-    return dict(line.split(": ", 1) for line in part.splitlines())
+def _fields(part: str, path: Path) -> dict[str, str]:
+    found = {}
+    for line in part.splitlines():
+        name, separator, value = line.partition(": ")
+        if not separator:
+            raise CompiledGoldenError(path, f"has a line that is no fact: {line!r:.80}")
+        found[name] = value
+    return found
 
 
 def write(path: Path, golden: Golden) -> None:

@@ -11,8 +11,8 @@ from harness.compiling.compilers import KINDS, Died
 from harness.compiling.golden import Facts, Golden
 from harness.compiling.targets import TARGETS
 
-#: The number that a fact begins with: of bytes, of cycles.
-NUMBER = re.compile(r"\d+(?= bytes|$)")
+#: The number that a fact begins with: of bytes, of cycles. What has more digits is none of either.
+NUMBER = re.compile(r"\d{1,18}(?= bytes|$)")
 #: Characters of a fact that a message shows: a size and a digest in full.
 SHOWN = 100
 #: Facts that a new cell shows.

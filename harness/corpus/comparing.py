@@ -93,13 +93,11 @@ def _facts(value: Value) -> tuple[str, tuple[int, ...], bytes]:
 def _beyond(sample: Sample, index: int, given: Value) -> Iterator[str]:
     """Yield how an output is beyond its tolerance; nothing where it is within."""
     expected = sample.expected[index].tensor()
-    tolerance = sample.tolerances[index]
-    wide = tolerance.tensor().wide() if isinstance(tolerance, Value) else tolerance
     actual = _measurable(given)
     if actual is None:
         yield f"output {index} differs, and {given.dtype} is compared by its bytes"
         return
-    deviation = Deviation(f"output {index}", expected, actual, wide)
+    deviation = Deviation(f"output {index}", expected, actual, sample.tolerance(index))
     if deviation.exceeds_tolerance():
         yield from deviation.lines()
 

@@ -8,13 +8,14 @@ more thing that can claim what is not there, and none has bfloat16.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from msgspec import Meta
 
 from harness.artifact import Tensor
@@ -93,9 +94,24 @@ class Value:
     data: bytes = field(repr=False)
     strides: tuple[int, ...] | None = None
 
+    def __post_init__(self) -> None:
+        """Raise ValueError where there are not the bytes that dtype and shape take, or strides do not fit."""
+        if self.dtype not in ITEMSIZE:
+            raise ValueError(f"no dtype {self.dtype!r} is known")
+        size = math.prod(self.shape) * ITEMSIZE[self.dtype]
+        if len(self.data) != size:
+            raise ValueError(f"{self.dtype}{list(self.shape)} takes {size:,} bytes, not {len(self.data):,}")
+        _require_strides(self.shape, self.strides)
+
     @classmethod
     def of(cls, tensor: Tensor) -> Value:
         return cls(tensor.dtype, tensor.shape, tensor.data)
+
+    @classmethod
+    def of_array(cls, array: np.ndarray[Any, Any]) -> Value:
+        """Return what the reference model takes or gives; of a dtype that numpy lacks, the bits as whole numbers."""
+        bits = array if array.dtype.kind in "biufc" else array.view(f"u{array.dtype.itemsize}")
+        return cls(str(bits.dtype), tuple(bits.shape), bits.tobytes())
 
     def tensor(self) -> Tensor:
         """Return the same numbers in a dtype that numpy has; raise ValueError where it has none for them.
@@ -136,6 +152,11 @@ class Sample:
     outputs: tuple[Value, ...] = ()
     expected: tuple[Value, ...] = ()
     tolerances: tuple[float | Value, ...] = ()
+
+    def tolerance(self, index: int) -> npt.NDArray[np.float64] | float:
+        """Return how far an output may be off, for all its elements or for each."""
+        tolerance = self.tolerances[index]
+        return tolerance.tensor().wide() if isinstance(tolerance, Value) else tolerance
 
 
 @dataclass(frozen=True)
@@ -250,7 +271,7 @@ def require_whole(sample: SampleEntry) -> None:
             raise ValueError(f"no dtype {tensor.dtype!r} is known")
         if tensor.size > LARGEST_TENSOR:
             raise ValueError(f"a tensor of {tensor.size:,} bytes, more than {LARGEST_TENSOR:,}")
-        _require_strides(tensor)
+        _require_strides(tensor.shape, tensor.strides)
     if not len(sample.outputs) == len(sample.expected) == len(sample.tolerances):
         raise ValueError("outputs, what is expected and tolerances are not as many")
     for expected, tolerance in zip(sample.expected, sample.tolerances, strict=True):
@@ -262,15 +283,15 @@ def require_whole(sample: SampleEntry) -> None:
             raise ValueError(f"a tolerance is {tolerance.dtype}{list(tolerance.shape)}")
 
 
-def _require_strides(tensor: TensorEntry) -> None:
+def _require_strides(shape: Sequence[int], strides: Sequence[int] | None) -> None:
     """Raise ValueError unless the elements lie side by side in some order of the dimensions."""
-    if tensor.strides is None:
+    if strides is None:
         return
-    if len(tensor.strides) != len(tensor.shape):
+    if len(strides) != len(shape):
         raise ValueError("strides are not as many as dimensions")
     span = 1
     # A dimension of one element may have any stride: no other element is reached by it.
-    for stride, length in sorted(zip(tensor.strides, tensor.shape, strict=True)):
+    for stride, length in sorted(zip(strides, shape, strict=True)):
         if length > 1 and stride != span:
-            raise ValueError(f"strides {list(tensor.strides)} do not fit the shape {list(tensor.shape)}")
+            raise ValueError(f"strides {list(strides)} do not fit the shape {list(shape)}")
         span *= length

@@ -17,7 +17,7 @@ from harness import targets
 from harness.artifact import Cell, Failure, Lowered, Outcome
 from harness.corpus import comparing
 from harness.corpus.format import DEVICE, EXECUTORCH, REFERENCE_MODEL, Program, Sample, Value
-from harness.corpus.record import FOLDER, PATCH, RECORDER, Call, Record
+from harness.corpus.record import FOLDER, PATCH, RECORDER, Call, Record, of_call
 from harness.corpus.running import Runtime
 from harness.decode import DecodeError
 from harness.judging import verdict
@@ -136,7 +136,8 @@ def _programs(cell: Cell, lowered: Lowered, record: Record) -> Iterator[Program]
         # Two delegates may have one payload: it is frozen once.
         if found := calls.pop(delegate.payload, []):
             by_itself = tuple(
-                _sample_of(f"{name}, call {at}", call, lowered.bound) for at, (name, call) in enumerate(found)
+                of_call(f"{name}, call {at}", call.inputs, call.outputs, lowered.bound)
+                for at, (name, call) in enumerate(found)
             )
             yield Program(
                 f"delegate_{index}", REFERENCE_MODEL, (delegate.backend_id,), delegate.payload, by_itself
@@ -151,23 +152,6 @@ def _tolerance(tolerance: npt.NDArray[np.float64]) -> float | Value:
     if least >= most:
         return most
     return Value("float64", tuple(tolerance.shape), tolerance.astype("<f8").tobytes())
-
-
-def _sample_of(name: str, call: Call, bound: float) -> Sample:
-    """Return a call of a delegate: there is nothing else to measure it by than what it gave.
-
-    Parameters
-    ----------
-    bound
-        See `harness.artifact.Lowered.bound`.
-    """
-    tolerances = []
-    for output in call.outputs:
-        values = output.tensor().array()
-        rounded = np.issubdtype(values.dtype, np.inexact)
-        sizes = np.abs(values[np.isfinite(values)]) if rounded else np.zeros(0)
-        tolerances.append(bound * float(sizes.max(initial=0.0)))
-    return Sample(name, (call.inputs,), call.outputs, call.outputs, tuple(tolerances))
 
 
 def _run_again(program: Program, runtime: Runtime) -> Program:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from harness.artifact import Cell
-from harness.corpus.format import Value
+from harness.corpus.format import Sample, Value
 
 #: The module that exporting processes import beside the zoo, and the patch that it brings.
 RECORDER = "harness.corpus.recorder"
@@ -25,6 +26,25 @@ class Call:
     payload: bytes
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
+
+
+def of_call(name: str, inputs: tuple[Value, ...], outputs: tuple[Value, ...], bound: float) -> Sample:
+    """Return a call of a delegate as a sample: there is nothing else to measure it by than what it gave.
+
+    Integers are exact in TOSA. Floating values have the target's bound; none was measured inside of a program.
+
+    Parameters
+    ----------
+    bound
+        See `harness.artifact.Lowered.bound`.
+    """
+    tolerances = []
+    for output in outputs:
+        values = output.tensor().array()
+        rounded = np.issubdtype(values.dtype, np.inexact)
+        sizes = np.abs(values[np.isfinite(values)]) if rounded else np.zeros(0)
+        tolerances.append(bound * float(sizes.max(initial=0.0)))
+    return Sample(name, (inputs,), outputs, outputs, tuple(tolerances))
 
 
 @dataclass(frozen=True)

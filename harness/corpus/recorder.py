@@ -36,7 +36,8 @@ def _install(release: str) -> None:
     def one_call(payload: bytes, arrays: Sequence[Any]) -> Any:
         outputs = run_model(payload, arrays)
         if calls:
-            calls[-1].append(Call(payload, _of_arrays(arrays), _of_arrays(outputs)))
+            given, gave = (tuple(map(Value.of_array, each)) for each in (arrays, outputs))
+            calls[-1].append(Call(payload, given, gave))
         return outputs
 
     @wraps(run)
@@ -44,8 +45,7 @@ def _install(release: str) -> None:
         calls.clear()
         lowered = run(self)
         samples = {
-            name: tuple(tuple(map(_of_tensor, step)) for step in steps)
-            for name, steps in self.samples.items()
+            name: tuple(tuple(map(of_tensor, step)) for step in steps) for name, steps in self.samples.items()
         }
         of_delegates = dict(zip(samples, map(tuple, calls), strict=False))
         cell = Cell(self.target.name, self.case.name)
@@ -56,11 +56,7 @@ def _install(release: str) -> None:
     numerics.in_reference_model, numerics.run_model = one_sample, one_call
 
 
-def _of_arrays(arrays: Sequence[Any]) -> tuple[Value, ...]:
-    return tuple(Value(str(each.dtype), tuple(each.shape), each.tobytes()) for each in arrays)
-
-
-def _of_tensor(tensor: Any) -> Value:
+def of_tensor(tensor: Any) -> Value:
     """Return an input, with its strides where its elements lie side by side in another order than C's."""
     import torch
 

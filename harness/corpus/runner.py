@@ -14,6 +14,7 @@ leave on the file descriptor ANSWERS. The first says what was imported, ``{"vers
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import resource
@@ -81,7 +82,14 @@ def in_reference_model(program: bytes, samples: list[list[list[Any]]], leave: An
             )
             if status != model.GraphStatus.TOSA_VALID:
                 raise RuntimeError(f"the TOSA reference model says {status}")
-        leave(number, [(str(each.dtype), list(each.shape), each.tobytes()) for each in outputs])
+        leave(number, [_of_array(output) for output in outputs])
+
+
+def _of_array(output: Any) -> tuple[str, list[int], bytes]:
+    """Return an output; of a dtype that numpy lacks, the bits as whole numbers."""
+    known = output.dtype.kind in "biufc"
+    bits = output if known else output.view(f"u{output.dtype.itemsize}")
+    return str(bits.dtype), list(bits.shape), bits.tobytes()
 
 
 ENGINES = {"executorch": in_executorch, "tosa-reference-model": in_reference_model}
@@ -133,12 +141,16 @@ def child(folder: Path, megabytes: int) -> None:
         for source, target in ((nothing, 0), (log, 1), (log, 2)):
             os.dup2(source, target)
         limit(megabytes)
+        # The reference model has a debugger look at it before it dies.
+        os.environ["PATH"] = ""
         run(folder)
         status = 0
     except BaseException as error:
         message = f"{type(error).__name__}: {error}"
         (folder / "error").write_text(message, encoding="utf-8", errors="backslashreplace")
     finally:
+        # The reference model writes its errors through C's buffers.
+        ctypes.CDLL(None).fflush(None)
         os._exit(status)
 
 

@@ -1,8 +1,8 @@
 """Whether a program that one release made still runs in another release's runtime.
 
 `recorder` has an ordinary export write down its program with what it was run on, `programs` makes and keeps these for
-the cells of a release, in the form of `corpus`. `running` runs them in a release's environment, `driving` drives that
-from another, `judging` says what came of each, `goldens` holds what was reviewed and `page` shows it to people.
+the cells of a release, in the form of `corpus`. `running` has `harness.corpus.running` run them in a release's
+environment, `judging` says what came of each, `goldens` holds what was reviewed and `page` shows it to people.
 """
 
 #: Environment variable: the folder that exporting processes write their programs to.

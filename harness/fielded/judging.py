@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from harness.fielded.corpus import CRASHED, REFUSED, RIGHT, WRONG, Program, Ran, Run
-from harness.fielded.driving import Ended
-from harness.fielded.running import MARK
+from harness.artifact import Tensor
+from harness.corpus import running
+from harness.corpus.format import Program, Sample, Value
+from harness.corpus.running import Ran
+from harness.fielded.corpus import CRASHED, REFUSED, RIGHT, WHOLE, WRONG, Shipped
 from harness.judging.deviation import Deviation
-from harness.targets import RUNTIME
 
 #: The bytes that it gave on its own release; other bytes, within the tolerance of what they should be. What is right on
 #: no release, or not on this one, has the words of `harness.fielded.corpus`.
@@ -21,9 +22,6 @@ SAME, ROUNDING = "same", "within rounding"
 #: What `Outcome.text` ends with where a program is not right on its own release.
 _OWN = re.compile(rf"; ({WRONG}|{REFUSED}|{CRASHED}) on [^ ;]+$")
 
-#: A message of the runtime (ExecuTorch, runtime/platform/log.cpp): file and line before the words. What it says of the
-#: processor is no error. One of the reference model (tosa-tools 2026.2.1) begins as an error.
-_MESSAGE = re.compile(r"^(?:\[(?!cpuinfo_utils)[\w.]+:\d+\]|ERROR:) (?P<words>.*)$", re.MULTILINE)
 #: What differs from run to run, or from build to build.
 _PASSING = ((re.compile(r"0x[0-9a-fA-F]{6,}"), "0x…"), (re.compile(r"(/[\w.+@-]+)+/(?=[\w.+-]+)"), "…/"))
 #: Characters of a reason that a line has.
@@ -75,66 +73,78 @@ def is_break(text: str) -> bool:
     return not is_clean(text) and _OWN.search(text) is None
 
 
-def judge(program: Program, ended: Ended) -> Outcome:
-    """Return what came of a program."""
-    kind, reason, furthest = _found(program, ended)
-    return Outcome(kind, reason, program.own, program.release, furthest)
+def judge(shipped: Shipped, ran: Sequence[Ran]) -> Outcome:
+    """Return what came of what was shipped, of which `ran` has what came of each program."""
+    kind, reason, furthest = _found(shipped, ran)
+    return Outcome(kind, lasting(reason), shipped.own, shipped.release, furthest)
 
 
-def _found(program: Program, ended: Ended) -> tuple[str, str, float]:
-    if ended.casualty:
-        return CRASHED, ended.casualty, 0.0
-    pairs = list(zip(program.runs, ended.ran, strict=True))
-    for run, ran in pairs:
-        if ran.error is not None:
-            return REFUSED, refusal(ran.error, ended.log.partition(f"{MARK}{run.name}\n")[2]), 0.0
-    wrong = list(dict.fromkeys(words for run, ran in pairs for words in _wrong(program, run, ran)))
+def _found(shipped: Shipped, ran: Sequence[Ran]) -> tuple[str, str, float]:
+    runs: list[_Run] = []
+    for program, each in zip(shipped.programs, ran, strict=True):
+        if each.stopped == running.REFUSED:
+            return REFUSED, each.reason, 0.0
+        if each.stopped:
+            return CRASHED, f"{each.reason} on {program.samples[len(each.outputs)].name}", 0.0
+        runs += [
+            _Run(program, sample, _tensors(sample.outputs), _tensors(outputs))
+            for sample, outputs in zip(program.samples, each.outputs, strict=True)
+        ]
+    wrong = list(dict.fromkeys(words for run in runs for words in run.wrong()))
+    is_same = all(run.before == run.after for run in runs)
     # It may be wrong in what stands between its payloads, which run nowhere here.
-    if program.own == WRONG and not wrong and all(run.outputs == ran.outputs for run, ran in pairs):
+    if shipped.own == WRONG and not wrong and is_same:
         return WRONG, "the same bytes as there", 0.0
     if wrong:
         return WRONG, ", ".join(wrong), 0.0
-    if all(run.outputs == ran.outputs for run, ran in pairs):
+    if is_same:
         return SAME, "", 0.0
-    return ROUNDING, "", max(_furthest(run, ran) for run, ran in pairs)
+    return ROUNDING, "", max(run.furthest() for run in runs)
 
 
-def _wrong(program: Program, run: Run, ran: Ran) -> Iterator[str]:
-    """Yield which outputs are beyond their tolerance.
+@dataclass(frozen=True)
+class _Run:
+    """What a program gave on a sample, on its own release and after, in dtypes that numpy has."""
 
-    On which samples is left out: a kernel that reads memory that nobody wrote is wrong now on these, now on those.
+    program: Program
+    sample: Sample
+    before: tuple[Tensor, ...]
+    after: tuple[Tensor, ...]
+
+    def wrong(self) -> Iterator[str]:
+        """Yield which outputs are beyond their tolerance.
+
+        On which samples is left out: a kernel that reads memory that nobody wrote is wrong now on these, now on those.
+        """
+        of = "" if self.program.name == WHOLE else f" of {self.program.name}"
+        if self.before and len(self.before) != len(self.after):
+            yield f"{len(self.after)} outputs{of} where there were {len(self.before)}"
+            return
+        expected = _tensors(self.sample.expected)
+        for index, (one, other) in enumerate(zip(expected, self.after, strict=False)):
+            if Deviation("", one, other, self.sample.tolerance(index)).exceeds_tolerance():
+                yield f"output {index}{of}"
+
+    def furthest(self) -> float:
+        """Return how far any output is from that of its own release; where there was none, from what it should be."""
+        found = [0.0]
+        for before, after in zip(self.before or _tensors(self.sample.expected), self.after, strict=False):
+            largest = np.abs(before.wide()[np.isfinite(before.wide())]).max(initial=0.0)
+            furthest = Deviation("", before, after).differences().max(initial=0.0)
+            found.append(float(furthest / largest) if largest else float(furthest))
+        return max(found)
+
+
+def _tensors(values: Sequence[Value]) -> tuple[Tensor, ...]:
+    return tuple(value.tensor() for value in values)
+
+
+def lasting(reason: str) -> str:
+    """Return a reason without what differs from run to run, cut to what a line has.
+
+    >>> lasting("RuntimeError: no; at 0x7fffdeadbeef in /home/me/x.cpp")
+    'RuntimeError: no; at 0x… in …/x.cpp'
     """
-    of = "" if program.runs_in == RUNTIME else f" of payload {run.binary}"
-    if run.outputs is not None and len(run.outputs) != len(ran.outputs):
-        yield f"{len(ran.outputs)} outputs{of} where there were {len(run.outputs)}"
-        return
-    for index, (expected, tolerance, actual) in enumerate(
-        zip(run.expected, run.tolerances, ran.outputs, strict=False)
-    ):
-        if Deviation("", expected, actual, tolerance.array().astype(np.float64)).exceeds_tolerance():
-            yield f"output {index}{of}"
-
-
-def _furthest(run: Run, ran: Ran) -> float:
-    """Return how far any output is from that of its own release, or where there was none, from what it should be."""
-    found = [0.0]
-    for before, after in zip(run.outputs or run.expected, ran.outputs, strict=False):
-        largest = np.abs(before.wide()[np.isfinite(before.wide())]).max(initial=0.0)
-        furthest = Deviation("", before, after).differences().max(initial=0.0)
-        found.append(float(furthest / largest) if largest else float(furthest))
-    return max(found)
-
-
-def refusal(error: str, log: str) -> str:
-    """Return why a runtime refused a program: its error, and the first that it logged of that run.
-
-    >>> refusal("RuntimeError: loading failed with error 0x23", "[program.cpp:30] too short")
-    'RuntimeError: loading failed with error 0x23; too short'
-    """
-    words = [" ".join(error.split())]
-    if (logged := _MESSAGE.search(log)) is not None:
-        words.append(" ".join(logged["words"].split()))
-    reason = "; ".join(words)
     for pattern, replacement in _PASSING:
         reason = pattern.sub(replacement, reason)
     return reason if len(reason) <= SHOWN else f"{reason[: SHOWN - 1]}…"

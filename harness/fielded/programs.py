@@ -14,12 +14,11 @@ from harness import fielded
 from harness.artifact import Artifact, Casualty, Cell, Failure, Outcome
 from harness.decode import DecodeError
 from harness.fielded import corpus
-from harness.fielded.corpus import CRASHED, REFUSED, RIGHT, WRONG, CorpusError, Program
+from harness.fielded.corpus import CRASHED, REFUSED, RIGHT, WRONG, CorpusError, Shipped
 from harness.judging.rightness import wrongs
 from harness.storage.reuse import Reuse
 from harness.sweeping.settings import Settings
 from harness.sweeping.sweep import Sweep
-from harness.targets import known
 from harness.variations import variations
 
 #: Programs are made under the first variation: its heap is as it comes.
@@ -50,7 +49,7 @@ class Programs:
         """Return the cells whose program is not kept, or damaged."""
         return [cell for cell in cells if self.kept(cell) is None]
 
-    def kept(self, cell: Cell) -> Program | None:
+    def kept(self, cell: Cell) -> Shipped | None:
         """Return the program of a cell, None where there is none that is sound."""
         try:
             return corpus.read(self.path(cell))
@@ -61,7 +60,7 @@ class Programs:
         """Return where the program of a cell is, or would be."""
         return self.folder / f"{self.reuse.key(self.settings, (cell, VARIATION, ()))}{corpus.SUFFIX}"
 
-    def make(self, cells: Sequence[Cell]) -> Iterator[Program]:
+    def make(self, cells: Sequence[Cell]) -> Iterator[Shipped]:
         """Export cells, and yield the program of each, which may have no binary; raise `SweepError`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = replace(self.settings, models=(*self.settings.models, fielded.RECORDER))
@@ -73,16 +72,16 @@ class Programs:
                     (outcome,) = sweep.outcomes(cell)
                     yield self._keep(cell, Path(made), outcome)
 
-    def _keep(self, cell: Cell, made: Path, outcome: Outcome) -> Program:
+    def _keep(self, cell: Cell, made: Path, outcome: Outcome) -> Shipped:
         recorded = made / cell.target / f"{cell.case}{corpus.SUFFIX}"
         own = own_state(outcome)
         if recorded.exists():
-            program = msgspec.structs.replace(corpus.read(recorded), own=own)
+            shipped = msgspec.structs.replace(corpus.read(recorded), own=own)
         else:
             # The process died before there was a program.
-            program = Program(cell, self.release, known()[cell.target].runs, (), (), own)
-        corpus.write(self.path(cell), program)
-        return program
+            shipped = Shipped(cell, self.release, (), own)
+        corpus.write(self.path(cell), shipped)
+        return shipped
 
 
 def own_state(outcome: Outcome) -> str:

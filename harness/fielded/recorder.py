@@ -10,7 +10,7 @@ in an artifact.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -18,33 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from harness import patches, releases
-from harness.artifact import Cell, Lowered, Sample, Tensor
+from harness import artifact, patches, releases
+from harness.artifact import Cell, Lowered, Tensor
+from harness.corpus.format import EXECUTORCH, REFERENCE_MODEL, Program, Sample, Value
+from harness.corpus.record import of_call
+from harness.corpus.recorder import of_tensor
 from harness.fielded import PATCH, RECORDS, corpus
-from harness.fielded.corpus import Input, Program, Run
+from harness.fielded.corpus import WHOLE, Shipped
 from harness.targets import RUNTIME
-
-
-def input_of(tensor: Any, earlier: Sequence[Any] = ()) -> Input:
-    """Return how a tensor of torch is written down; `earlier` are the inputs before it."""
-    import torch
-
-    same = next((index for index, other in enumerate(earlier) if other is tensor), None)
-    whole = tensor.detach().contiguous().reshape(-1)
-    return Input(
-        str(tensor.dtype).removeprefix("torch."),
-        tuple(tensor.shape),
-        tuple(tensor.stride()),
-        whole.view(torch.uint8).numpy().tobytes() if whole.numel() else b"",
-        same,
-    )
-
-
-def laid(steps: Sequence[Sequence[Any]]) -> tuple[tuple[Input, ...], ...]:
-    """Return the inputs of steps as they are written down."""
-    return tuple(
-        tuple(input_of(tensor, inputs[:index]) for index, tensor in enumerate(inputs)) for inputs in steps
-    )
 
 
 class Recording:
@@ -62,10 +43,11 @@ class Recording:
         self.release = release
         self.path = folder / self.cell.target / f"{self.cell.case}{corpus.SUFFIX}"
         self.pte = b""
-        self.payloads: list[bytes] = []
         self.outputs: dict[str, tuple[Tensor, ...]] = {}
-        self.calls: list[Run] = []
+        #: What each payload was run on.
+        self.payloads: dict[bytes, list[Sample]] = {}
         self.sample = ""
+        self.calls = 0
 
     def in_runtime(self, real: Callable[..., Any], pte: bytes, steps: Any) -> Any:
         """Run a program as `harness.exporting.numerics.in_runtime` does."""
@@ -78,63 +60,47 @@ class Recording:
     def in_reference_model(self, real: Callable[..., Any], program: Any, steps: Any) -> Any:
         """Run a program as `harness.exporting.numerics.in_reference_model` does."""
         names = list(self.attempt.samples)
-        self.sample = names[names.index(self.sample) + 1 if self.sample else 0]
+        self.sample, self.calls = names[names.index(self.sample) + 1 if self.sample else 0], 0
         return real(program, steps)
 
     def run_model(self, real: Callable[..., Any], payload: bytes, arrays: Sequence[Any]) -> Any:
         """Run a payload as `harness.exporting.numerics.run_model` does."""
-        if payload not in self.payloads:
-            self.payloads.append(payload)
-        calls = sum(call.name.startswith(f"{self.sample}, call ") for call in self.calls)
-        inputs = tuple(
-            Input(str(array.dtype), array.shape, (), np.ascontiguousarray(array).tobytes())
-            for array in arrays
-        )
-        name = f"{self.sample}, call {calls + 1}"
-        call = Run(name, self.payloads.index(payload), (inputs,), (), (), None)
-        self.calls.append(call)
+        self.calls += 1
+        name, inputs = f"{self.sample}, call {self.calls}", tuple(map(Value.of_array, arrays))
+        samples = self.payloads.setdefault(payload, [])
+        samples.append(Sample(name, (inputs,)))
         self.write()
         outputs = real(payload, arrays)
-        given = tuple(corpus.tensor_of(output) for output in outputs)
-        tolerances = tuple(self._tolerance(output) for output in outputs)
-        self.calls[-1] = Run(name, call.binary, call.steps, given, tolerances, given)
+        samples[-1] = of_call(name, inputs, tuple(map(Value.of_array, outputs)), self.attempt.bound)
         return outputs
-
-    def _tolerance(self, output: Any) -> Tensor:
-        """Return how far an output of a payload may be from what its own release's reference model gives.
-
-        Integers are exact in TOSA. Floating ones have the target's bound; none was measured inside of a program.
-        """
-        finite = np.abs(output[np.isfinite(output)]) if output.dtype.kind == "f" else np.zeros(0)
-        return Tensor.of(np.array(self.attempt.bound * float(finite.max(initial=0.0)), np.float64))
 
     def write(self) -> None:
         """Write what is known by now."""
-        runs_in = self.attempt.target.runs
-        binaries, runs = tuple(self.payloads), tuple(self.calls)
-        if runs_in == RUNTIME and self.pte:
-            binaries, runs = (self.pte,), self._samples()
-        corpus.write(self.path, Program(self.cell, self.release, runs_in, binaries, runs))
+        corpus.write(self.path, Shipped(self.cell, self.release, tuple(self._programs())))
 
-    def _samples(self) -> tuple[Run, ...]:
+    def _programs(self) -> Iterator[Program]:
+        if self.attempt.target.runs == RUNTIME and self.pte:
+            yield Program(WHOLE, EXECUTORCH, (), self.pte, tuple(self._samples()))
+        for number, (payload, samples) in enumerate(self.payloads.items()):
+            yield Program(f"payload {number}", REFERENCE_MODEL, (), payload, tuple(samples))
+
+    def _samples(self) -> Iterator[Sample]:
         attempt = self.attempt
-        made = [Sample(name, attempt.expected[name], (), attempt.spreads[name]) for name in attempt.samples]
+        made = [
+            artifact.Sample(name, attempt.expected[name], (), attempt.spreads[name])
+            for name in attempt.samples
+        ]
         assert attempt.made is not None
         lowered: Lowered = replace(attempt.made, samples=tuple(made))
-        return tuple(
-            Run(
+        for sample in made:
+            tolerances = (lowered.tolerance(sample, index) for index in range(len(sample.expected)))
+            yield Sample(
                 sample.name,
-                0,
-                laid(attempt.samples[sample.name]),
-                sample.expected,
-                tuple(
-                    Tensor.of(np.asarray(lowered.tolerance(sample, index), np.float64))
-                    for index in range(len(sample.expected))
-                ),
-                self.outputs.get(sample.name),
+                tuple(tuple(map(of_tensor, step)) for step in attempt.samples[sample.name]),
+                tuple(map(Value.of, self.outputs.get(sample.name, ()))),
+                tuple(map(Value.of, sample.expected)),
+                tuple(Value.of(Tensor.of(np.asarray(each, np.float64))) for each in tolerances),
             )
-            for sample in made
-        )
 
 
 def _install(release: str) -> None:

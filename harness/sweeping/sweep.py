@@ -470,10 +470,13 @@ def exit_reason(status: int) -> str:
 
     >>> exit_reason(-11)
     'killed by SIGSEGV'
-    >>> exit_reason(3)
-    'exit status 3'
+    >>> exit_reason(3), exit_reason(-40)
+    ('exit status 3', 'killed by signal 40')
     """
-    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+    if status >= 0:
+        return f"exit status {status}"
+    named = {each.value: each.name for each in signal.Signals}
+    return f"killed by {named.get(-status, f'signal {-status}')}"
 
 
 def last_lines(log: Path) -> str:

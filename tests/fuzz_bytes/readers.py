@@ -15,15 +15,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import config, core, releases, results
-from harness.artifact import Failure, Lowered
+from harness.artifact import Cell, Failure, Lowered
+from harness.compiling import golden as compiled
+from harness.compiling.golden import CONTENTS, CompiledGoldenError
+from harness.compiling.verdicts import judge as judge_compiled
 from harness.corpus import comparing, running
-from harness.corpus.format import MANIFEST, SEAL, CorpusError
+from harness.corpus.format import MANIFEST, OBJECTS, SEAL, CorpusError
 from harness.corpus.reading import Corpus, cell_of
 from harness.decode import DecodeError, SchemaError, decode
 from harness.decode.json_form import json_form
 from harness.decode.schema import load
 from harness.decode.schemas import PLACES, Schemas
 from harness.drift.reading import reading
+from harness.fielded import corpus as shipped
+from harness.fielded import goldens as fielded
+from harness.fielded import page
+from harness.fielded.goldens import Pair
+from harness.fielded.judging import judge
 from harness.judging import golden, roots, table
 from harness.judging.golden import GoldenError
 from harness.releases import MatrixError
@@ -418,7 +426,7 @@ def read_whole_corpus(data: bytes, folder: Path) -> None:
     copied = corpus_in(folder)
     name, _, content = data.partition(b"\n")
     files = {MANIFEST: copied / MANIFEST, SEAL: copied / SEAL}
-    changed = files.get(name.decode(errors="replace"), next(iter(sorted((copied / "objects").iterdir()))))
+    changed = files.get(name.decode(errors="replace"), first_object(copied))
     before = changed.read_bytes()
     written(changed, content)
     try:
@@ -445,7 +453,15 @@ def use_corpus(folder: Path) -> None:
 
 
 def corpus_files() -> list[bytes]:
-    return [f"{name}\n".encode() + (CORPUS / name).read_bytes() for name in (MANIFEST, SEAL)]
+    """Return the manifest, its digest and a program."""
+    names = (MANIFEST, SEAL, str(first_object(CORPUS).relative_to(CORPUS)))
+    return [f"{name}\n".encode() + (CORPUS / name).read_bytes() for name in names]
+
+
+def first_object(folder: Path) -> Path:
+    """Return the file of the first program."""
+    corpus = Corpus.read(CORPUS)
+    return folder / OBJECTS / corpus.manifest.cells[0].programs[0].sha256
 
 
 def read_outputs(data: bytes, folder: Path) -> None:
@@ -463,6 +479,55 @@ def said_outputs() -> list[bytes]:
     corpus = Corpus.read(CORPUS)
     outputs = corpus.manifest.cells[0].programs[0].samples[0].outputs
     return [json.dumps([{"dtype": output.dtype, "shape": list(output.shape)} for output in outputs]).encode()]
+
+
+#: A pair that has lines of several kinds.
+PAIR = Pair("1.2.0", "1.1.0")
+
+
+def read_fielded(data: bytes, folder: Path) -> None:
+    written(PAIR.file(folder), data)
+    lines = fielded.read(PAIR, folder)
+    assert lines is not None
+    list(page.table({PAIR: lines}, (PAIR.run, PAIR.made)))
+    list(page.broken({PAIR: lines}, (PAIR.run, PAIR.made)))
+
+
+def read_program(data: bytes, folder: Path) -> None:
+    """Read what was shipped, with a digest that fits; what comes of it is judged."""
+    head = shipped.MAGIC + hashlib.sha256(data).digest()
+    found = shipped.read(written(folder / "x.program", head + data))
+    ran = [
+        running.Ran(tuple(sample.outputs for sample in program.samples), "", "", 0.0)
+        for program in found.programs
+    ]
+    judge(found, ran)
+
+
+def programs() -> list[bytes]:
+    """Return what was shipped, without the head."""
+    head = len(shipped.MAGIC) + shipped.DIGEST_BYTES
+    return [data[head:] for data in files("*.program", under=HERE.parent / "payloads")]
+
+
+def read_compiled(data: bytes, folder: Path) -> None:
+    """Read a compiled golden, with a digest that fits, and compare the real one with it."""
+    body = data.rpartition(f"{CONTENTS}: sha256 ".encode())[0]
+    seal = f"{CONTENTS}: sha256 {hashlib.sha256(body).hexdigest()}\n".encode()
+    found = compiled.read(written(folder / "x.txt", body + seal))
+    assert found is not None
+    found.text()
+    before = compiled.read(COMPILED)
+    assert before is not None
+    judge_compiled(Cell("ethos-u55-128", "linear"), {"seed0": before.delegates}, found, before.head)
+
+
+#: It is compared with what is made now.
+COMPILED = REPOSITORY / "goldens" / "compiled" / "1.4.1" / "ethos-u55-128" / "linear.txt"
+
+
+def compiled_goldens() -> list[bytes]:
+    return [COMPILED.read_bytes()]
 
 
 DECODED = (DecodeError,)
@@ -494,6 +559,11 @@ READERS: Mapping[str, Reader] = {
         Reader("zoo", zoos, read_zoo, (GoldenError,)),
         Reader("corpus", lambda: [(CORPUS / MANIFEST).read_bytes()], read_corpus, (CorpusError,)),
         Reader("whole-corpus", corpus_files, read_whole_corpus, (CorpusError,)),
+        Reader(
+            "fielded", lambda: [PAIR.file(REPOSITORY / "goldens").read_bytes()], read_fielded, (GoldenError,)
+        ),
+        Reader("program", programs, read_program, (shipped.CorpusError,), is_text=False),
+        Reader("compiled", compiled_goldens, read_compiled, (CompiledGoldenError,)),
         # Whatever it is, it is a result.
         Reader("outputs", said_outputs, read_outputs, ()),
     )

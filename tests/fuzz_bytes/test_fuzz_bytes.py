@@ -11,10 +11,11 @@ import pytest
 
 from harness.judging import golden
 from tests.fuzz_bytes import piece
-from tests.fuzz_bytes.readers import READERS, RESULTS, golden_files, tables
+from tests.fuzz_bytes.readers import READERS, RESULTS, compiled_goldens, golden_files, tables
 
 LINES = (RESULTS / "stock" / "1.3.1" / "results.jsonl").read_bytes()
 MANIFEST = golden_files(golden.MANIFEST)[0]
+COMPILED = compiled_goldens()[0]
 
 #: What was found, by reader: each ended in another exception than the reader declares, or took too much memory.
 KEPT = {
@@ -37,6 +38,12 @@ KEPT = {
     "results that nest": ("results", b"[" * 200_000),
     "shard without variations": ("shard", b"results.jsonl\n" + LINES.replace(b'"variations"', b'"v"')),
     "shard whose JUnit counts no number": ("shard", b"junit.xml\n<testsuite tests='x'/>"),
+    "compiled golden with a line that is no fact": ("compiled", COMPILED.replace(b"commands: ", b"commands")),
+    "compiled golden without a payload": ("compiled", COMPILED.replace(b"tosa: ", b"tosb: ")),
+    "compiled golden with a number that int() refuses": (
+        "compiled",
+        COMPILED.replace(b"scratch: ", b"scratch: " + b"1" * 5000),
+    ),
 }
 
 
