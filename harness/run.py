@@ -138,6 +138,7 @@ class Run:
             patches=self.patches,
             jobs=options.jobs or cores(),
             limit=options.export_timeout,
+            memory=options.export_memory,
             isolation=options.isolation,
             shortcuts=named_shortcuts,
             tolerances=options.tolerances,

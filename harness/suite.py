@@ -110,6 +110,7 @@ class Suite:
             patches=patches.select("auto", release.patches),
             jobs=repository.jobs or cores(),
             limit=repository.export_timeout or EXPORT_TIMEOUT,
+            memory=repository.export_memory,
             # What the test imports, a child can import.
             machine=Machine(paths=tuple(Path(path or ".").absolute() for path in sys.path)),
             tolerances=repository.tolerances,

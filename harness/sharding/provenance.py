@@ -102,6 +102,7 @@ def facts(settings: Settings) -> dict[str, Any]:
         "patches": list(settings.patches),
         "shortcuts": list(settings.shortcuts),
         "export-timeout": settings.limit,
+        "export-memory": settings.memory,
         "isolation": settings.isolation,
         "tolerances": dict(settings.tolerances),
         "environment": settings.machine.variables(),

@@ -26,10 +26,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from harness import config
+from harness import config, shortage
 from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.errors import HarnessError
-from harness.exporting.worker import HARNESS_ERROR, MAIN, with_harness
+from harness.exporting.worker import HARNESS_ERROR, MAIN, OUT_OF_MEMORY, with_harness
 from harness.sweeping.schedule import Job, Schedule
 from harness.sweeping.settings import Settings, absolute, worker_environment
 from harness.sweeping.template import TemplateProcess
@@ -334,6 +334,7 @@ class Sweep:
                 "log": str(scratch / "log"),
                 "cwd": str(self._working_directory(job)),
                 "limit": self.settings.limit,
+                "memory": self.settings.memory,
             }
         )
 
@@ -415,9 +416,22 @@ class Sweep:
         if answer["timed_out"]:
             limit = f"no end within {self.settings.limit:g} s (--export-timeout)"
             return Casualty("timed-out", f"{limit}\n{tail}".rstrip())
+        # C++ that is given no memory and does not catch it ends its process; any program may say so in another's name.
+        died_of_it = (
+            self.settings.memory is not None and answer["status"] < 0 and shortage.MEMORY.search(tail)
+        )
+        if answer["status"] == OUT_OF_MEMORY or died_of_it:
+            return Casualty("out-of-memory", f"{self._memory_limit()}\n{tail}".rstrip())
         if answer["status"] == HARNESS_ERROR:
-            raise SweepError(f"{job}: {tail.splitlines()[-1] if tail else '?'}")
+            raise SweepError(
+                f"{job}: {tail.splitlines()[-1] if tail else 'it ended before it could say why'}"
+            )
         return Casualty("crashed", f"{exit_reason(answer['status'])}\n{tail}".rstrip())
+
+    def _memory_limit(self) -> str:
+        if self.settings.memory is None:
+            return "the machine has no more memory for it"
+        return f"it needs more than {self.settings.memory / 2**20:,.0f} MiB of data (--export-memory)"
 
     def _template_died(self, template: TemplateProcess) -> None:
         status = template.end(PATIENCE)
