@@ -17,7 +17,6 @@ import selectors
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 import types
@@ -30,6 +29,8 @@ from harness import config, shortage
 from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.errors import HarnessError
 from harness.exporting.worker import HARNESS_ERROR, MAIN, OUT_OF_MEMORY, with_harness
+from harness.machine import said
+from harness.sweeping.folder import Folder
 from harness.sweeping.schedule import Job, Schedule
 from harness.sweeping.settings import Settings, absolute, worker_environment
 from harness.sweeping.template import TemplateProcess
@@ -122,7 +123,8 @@ class Sweep:
         self.error: BaseException | None = None
         self.stopping = False
         self.changed = threading.Condition()
-        self.directory = Path(tempfile.mkdtemp(prefix="goldens-"))
+        self.folder = Folder.make()
+        self.directory = self.folder.path
         self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
 
     def start(self) -> None:
@@ -134,7 +136,7 @@ class Sweep:
             self.stopping = True
         if self.thread.ident is not None:
             self.thread.join()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self.folder.delete()
 
     def again(self, cell: Cell, variations: Sequence[Variation]) -> tuple[Outcome, ...]:
         """Export `cell` once more, in templates that are warm already, and wait; raises as `outcomes` does."""
@@ -235,6 +237,8 @@ class Sweep:
     def _fail(self, error: BaseException) -> None:
         with self.changed:
             message = str(error) if isinstance(error, HarnessError) else f"sweep: {error!r}"
+            if isinstance(error, OSError):
+                message = said(error) or message
             self.error = error if isinstance(error, SweepError) else SweepError(message)
             self.changed.notify_all()
 
