@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,23 @@ def positive_float(text: str) -> float:
     if not 0.0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return value
+
+
+#: Bytes of a unit, and a number of them.
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(?:iB|B)?", re.IGNORECASE)
+
+
+def amount(text: str) -> int:
+    """Read a number of bytes; raise ValueError.
+
+    >>> amount("10GiB"), amount("1.5 M")
+    (10737418240, 1572864)
+    """
+    match = AMOUNT.fullmatch(text.strip())
+    if match is None or float(match[1]) <= 0.0:
+        raise ValueError(f"{text!r} is not a number of bytes above 0, such as 500M or 10GiB")
+    return int(float(match[1]) * UNITS[match[2].upper()])
 
 
 SHARED: dict[str, dict[str, Any]] = {

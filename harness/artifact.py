@@ -438,14 +438,14 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Casualty:
-    """An export that did not finish: the child died or was killed at its time limit.
+    """An export that did not finish: the child died, was killed at its time limit, or was given no memory.
 
     Attributes
     ----------
     verdict
-        ``crashed`` or ``timed-out``.
+        ``crashed``, ``timed-out`` or ``out-of-memory``.
     reason
-        Signal, exit status or time limit, and the last lines the child printed.
+        Signal, exit status or limit, and the last lines the child printed.
     """
 
     verdict: str

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from harness import messages, untrusted
+from harness import machine, messages, untrusted
 from harness.artifact import Cell
 from harness.extensions import ExtensionError
+from harness.judging.golden import GoldenError
+from harness.machine import MachineError
 from harness.run import Run
 from harness.storage.reuse import ReuseError
 from harness.storage.store import StoreError
@@ -18,11 +20,12 @@ def test_golden(golden_cell: Cell, golden_run: Run, snapshot: SnapshotAssertion)
     """All variations of the cell agree, the artifact is right, and it equals its golden."""
     message = ""
     try:
-        judged = golden_run.check(golden_cell, snapshot)
+        with machine.told():
+            judged = golden_run.check(golden_cell, snapshot)
         if not judged.accepted:
             message = messages.failure(golden_run, judged)
-    except (SweepError, StoreError, ExtensionError) as error:
-        # Nothing of this run can be exported as asked: one error, not one per cell.
+    except (SweepError, StoreError, ExtensionError, GoldenError, MachineError) as error:
+        # Nothing of this run can be exported or written as asked: one error, not one per cell.
         pytest.exit(untrusted.inert(str(error)), returncode=pytest.ExitCode.USAGE_ERROR)
     except ReuseError as error:
         message = untrusted.inert(str(error))

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from harness import config, untrusted
+from harness import config, interrupts, machine, untrusted
 from harness.arguments import share
 from harness.errors import HarnessError
 
@@ -117,10 +117,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed.forwarded = words[1:]
     run: Callable[[argparse.Namespace], int] = parsed.run
     try:
-        with contextlib.nullcontext() if words[0] in OWN_SCREEN else shown_output():
+        shown = contextlib.nullcontext() if words[0] in OWN_SCREEN else shown_output()
+        with interrupts.ended_in_order(), machine.told(), shown:
             code = run(parsed)
         sys.stdout.flush()
         return code
+    except KeyboardInterrupt:
+        print(f"{parser.prog}: interrupted", file=sys.stderr)
+        return interrupts.INTERRUPTED
     except HarnessError as error:
         print(untrusted.shown(f"{parser.prog}: {error}"), file=sys.stderr)
         return ERROR

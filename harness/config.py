@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import untrusted
+from harness.arguments import amount
 from harness.errors import HarnessError
 
 FILE = "pyproject.toml"
@@ -76,6 +77,8 @@ class Config:
         Exports at a time.
     export_timeout
         Seconds that one export may take.
+    export_memory
+        Bytes of data that an exporting process may have.
     sweeps
         Where results go: a directory per release.
     store
@@ -98,6 +101,7 @@ class Config:
     variations: str | None = None
     jobs: int | None = None
     export_timeout: float | None = None
+    export_memory: int | None = None
     tolerances: Mapping[str, float] = field(default_factory=dict)
     budgets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     known_defects: Path | None = None
@@ -212,6 +216,7 @@ READERS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "variations": ('"quick", "full" or a number of at least 1', _variations),
     "jobs": ("a number of at least 1", _count),
     "export-timeout": ("a number of seconds above 0", _number),
+    "export-memory": ('a number of bytes above 0, such as "4GiB"', lambda value: amount(_string(value))),
     "sweeps": ("a directory", _string),
     "store": ("a directory", _string),
     "tolerances": ("a table of target = number above 0", _numbers),

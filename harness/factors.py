@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.judging.attribution import Attribution, alone, by_address, gone, together, unrepeated
 from harness.storage.reuse import same
+from harness.sweeping.folder import Folder
 from harness.sweeping.settings import Settings
 from harness.sweeping.sweep import Sweep, SweepError
 from harness.variations import FACTORS, Variation
@@ -56,8 +55,8 @@ class Experiment:
 
     def run(self) -> Attribution:
         """Export as often as it takes, 26 times at most."""
-        with tempfile.TemporaryDirectory(prefix="goldens-") as made:
-            folder = Path(made).resolve()
+        with Folder.make() as made:
+            folder = made.path.resolve()
             self.one, self.other = self.one.within(folder / "here"), self.other.within(folder / "elsewhere")
             try:
                 return self._attribution()

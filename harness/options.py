@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from harness import config
-from harness.arguments import share
+from harness.arguments import amount, share
 from harness.guests import ZOOS
 from harness.releases import MATRIX
 from harness.selection import EXPORT_TIMEOUT, UsageError
 from harness.sharding.shards import Shard
 from harness.storage.reuse import Sample
-from harness.storage.store import SIZE, amount, default_root
+from harness.storage.store import SIZE, default_root
 
 CORE, FULL = TIERS = ("core", "full")
 #: What ``--variations`` is by default: a core is checked often, the whole zoo before a release.
@@ -82,6 +82,8 @@ class Options:
         See `harness.config.Config`.
     zoo
         Name of the guest zoo that `models` is; None for a repository's own.
+    export_memory
+        See `harness.config.Config`.
     called
         The words of the command that a person typed.
     """
@@ -120,6 +122,7 @@ class Options:
     report: Path | None = None
     budgets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     zoo: str | None = None
+    export_memory: int | None = None
     called: tuple[str, ...] = ("python", "-m", "harness", "run")
 
 
@@ -177,6 +180,12 @@ def add_to(add: Callable[..., Any]) -> None:
     )
     share(add, "--jobs")
     share(add, "--export-timeout", help=f"limit per export (default: {EXPORT_TIMEOUT:g})")
+    add(
+        "--export-memory",
+        type=_bytes,
+        metavar="BYTES",
+        help="data that an exporting process may have, e.g. 4GiB (default: no limit)",
+    )
     add("--isolation", choices=("fork", "fresh"), default="fork", help="fork a warm template, or start fresh")
     share(add, "--sweeps", help="where results go (default: build/sweeps)")
     share(add, "--interpreter")
@@ -293,6 +302,7 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         # They are those of the repository's own zoo.
         budgets={} if option.models or guests is not None else repository.budgets,
         zoo=option.zoo,
+        export_memory=option.export_memory or repository.export_memory,
         called=tuple(shlex.split(option.called_as)) or ("python", "-m", "pytest", *words),
     )
 

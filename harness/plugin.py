@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import messages, options, untrusted
+from harness import machine, messages, options, untrusted
 from harness.artifact import Cell
 from harness.errors import HarnessError
 from harness.progress import Progress
@@ -102,7 +102,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     # A shard may be empty, and is merged with the others all the same.
     if cells or run.options.shard is not None:
         try:
-            run.start(cells)
+            with machine.told():
+                run.start(cells)
         except HarnessError as error:
             raise pytest.UsageError(untrusted.inert(str(error))) from error
         _show_progress(session.config, run, cells)
@@ -149,6 +150,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     run = session.config.stash.get(RUN, None)
     if run is None:
         return
+    try:
+        with machine.told():
+            _finish(session, run)
+    except HarnessError as error:
+        _print(session.config, [f"ERROR: {error}"])
+        session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+
+def _finish(session: pytest.Session, run: Run) -> None:
+    """Leave no process, the results in order, and what was asked for at the end; raise HarnessError, OSError."""
     run.finish()
     if (progress := session.config.stash.get(PROGRESS, None)) is not None:
         progress.erase()

@@ -18,7 +18,7 @@ from typing import Any
 import filelock
 import msgspec
 
-from harness import untrusted
+from harness import durable, untrusted
 from harness.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from harness.decode import DecodeError
 from harness.judging import golden
@@ -73,6 +73,7 @@ class Results:
             ) from error
         except OSError as error:
             raise UsageError(f"--sweeps {self.root} cannot be written: {error}") from error
+        durable.delete_left_over(self.root)
         self.file.write_text("")
         (self.root / JUNIT).unlink(missing_ok=True)
 
@@ -232,9 +233,7 @@ def write(file: Path, rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) 
     """Write a ``results.jsonl`` whole, in the order of `cells`."""
     place = {cell: number for number, cell in enumerate(cells)}
     ordered = sorted(rows, key=lambda row: place[Cell(row["target"], row["case"])])
-    aside = file.with_suffix(".partial")
-    aside.write_text("".join(json.dumps(row) + "\n" for row in ordered), encoding="utf-8")
-    aside.replace(file)
+    durable.replace(file, "".join(json.dumps(row) + "\n" for row in ordered))
 
 
 def is_kept(row: Mapping[str, Any]) -> bool:

@@ -138,6 +138,7 @@ class Run:
             patches=self.patches,
             jobs=options.jobs or cores(),
             limit=options.export_timeout,
+            memory=options.export_memory,
             isolation=options.isolation,
             shortcuts=named_shortcuts,
             tolerances=options.tolerances,
@@ -260,6 +261,8 @@ class Run:
             When the harness itself could not export; no further cell will do better.
         ReuseError
             When what the store had of the cell is not what an export makes now.
+        GoldenError
+            When its golden, or what is kept of it, cannot be written.
         """
         assert self.sweep is not None
         outcomes = self.sweep.outcomes(cell)
@@ -268,6 +271,8 @@ class Run:
             reviewed = golden.read(golden.directory(self.root, cell))
             comparison = self._compare(cell, outcomes, reviewed, self._judging())
             judged, texts = self._record(comparison, outcomes[0], reviewed, snapshot), comparison.texts
+        except golden.UnwritableError:
+            raise
         except golden.GoldenError as error:
             judged = damaged(cell, error)
         except DecodeError as error:

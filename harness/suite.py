@@ -12,9 +12,7 @@ import contextlib
 import pickle
 import re
 import shlex
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -46,6 +44,7 @@ from harness.selection import (
     require_repeats,
     require_supported,
 )
+from harness.sweeping.folder import Folder
 from harness.sweeping.settings import Machine, Settings, cores, default_interpreter
 from harness.sweeping.sweep import Sweep, SweepError
 
@@ -65,7 +64,7 @@ class Suite:
     root
         Directory of this release's goldens.
     folder
-        Of the pickled modules, by name.
+        For the pickled modules, by name.
     owners
         Name of a golden to the test that it is of.
     """
@@ -75,7 +74,7 @@ class Suite:
     settings: Settings
     seeds: tuple[int, ...]
     updating: bool
-    folder: Path
+    folder: Folder
     sweep: Sweep | None = None
     owners: dict[str, str] = field(default_factory=dict)
 
@@ -103,17 +102,18 @@ class Suite:
         require_flatc(interpreter)
         seeds = variations.named(repository.variations or "quick")
         require_repeats(updating, len(seeds), 'Say variations = "quick" in [tool.goldens], or leave it out.')
-        folder = Path(tempfile.mkdtemp(prefix="goldens-suite-"))
+        folder = Folder.make()
         settings = Settings(
             interpreter=interpreter,
             models=(),
             patches=patches.select("auto", release.patches),
             jobs=repository.jobs or cores(),
             limit=repository.export_timeout or EXPORT_TIMEOUT,
+            memory=repository.export_memory,
             # What the test imports, a child can import.
             machine=Machine(paths=tuple(Path(path or ".").absolute() for path in sys.path)),
             tolerances=repository.tolerances,
-            pickled=folder,
+            pickled=folder.path,
         )
         # What is known to be wrong is so of the cells of this project's zoo.
         return cls(repository, replace(release, known={}), settings, seeds, updating, folder)
@@ -180,7 +180,7 @@ class Suite:
     def stop(self) -> None:
         if self.sweep is not None:
             self.sweep.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.delete()
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ class Exports:
     ) -> list[Verdict]:
         wanted = self.suite.targets(targets)
         self.suite.take(name, self.test)
-        pickle_to(self.suite.folder / name, module, inputs)
+        pickle_to(self.suite.folder.path / name, module, inputs)
         outcomes = self.suite.outcomes([Cell(target, name) for target in wanted])
         return [self._judge(cell, of_cell) for cell, of_cell in outcomes.items()]
 

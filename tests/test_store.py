@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from harness import releases
+from harness.arguments import amount
 from harness.artifact import (
     Artifact,
     Casualty,
@@ -31,7 +32,7 @@ from harness.judging.verdict import Verdict
 from harness.results import Results, read
 from harness.storage import keys, reuse
 from harness.storage.reuse import Reuse, ReuseError
-from harness.storage.store import Kept, Store, StoreError, _head, amount
+from harness.storage.store import Kept, Store, StoreError, _head
 from harness.sweeping.settings import Settings, default_interpreter
 from harness.sweeping.sweep import Sweep
 from harness.variations import variations

@@ -35,6 +35,7 @@ def settings_of(message: Mapping[str, Any], reuse: Reuse) -> Settings:
         patches=tuple(message["patches"]),
         jobs=message["jobs"],
         limit=message["limit"],
+        memory=message["memory"],
         isolation=message["isolation"],
         keep=message["keep"],
         execute=message["execute"],

@@ -80,6 +80,7 @@ def message_of(settings: Settings, release: str, targets: Sequence[str]) -> dict
         "models": settings.models,
         "patches": settings.patches,
         "limit": settings.limit,
+        "memory": settings.memory,
         "isolation": settings.isolation,
         "keep": settings.keep,
         "execute": settings.execute,

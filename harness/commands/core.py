@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from harness import config, core, releases
+from harness import config, core, durable, releases
 from harness.arguments import share
 from harness.cli import DIFFERENT, SAME, CommandError
 from harness.selection import load_cells, load_zoo
@@ -46,7 +46,7 @@ def settle(goldens: Path, version: str, update: bool) -> bool:
     text = computed(goldens, version)
     same = file.is_file() and file.read_text(encoding="utf-8") == text
     if update and not same:
-        file.write_text(text, encoding="utf-8", newline="\n")
+        durable.replace(file, text)
     state = "as committed" if same else "written" if update else "differs"
     print(f"{file}: {state}: {text.partition(': ')[2].partition('.')[0]}")
     return same or update

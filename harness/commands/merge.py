@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness import config, messages
+from harness import config, durable, messages
 from harness.arguments import share
 from harness.artifact import Cell
 from harness.cli import DIFFERENT, SAME
@@ -57,7 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
     path = repository.root / LEDGER
     ledger = Ledger.read(path)
     code = SAME
-    for merged in merging.of_releases(merging.find(arguments.results), into):
+    with merging.at_rest(arguments.results):
+        joined = list(merging.of_releases(merging.find(arguments.results), into))
+    for merged in joined:
         lines = list(summary(merged, goldens))
         print("\n".join(lines))
         messages.step_summary(
@@ -70,8 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.ledger:
             ledger = ledger.with_run(merged)
     if arguments.ledger:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(ledger.text(), encoding="utf-8", newline="\n")
+        durable.replace(path, ledger.text())
         print(f"ledger: {path}")
     return code
 

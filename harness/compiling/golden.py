@@ -7,12 +7,11 @@ line is a digest of all others, so that a file that was edited by hand is not ta
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import untrusted
+from harness import durable, untrusted
 from harness.compiling import stream, vgf
 from harness.compiling.compilers import Compiled, Died, Refused, Result
 from harness.compiling.stream import digest
@@ -156,7 +155,4 @@ def write(path: Path, golden: Golden) -> None:
     text = golden.text()
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.new~")
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(path)
+    durable.replace(path, text)

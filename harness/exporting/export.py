@@ -17,6 +17,7 @@ from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
+from harness import shortage
 from harness.artifact import (
     IMPRECISE,
     Artifact,
@@ -203,8 +204,8 @@ class Export:
             except EndlessError:
                 self.leave_out(name, "eager does not end")
             except Exception as error:
-                # On its example the case itself would be at fault.
-                if not self.expected:
+                # On its example the case itself would be at fault. Memory that is missing is no fault of a sample.
+                if not self.expected or shortage.of_memory(error):
                     raise
                 self.leave_out(name, f"eager raises {type(error).__name__}")
             else:
@@ -298,6 +299,8 @@ def export(
         For a target that this environment does not have, or cannot make.
     harness.exporting.blame.OwnError
         For an exception of the harness's own code.
+    MemoryError
+        If memory was not given: the case may export all the same.
     """
     started = time.perf_counter()
     attempt = Export(case, Lowering.named(target), keep, execute, bound, omission)
@@ -306,6 +309,8 @@ def export(
         with attempt.watch:
             result = attempt.run()
     except (Exception, SystemExit) as error:
+        if shortage.of_memory(error):
+            raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
         if own := own_error(attempt.stage, first_cause(error)):
             raise own from error
         result = failure(attempt.stage, error)

@@ -6,7 +6,8 @@ prints cannot disturb them. A request::
 
     {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "target": "tosa-int", "tolerance": null,
      "heap_seed": 1, "patches": ["partition-order"], "keep": 0, "execute": true, "omission": null,
-     "twins": 0, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0}
+     "twins": 0, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0,
+     "memory": null}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
 started, and when it has ended::
@@ -28,6 +29,7 @@ import functools
 import json
 import os
 import pickle
+import resource
 import selectors
 import signal
 import sys
@@ -38,6 +40,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from harness import shortage
 from harness.artifact import Artifact, Omission
 from harness.guard import GuardError
 from harness.registry import Case, load
@@ -52,6 +55,12 @@ MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 #: Exit status of a child whose request could not be carried out for a reason of the harness's own: the last line of
 #: its log says which.
 HARNESS_ERROR = 70
+
+#: Exit status of a child that memory was not given to: at its limit, or because the machine had no more.
+OUT_OF_MEMORY = 71
+
+#: ``PR_SET_CHILD_SUBREAPER`` (Linux, linux/prctl.h): whose parent has ended becomes a child of this process.
+SUBREAPER = 36
 
 
 #: Directory that ``harness`` is imported from: a checkout, or an environment's site-packages.
@@ -234,6 +243,11 @@ class Template:
     ----------
     start
         Starts a child for a request and returns its process id; the child is a process group leader.
+
+    Attributes
+    ----------
+    own
+        Processes that were its children before the first export.
     """
 
     def __init__(self, requests: int, answers: int, start: Callable[[dict[str, Any]], int]) -> None:
@@ -241,14 +255,19 @@ class Template:
         self.answers = answers
         self.start = start
         self.children: dict[int, Child] = {}
+        self.own: set[int] = set()
         self.buffer = b""
         self.open = True
 
     def answer(self, message: dict[str, Any]) -> None:
-        os.write(self.answers, json.dumps(message).encode() + b"\n")
+        # A sweep that has gone without a word is noticed where its requests end; its exports are ended then.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.answers, json.dumps(message).encode() + b"\n")
 
     def serve(self) -> None:
         """Serve until the requests end and every child has been answered for."""
+        adopt_orphans()
+        self.own = children_of_this_process()
         with selectors.DefaultSelector() as selector:
             selector.register(self.requests, selectors.EVENT_READ)
             while self.open or self.children:
@@ -293,6 +312,7 @@ class Template:
             if not done:
                 continue
             child = self.children.pop(process)
+            self.kill_left_behind(process)
             self.answer(
                 {
                     "id": child.request["id"],
@@ -303,6 +323,36 @@ class Template:
                     "peak_mb": usage.ru_maxrss * MAXRSS_BYTES / 2**20,
                 }
             )
+
+    def kill_left_behind(self, group: int) -> None:
+        """Kill what an export that has ended started and left running, in its process group or out of it."""
+        # The number stays the group's while that has members, ended leader or not (Linux, kernel/pid.c).
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+        while orphans := children_of_this_process() - self.children.keys() - self.own:
+            for process in orphans:
+                try:
+                    os.kill(process, signal.SIGKILL)
+                    os.waitpid(process, 0)
+                except PermissionError:
+                    # It runs as somebody else: it is theirs.
+                    self.own.add(process)
+
+
+def adopt_orphans() -> None:
+    """Let what exports leave running in sessions of its own become children of this process (Linux)."""
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+
+
+def children_of_this_process() -> set[int]:
+    """Return the processes whose parent this is (man 5 proc, children); none where the system does not list them."""
+    found: set[int] = set()
+    for listing in Path("/proc/self/task").glob("*/children"):
+        # A thread that has ended meanwhile.
+        with contextlib.suppress(OSError):
+            found.update(map(int, listing.read_text(encoding="ascii").split()))
+    return found
 
 
 def fork_child(answers: int, threads: int) -> Callable[[dict[str, Any]], int]:
@@ -327,18 +377,41 @@ def finish_in_child(request: dict[str, Any], prepare: Callable[[], None] = lambd
     try:
         os.setpgid(0, 0)
         redirect(request["log"])
+        limit_memory(request["memory"])
         prepare()
         run_request(request)
         status = 0
     except BaseException as error:
+        if shortage.of_memory(error):
+            status = OUT_OF_MEMORY
+        tell(error)
+    finally:
+        # On a full disk the words are lost, and the status is not.
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def tell(error: BaseException) -> None:
+    """Leave in the log what was raised, the words in its last line, as far as there is memory and room for it."""
+    with contextlib.suppress(MemoryError, OSError):
         import traceback
 
-        traceback.print_exc()
+        traceback.print_exception(error)
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+
+
+def limit_memory(most: int | None) -> None:
+    """Let this process, and each that it starts, have at most so many bytes of data (man 2 getrlimit, RLIMIT_DATA).
+
+    That is what it can write and shares with no other process: the heap, private maps, the stacks of threads. The
+    kernel gives no more, whoever asks. What a fork has from its template counts; the code of libraries does not.
+    """
+    if most is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        most = min(most, sys.maxsize if hard == resource.RLIM_INFINITY else hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def redirect(log: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from harness import untrusted
+from harness import durable, untrusted
 from harness.artifact import Cell
 from harness.fielded.judging import is_break
 from harness.judging.golden import GoldenError
@@ -140,10 +140,7 @@ def write(path: Path, lines: Sequence[str]) -> bool:
     try:
         if path.exists() and path.read_text(encoding="utf-8") == content:
             return False
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f"{path.name}.partial")
-        aside.write_text(content, encoding="utf-8", newline="\n")
-        aside.replace(path)
+        durable.replace(path, content)
     except OSError as error:
         raise GoldenError(path, f"cannot be written ({error})", "Make it writable.") from error
     return True

@@ -7,15 +7,15 @@ for a changed artifact. Directories are replaced whole: written aside, then rena
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import untrusted, variations
+from harness import durable, untrusted, variations
 from harness.artifact import Artifact, Cell, Failure, Lowered, PassRun, Watched
 from harness.decode import Decoded, Schemas, decode
 from harness.errors import HarnessError
@@ -44,9 +44,10 @@ CONTENTS = "contents"
 #: Manifest fields that every golden has.
 NEEDED = ("variations", "shortcuts", CONTENTS)
 
-#: Suffixes of directories that stand beside a golden only while it is being replaced.
+#: Suffixes of directories that stand beside a golden only while it is being replaced or deleted.
 ASIDE = ".new~"
 REPLACED = ".old~"
+DELETED = ".gone~"
 
 #: How often reading starts again because a different run replaced the golden, before that is an error.
 ATTEMPTS = 100
@@ -94,6 +95,10 @@ class GoldenError(HarnessError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.what}. {self.way_out}"
+
+
+class UnwritableError(GoldenError):
+    """A golden that cannot be written or deleted: that says nothing of what stands there."""
 
 
 def render(artifact: Artifact, origin: Origin) -> dict[str, str]:
@@ -347,20 +352,36 @@ def write(path: Path, texts: Texts) -> None:
         return
     aside = path.with_name(path.name + ASIDE)
     replaced = path.with_name(path.name + REPLACED)
-    for left_over in (aside, replaced):
-        shutil.rmtree(left_over, ignore_errors=True)
+    shutil.rmtree(aside, ignore_errors=True)
+    if path.exists():
+        shutil.rmtree(replaced, ignore_errors=True)
     try:
-        aside.mkdir(parents=True)
+        durable.make_folder(path.parent)
+        aside.mkdir()
         for name, text in texts.items():
-            _write_file(aside / name, text)
+            durable.write_new(aside / name, text)
+        durable.sync_folder(aside)
         if path.exists():
             path.rename(replaced)
         aside.rename(path)
+        durable.sync_folder(path.parent)
     except OSError as error:
-        raise GoldenError(
-            path, f"cannot be written ({error})", "Make room for it, then record it again."
-        ) from error
+        _take_back(path)
+        raise _unwritable(path, error) from error
     shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _take_back(path: Path) -> None:
+    """Leave the golden as it was before a `write` that failed, as far as the disk lets us."""
+    replaced = path.with_name(path.name + REPLACED)
+    with contextlib.suppress(OSError):
+        if replaced.exists() and not path.exists():
+            replaced.rename(path)
+    shutil.rmtree(path.with_name(path.name + ASIDE), ignore_errors=True)
+
+
+def _unwritable(path: Path, error: OSError) -> UnwritableError:
+    return UnwritableError(path, f"cannot be written ({error})", "Make room for it, then record it again.")
 
 
 def is_compact(texts: Texts) -> bool:
@@ -376,9 +397,7 @@ def _write_into_table(path: Path, texts: Texts | None) -> None:
     try:
         table.write(table.table_of(path), cells)
     except OSError as error:
-        raise GoldenError(
-            table.table_of(path), f"cannot be written ({error})", "Make room for it, then record it again."
-        ) from error
+        raise _unwritable(table.table_of(path), error) from error
 
 
 def rewrite_manifest(path: Path, texts: Texts) -> None:
@@ -390,24 +409,17 @@ def rewrite_manifest(path: Path, texts: Texts) -> None:
     shutil.rmtree(aside, ignore_errors=True)
     try:
         aside.mkdir()
-        _write_file(aside / MANIFEST, texts[MANIFEST])
+        durable.write_new(aside / MANIFEST, texts[MANIFEST])
         (aside / MANIFEST).replace(path / MANIFEST)
+        durable.sync_folder(path)
         aside.rmdir()
     except OSError as error:
-        raise GoldenError(
-            path, f"cannot be written ({error})", "Make room for it, then record it again."
-        ) from error
-
-
-def _write_file(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+        shutil.rmtree(aside, ignore_errors=True)
+        raise _unwritable(path, error) from error
 
 
 def recover(root: Path) -> None:
-    """Finish what an interrupted `write` left under `root`: a replaced golden without its successor comes back.
+    """Finish what an interrupted write left under `root`: a replaced golden without its successor comes back.
 
     Only for runs that hold the lock of `root`: without it, a different run may be writing there.
     """
@@ -417,8 +429,10 @@ def recover(root: Path) -> None:
             shutil.rmtree(replaced)
         else:
             replaced.rename(path)
-    for aside in root.glob(f"*/*{ASIDE}"):
-        shutil.rmtree(aside)
+    for suffix in (ASIDE, DELETED):
+        for left_over in root.glob(f"*/*{suffix}"):
+            shutil.rmtree(left_over)
+    durable.delete_left_over(root)
 
 
 def recorded(root: Path) -> Iterator[Cell]:
@@ -426,10 +440,14 @@ def recorded(root: Path) -> Iterator[Cell]:
 
     Other files, and hidden folders, are no goldens.
     """
-    for path in sorted(root.glob("*/*")):
-        hidden = path.name.startswith(".") or path.parent.name.startswith(".")
-        if path.is_dir() and not hidden and not path.name.endswith((ASIDE, REPLACED)):
-            yield Cell(path.parent.name, path.name)
+    found = set()
+    for path in root.glob("*/*"):
+        # Between the two renames of `write`, the one that is replaced is the golden.
+        name = path.name.removesuffix(REPLACED)
+        hidden = name.startswith(".") or path.parent.name.startswith(".")
+        if path.is_dir() and not hidden and not name.endswith((ASIDE, DELETED)):
+            found.add((path.parent.name, name))
+    yield from (Cell(target, case) for target, case in sorted(found))
     for target, _ in table.tables(root):
         yield from (Cell(target, case) for case in _table(root / target / "any"))
 
@@ -441,6 +459,16 @@ def prune(root: Path, cell: Cell) -> None:
     if texts is not None and is_compact(texts):
         _write_into_table(path, None)
     elif texts is not None:
-        shutil.rmtree(path)
+        # Whole, too: of one that is deleted file by file, a part would be left where that is interrupted.
+        deleted = path.with_name(path.name + DELETED)
+        shutil.rmtree(deleted, ignore_errors=True)
+        try:
+            path.rename(deleted)
+            durable.sync_folder(path.parent)
+            shutil.rmtree(deleted)
+        except OSError as error:
+            raise UnwritableError(
+                path, f"cannot be deleted ({error})", "Make it writable, then prune again."
+            ) from error
     if path.parent.is_dir() and not any(path.parent.iterdir()):
         path.parent.rmdir()

@@ -17,7 +17,7 @@ from harness.releases import KnownDefect
 
 FILE = "known.toml"
 #: Verdicts that no artifact follows from, or that the next run may not find: these are not accepted.
-NEVER = ("timed-out", "damaged-golden")
+NEVER = ("timed-out", "out-of-memory", "damaged-golden")
 
 
 def read(folder: Path, release: str) -> dict[str, KnownDefect]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import filelock
 
-from harness import untrusted
+from harness import durable, untrusted
 from harness.artifact import Cell
 from harness.judging import golden
 from harness.judging.golden import GoldenError
@@ -121,7 +121,7 @@ def claim(root: Path, models: Sequence[str]) -> None:
     if zoo(root) is None:
         text = f"format: {golden.FORMAT}\nmodels: {' '.join(sorted(models))}\n"
         try:
-            (root / ZOO).write_text(text, encoding="utf-8", newline="\n")
+            durable.replace(root / ZOO, text)
         except OSError as error:
             raise _unwritable(root / ZOO, error) from error
 

@@ -15,11 +15,10 @@ A golden that says ``form: compact`` in its manifest is kept so. `harness.judgin
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from harness import untrusted
+from harness import durable, untrusted
 from harness.untrusted import UntrustedError
 
 SUFFIX = ".cells.txt"
@@ -107,10 +106,4 @@ def write(path: Path, table: Table) -> None:
     if not table:
         path.unlink(missing_ok=True)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"{path.name}.new~")
-    with aside.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(rendered(table))
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    durable.replace(path, rendered(table))

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness import shortage
 from harness.artifact import (
     Artifact,
     Casualty,
@@ -50,7 +51,8 @@ class Verdict:
     ----------
     name
         ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``imprecise``, ``changed``, ``new``, ``failed``,
-        ``over-budget``, ``crashed``, ``timed-out``, ``undecodable`` or ``damaged-golden`` (README, "Verdicts").
+        ``over-budget``, ``crashed``, ``timed-out``, ``out-of-memory``, ``undecodable`` or ``damaged-golden`` (README,
+        "Verdicts").
     reason
         One line.
     detail
@@ -139,6 +141,9 @@ def agreed(outcomes: Sequence[Outcome]) -> Artifact:
 def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
     """A failure of lowering is an artifact; one of the model is the zoo's, one of the runtime is a wrong program."""
     message = f"{failure.type}: {(failure.message.splitlines() or [''])[0]}"
+    if shortage.explains(failure):
+        reason = f"the machine had too little for this export: {message}"
+        return Verdict(cell, "failed", reason, _tail(failure.traceback))
     if failure.stage == "model":
         return Verdict(cell, "failed", f"the case itself does not run: {message}", _tail(failure.traceback))
     if failure.stage == "run":

@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from harness import untrusted
+from harness import durable, untrusted
 from harness.artifact import Artifact, Lowered, Outcome
 from harness.decode import DecodeError
 from harness.decode.text import WRITTEN_OUT
@@ -129,9 +129,7 @@ class Evidence:
                     arrays[f"{number}.{side}"] = array
         if arrays:
             _write_arrays(folder / TENSORS, arrays)
-        aside = folder / f"{FILE}.partial"
-        aside.write_text(json.dumps({"format": FORMAT, **fields}, indent=1) + "\n", encoding="utf-8")
-        aside.replace(folder / FILE)
+        durable.replace(folder / FILE, json.dumps({"format": FORMAT, **fields}, indent=1) + "\n")
 
     @classmethod
     def read(cls, folder: Path) -> Evidence:

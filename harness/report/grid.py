@@ -15,6 +15,7 @@ SIGNS = {
     "failed": "!",
     "crashed": "†",
     "timed-out": "⧗",
+    "out-of-memory": "∅",
     "undecodable": "?",
     "damaged-golden": "#",
     "imprecise": "±",

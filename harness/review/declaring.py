@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from harness import durable
 from harness.errors import HarnessError
 from harness.review.groups import BARRED, Group
 from harness.toml import string
@@ -68,9 +69,7 @@ def declare(file: Path | None, declared: Entries) -> None:
             text = _with(text, release, cells)
         if tomllib.loads(text) != wanted:
             raise ValueError('its tables are of another form than [releases."VERSION".known]')
-        aside = file.with_name(f"{file.name}.partial")
-        aside.write_text(text, encoding="utf-8", newline="\n")
-        aside.replace(file)
+        durable.replace(file, text)
     except (OSError, ValueError, AttributeError) as error:
         raise _by_hand(f"{file} cannot be edited ({error})", declared) from error
 

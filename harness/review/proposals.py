@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
-from harness import untrusted
+from harness import durable, untrusted
 from harness.artifact import Cell
 from harness.errors import HarnessError
 from harness.judging import golden
@@ -98,9 +98,7 @@ class Proposal:
         if texts is not None:
             golden.write(self.folder / FOLDER, texts)
         fields = {name: value for name, value in dataclasses.asdict(self).items() if name != "folder"}
-        aside = self.folder / f"{FILE}.partial"
-        aside.write_text(json.dumps({"format": FORMAT, **fields}, indent=1) + "\n", encoding="utf-8")
-        aside.replace(self.folder / FILE)
+        durable.replace(self.folder / FILE, json.dumps({"format": FORMAT, **fields}, indent=1) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Self:

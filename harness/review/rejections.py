@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import untrusted
+from harness import durable, untrusted
 from harness.errors import HarnessError
 
 FILE = "rejected.json"
@@ -46,11 +46,9 @@ class Rejections:
 
     def write(self, reasons: Mapping[str, str]) -> None:
         """Replace what stands in the file; raise RejectionError."""
-        aside = self.path.with_suffix(".partial")
         try:
-            aside.write_text(
-                json.dumps({"format": FORMAT, "reasons": dict(reasons)}, indent=1) + "\n", "utf-8"
+            durable.replace(
+                self.path, json.dumps({"format": FORMAT, "reasons": dict(reasons)}, indent=1) + "\n"
             )
-            aside.replace(self.path)
         except OSError as error:
             raise RejectionError(f"{self.path} cannot be written ({error}): make room for it") from error

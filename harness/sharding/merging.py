@@ -6,12 +6,15 @@ each cell once and none missing.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+
+import filelock
 
 from harness import results, untrusted
 from harness.artifact import Cell
@@ -75,6 +78,26 @@ class Merged:
 
     def exports(self) -> int:
         return sum(len(row["variations"]) for row in self.rows)
+
+
+@contextlib.contextmanager
+def at_rest(folders: Sequence[Path]) -> Iterator[None]:
+    """Keep runs from changing the results below `folders` meanwhile; raise MergeError where one does."""
+    with contextlib.ExitStack() as held:
+        for file in (file for folder in folders for file in sorted(folder.glob(f"**/{provenance.FILE}"))):
+            lock = results.lock(file.parent)
+            # Where no run was, there is none: results may have been handed over, and stand where nobody may write.
+            if not Path(lock.lock_file).is_file() or Path(lock.lock_file).is_symlink():
+                continue
+            try:
+                held.enter_context(lock.acquire(timeout=0))
+            except filelock.Timeout as error:
+                raise MergeError(
+                    f"a run works on {file.parent} (it holds {lock.lock_file}): wait for it"
+                ) from error
+            except OSError:
+                continue
+        yield
 
 
 def find(folders: Sequence[Path]) -> dict[str, list[Part]]:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import msgspec
 
-from harness import untrusted
+from harness import durable, untrusted
 from harness.artifact import Cell
 from harness.selection import UsageError
 from harness.sharding.shards import Shard
@@ -89,7 +89,7 @@ class Provenance:
 
     def write(self, folder: Path) -> None:
         text = json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, indent=1)
-        (folder / FILE).write_text(text + "\n", encoding="utf-8")
+        durable.replace(folder / FILE, text + "\n")
 
     def selection(self) -> list[Cell]:
         """Return the cells that were asked for, in the zoo's order."""
@@ -102,6 +102,7 @@ def facts(settings: Settings) -> dict[str, Any]:
         "patches": list(settings.patches),
         "shortcuts": list(settings.shortcuts),
         "export-timeout": settings.limit,
+        "export-memory": settings.memory,
         "isolation": settings.isolation,
         "tolerances": dict(settings.tolerances),
         "environment": settings.machine.variables(),

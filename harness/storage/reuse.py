@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness import shortage
 from harness.artifact import Artifact, Cell, Failure, Outcome
 from harness.errors import HarnessError
 from harness.judging.verdict import group_by_content
@@ -24,14 +25,6 @@ from harness.variations import Variation
 
 if TYPE_CHECKING:
     from harness.sweeping.settings import Settings
-
-#: Failures that say something of the machine at that moment: another export may succeed.
-PASSING = re.compile(
-    r"MemoryError|OSError|IOError|TimeoutError|BlockingIOError|InterruptedError|Connection\w*Error"
-)
-PASSING_MESSAGE = re.compile(
-    r"allocate memory|out of memory|No space left|Too many open files", re.IGNORECASE
-)
 
 CHECK = re.compile(r"(\d+(?:\.\d+)?)%(?::(\d+))?")
 
@@ -269,10 +262,7 @@ def is_lasting(outcome: Outcome) -> bool:
     if not isinstance(outcome.result, Artifact):
         return False
     result = outcome.result.result
-    if not isinstance(result, Failure):
-        return True
-    name = result.type.rpartition(".")[2]
-    return not PASSING.fullmatch(name) and not PASSING_MESSAGE.search(result.message)
+    return not isinstance(result, Failure) or not shortage.explains(result)
 
 
 def same(one: Outcome, other: Outcome) -> bool:

@@ -49,9 +49,6 @@ DIGEST_BYTES = 32
 #: What a key looks like: a SHA-256.
 KEY = re.compile(r"[0-9a-f]{64}")
 
-UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(?:iB|B)?", re.IGNORECASE)
-
 
 class StoreError(HarnessError):
     """A store that cannot be used.
@@ -296,18 +293,6 @@ def _unpacked(content: bytes) -> bytes:
 def _head(key: str, content: bytes) -> bytes:
     """Return what an entry begins with: under another key, or with another content, it begins otherwise."""
     return MAGIC + hashlib.sha256(key.encode() + content).digest()
-
-
-def amount(text: str) -> int:
-    """Read a number of bytes; raise ValueError.
-
-    >>> amount("10GiB"), amount("1.5 M")
-    (10737418240, 1572864)
-    """
-    match = AMOUNT.fullmatch(text.strip())
-    if match is None or float(match[1]) <= 0.0:
-        raise ValueError(f"{text!r} is not a number of bytes above 0, such as 500M or 10GiB")
-    return int(float(match[1]) * UNITS[match[2].upper()])
 
 
 def default_root() -> Path:

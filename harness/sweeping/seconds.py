@@ -32,7 +32,7 @@ UNKNOWN = 2.0
 TOLERANCE = 0.25
 
 #: Verdicts of cells whose processor time says nothing of how long they took.
-CASUALTIES = ("crashed", "timed-out")
+CASUALTIES = ("crashed", "timed-out", "out-of-memory")
 
 HEAD = "# Core seconds of one export of each cell, for shards; `python -m harness seconds` writes this.\n"
 

@@ -101,6 +101,8 @@ class Settings:
         What exports are made without; None leaves nothing out.
     twins
         In how many processes that begin with the same memory each export is made; 0 makes it in one, without another.
+    memory
+        Bytes of data that an exporting process may have (`harness.exporting.worker.limit_memory`); None is no limit.
     """
 
     interpreter: Path
@@ -118,6 +120,7 @@ class Settings:
     reuse: Reuse | None = None
     omission: Omission | None = None
     twins: int = 0
+    memory: int | None = None
 
 
 def worker_environment(interpreter: Path, hash_seed: int, machine: Machine = Machine()) -> dict[str, str]:

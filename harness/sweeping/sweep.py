@@ -17,7 +17,6 @@ import selectors
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 import types
@@ -26,10 +25,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from harness import config
+from harness import config, shortage
 from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.errors import HarnessError
-from harness.exporting.worker import HARNESS_ERROR, MAIN, with_harness
+from harness.exporting.worker import HARNESS_ERROR, MAIN, OUT_OF_MEMORY, with_harness
+from harness.machine import said
+from harness.sweeping.folder import Folder
 from harness.sweeping.schedule import Job, Schedule
 from harness.sweeping.settings import Settings, absolute, worker_environment
 from harness.sweeping.template import TemplateProcess
@@ -122,7 +123,8 @@ class Sweep:
         self.error: BaseException | None = None
         self.stopping = False
         self.changed = threading.Condition()
-        self.directory = Path(tempfile.mkdtemp(prefix="goldens-"))
+        self.folder = Folder.make()
+        self.directory = self.folder.path
         self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
 
     def start(self) -> None:
@@ -134,7 +136,7 @@ class Sweep:
             self.stopping = True
         if self.thread.ident is not None:
             self.thread.join()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self.folder.delete()
 
     def again(self, cell: Cell, variations: Sequence[Variation]) -> tuple[Outcome, ...]:
         """Export `cell` once more, in templates that are warm already, and wait; raises as `outcomes` does."""
@@ -235,6 +237,8 @@ class Sweep:
     def _fail(self, error: BaseException) -> None:
         with self.changed:
             message = str(error) if isinstance(error, HarnessError) else f"sweep: {error!r}"
+            if isinstance(error, OSError):
+                message = said(error) or message
             self.error = error if isinstance(error, SweepError) else SweepError(message)
             self.changed.notify_all()
 
@@ -334,6 +338,7 @@ class Sweep:
                 "log": str(scratch / "log"),
                 "cwd": str(self._working_directory(job)),
                 "limit": self.settings.limit,
+                "memory": self.settings.memory,
             }
         )
 
@@ -415,9 +420,22 @@ class Sweep:
         if answer["timed_out"]:
             limit = f"no end within {self.settings.limit:g} s (--export-timeout)"
             return Casualty("timed-out", f"{limit}\n{tail}".rstrip())
+        # C++ that is given no memory and does not catch it ends its process; any program may say so in another's name.
+        died_of_it = (
+            self.settings.memory is not None and answer["status"] < 0 and shortage.MEMORY.search(tail)
+        )
+        if answer["status"] == OUT_OF_MEMORY or died_of_it:
+            return Casualty("out-of-memory", f"{self._memory_limit()}\n{tail}".rstrip())
         if answer["status"] == HARNESS_ERROR:
-            raise SweepError(f"{job}: {tail.splitlines()[-1] if tail else '?'}")
+            raise SweepError(
+                f"{job}: {tail.splitlines()[-1] if tail else 'it ended before it could say why'}"
+            )
         return Casualty("crashed", f"{exit_reason(answer['status'])}\n{tail}".rstrip())
+
+    def _memory_limit(self) -> str:
+        if self.settings.memory is None:
+            return "the machine has no more memory for it"
+        return f"it needs more than {self.settings.memory / 2**20:,.0f} MiB of data (--export-memory)"
 
     def _template_died(self, template: TemplateProcess) -> None:
         status = template.end(PATIENCE)

@@ -1,0 +1,64 @@
+"""Writes files and folders so that whoever reads them finds the old one or the new one, whole.
+
+That holds when the writing process is killed at any moment, when the disk is full, and after a power cut: what is
+written aside is on the disk before it gets its name, and the name is there before a writer returns. A rename is in no
+file, but in its folder, and on the disk once that is synced (man 2 fsync, "Calling fsync() does not necessarily ensure
+that the entry in the directory containing the file has also reached disk").
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+#: Ends the name of what is being written.
+ASIDE = ".new~"
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk; raise OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing; raise OSError."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that nobody looks for yet; its name is on the disk when its folder is synced; raise OSError."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file in the place of one that may be there; on an error that one stays; raise OSError."""
+    make_folder(path.parent)
+    # Of this process alone: two may write the same file at once.
+    aside = path.with_name(f"{path.name}.{os.getpid()}{ASIDE}")
+    try:
+        write_new(aside, text)
+        aside.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def delete_left_over(folder: Path) -> None:
+    """Delete the files that writers into `folder` were killed at; only for a process that alone writes there."""
+    for path in folder.glob(f"*{ASIDE}"):
+        if path.is_file():
+            path.unlink(missing_ok=True)

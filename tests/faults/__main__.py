@@ -1,0 +1,153 @@
+"""Make faults: ``python -m tests.faults [--only NAME]``; ``nox -s faults`` runs it."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import re
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import REPOSITORY
+from tests.faults import damage, power, running, together, updating, writing
+from tests.faults.fault import Fault, baseline, tried
+from tests.faults.place import LostError, Place
+from tests.faults.updating import Update
+
+FOLDER = REPOSITORY / "build" / "faults"
+PAGE = REPOSITORY / "docs" / "reliability.md"
+#: The part of the page that this writes.
+TABLE = re.compile(r"(?<=<!-- faults -->\n).*?(?=<!-- /faults -->)", re.DOTALL)
+
+#: Random moments at which an update is killed.
+KILLS = 200
+
+FAULTS = {fault.name: fault for room in (running, writing, together, damage) for fault in room.faults()}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    name: str
+    made: str
+    holds: str
+    times: str
+    lost: str
+
+    def __str__(self) -> str:
+        lost = self.lost.splitlines()[0] if self.lost else "nothing"
+        return f"| {self.name} | {self.made} | {self.holds} | {self.times} | {lost} |"
+
+
+def of_fault(fault: Fault, sound: Place, repeats: int) -> Row:
+    """Make a fault so often, or until something is lost."""
+    for number in range(repeats):
+        found = tried(fault, sound)
+        print(f"{fault.name}: {found.lost or 'nothing lost'} ({found.seconds:.0f} s)", flush=True)
+        if found.lost:
+            return Row(fault.name, fault.made, fault.holds, str(number + 1), found.lost)
+    return Row(fault.name, fault.made, fault.holds, str(repeats), "")
+
+
+def updates(sound: Callable[[], Place], folder: Path, options: argparse.Namespace) -> Iterator[Row]:
+    """Interrupt both commands that write goldens, in every way."""
+    whole = "each golden is the old one or the new one; the next one ends it"
+    makers: Mapping[str, Callable[[Path], Update]] = {
+        "recording": lambda folder: updating.recording(sound(), folder),
+        "accepting": updating.accepting,
+    }
+    for name, make in makers.items():
+        if not any(options.wanted(f"{name}: {how}") for how in WAYS):
+            continue
+        update = make(folder / f"{name}-before")
+        place = folder / name
+
+        def killed(update: Update = update, place: Path = place) -> str:
+            times, between = updating.killed_at_random(update, options.kills, options.seed, place)
+            return f"{times}, {between} of them between two goldens"
+
+        def hindered(how: str, update: Update = update, place: Path = place) -> str:
+            calls = updating.calls_of(update, place)
+            chosen = calls[:: max(1, len(calls) // options.calls)] if options.calls else calls
+            for call in chosen:
+                updating.hindered(update, call, how, place)
+            return f"{len(chosen)} of {len(calls)} calls"
+
+        def cut(update: Update = update, place: Path = place) -> str:
+            operations, disks = power.cut(update, place)
+            return f"after each of {operations} operations, {disks} disks"
+
+        ways: Mapping[str, tuple[str, Callable[[], str]]] = {
+            "killed at random": ("SIGKILL at a random moment", killed),
+            "killed at calls": (
+                "SIGKILL at a system call that writes, by strace",
+                lambda: hindered("signal"),
+            ),
+            "failing calls": ("a system call fails: no space, input/output error", lambda: hindered("error")),
+            "power cut": ("its recorded writes, as far as they are on the disk for certain", cut),
+        }
+        for how, (made, make_it) in ways.items():
+            if options.wanted(f"{name}: {how}"):
+                lost, times = "", "?"
+                try:
+                    times = make_it()
+                except LostError as error:
+                    lost = str(error)
+                except Exception:
+                    lost = traceback.format_exc()
+                print(f"{name}: {how}: {times}: {lost or 'nothing lost'}", flush=True)
+                yield Row(f"{name} ({update.name}): {how}", made, whole, times, lost)
+
+
+WAYS = ("killed at random", "killed at calls", "failing calls", "power cut")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make faults and print what was lost; return 1 if anything was."""
+    parser = argparse.ArgumentParser(prog="nox -s faults --", description=__doc__)
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", help="faults whose name has this in it; repeatable"
+    )
+    parser.add_argument("--repeats", type=int, default=1, help="how often each fault is made (default: 1)")
+    parser.add_argument(
+        "--kills", type=int, default=KILLS, help="random moments of each update (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--calls", type=int, default=0, help="system calls of each update (default: all that write)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the random moments")
+    parser.add_argument("--list", action="store_true", help="print the names")
+    parser.add_argument(
+        "--update", action="store_true", help=f"put the table into {PAGE.relative_to(REPOSITORY)}"
+    )
+    options = parser.parse_args(arguments)
+    options.wanted = lambda name: not options.only or any(part in name for part in options.only)
+    if options.list:
+        print(
+            "\n".join([*FAULTS, *(f"{name}: {how}" for name in ("recording", "accepting") for how in WAYS)])
+        )
+        return 0
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="faults-") as made:
+        sound = functools.cache(lambda: baseline(FOLDER / "sound"))
+        rows += [
+            of_fault(fault, sound(), options.repeats)
+            for fault in FAULTS.values()
+            if options.wanted(fault.name)
+        ]
+        rows += updates(sound, Path(made), options)
+    if options.update:
+        head = "| fault | how it is made | what becomes of the run | times | lost |\n|---|---|---|---|---|\n"
+        table = head + "".join(f"{row}\n" for row in rows)
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(TABLE.sub(lambda _: table, page), encoding="utf-8")
+    return int(any(row.lost for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
