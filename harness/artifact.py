@@ -343,6 +343,12 @@ def _largest(tensor: Tensor) -> float:
 PARTITIONING = "partitioning"
 #: The pipeline of what is no pass: the stages of an export.
 STAGE = "stage"
+#: Stages of an export that make a graph: of the model, by quantization, on the way to the edge dialect, by lowering.
+EXPORTED, QUANTIZED, EDGE, LOWERED = "exported", "quantized", "edge", "lowered"
+#: What stages begin with that make a payload.
+DELEGATE = "delegate_"
+#: Asks an export, in place of the number of a pass, for the pass that made each operator of its delegates.
+ORIGINS = -1
 
 
 @dataclass(frozen=True)
@@ -400,12 +406,16 @@ class Watched:
         What the fingerprint of one pass, asked for by its number, is the digest of: a line per node.
     refusals
         Operator and reason of each node that a partitioner refused.
+    origins
+        Where it was asked for by `ORIGINS`, of each delegate the names of the values that are made in it, and of the
+        operator or constant of each what made it, a pass or a stage, then the passes that converted it.
     """
 
     passes: tuple[PassRun, ...]
     visitors: tuple[str, ...]
     kept: str = ""
     refusals: tuple[tuple[str, str], ...] = ()
+    origins: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...] = ()
 
 
 @dataclass(frozen=True)

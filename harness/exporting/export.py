@@ -19,7 +19,12 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from harness import shortage
 from harness.artifact import (
+    DELEGATE,
+    EDGE,
+    EXPORTED,
     IMPRECISE,
+    LOWERED,
+    QUANTIZED,
     Artifact,
     Beginning,
     Delegate,
@@ -109,8 +114,8 @@ class Export:
         )
         partitions = tuple(delegates(lowered))
         for index, delegate in enumerate(partitions):
-            self.watch.stage(f"delegate_{index}", delegate.payload)
-        self.watch.stage("lowered", graph.encode())
+            self.watch.stage(f"{DELEGATE}{index}", delegate.payload)
+        self.watch.stage(LOWERED, graph.encode())
         schemas = tuple(map(str, Schemas.installed().places))
         limit = self.case.imprecise.get(self.target.name, IMPRECISE)
         self.made = Lowered(
@@ -177,14 +182,16 @@ class Export:
         self.expect(example.module)
         self.stage = "export"
         program = export_program(example.module, example)
-        self.watch.stage("exported", program)
+        self.watch.stage(EXPORTED, program)
         if self.lowering.quantizer is not None:
             self.stage = "quantize"
+            self.watch.making = QUANTIZED
             program = self.quantize(program, self.lowering.quantizer(self.case.quantization), example)
-            self.watch.stage("quantized", program)
+            self.watch.stage(QUANTIZED, program)
         else:
             self.spread(compat.graph_module(program))
         self.stage = "lower"
+        self.watch.making = EDGE
         return to_edge_transform_and_lower(
             program, partitioner=[self.lowering.partitioner()], compile_config=self.lowering.compile_config()
         )

@@ -15,13 +15,26 @@ from types import TracebackType
 from typing import Any
 
 import torch
+from executorch.exir.backend.backend_details import PreprocessResult
 from executorch.exir.backend.partitioner import PartitionResult
 from executorch.exir.backend.utils import WhyNoPartition, WhyNoPartitionReporter
 from torch.fx.passes.infra.pass_base import PassResult
 
-from harness.artifact import PARTITIONING, STAGE, Omission, PassRun, Watched
+from harness.artifact import (
+    DELEGATE,
+    EDGE,
+    EXPORTED,
+    LOWERED,
+    ORIGINS,
+    PARTITIONING,
+    STAGE,
+    Omission,
+    PassRun,
+    Watched,
+)
 from harness.exporting import compat
 from harness.exporting.numerics import operator_of
+from harness.exporting.origins import Origins
 
 #: The pipeline of passes that run outside of all of `compat.pipelines`.
 OUTSIDE = "exir"
@@ -141,7 +154,7 @@ class Watch:
     Parameters
     ----------
     keep
-        Number, from 1, of the run whose text is kept with its fingerprint; 0 keeps none.
+        Number, from 1, of the run whose text is kept with its fingerprint; 0 keeps none, and `ORIGINS` keeps origins.
     omission
         The run of a pass that is left out, or of a partitioner whose tags are put in order.
 
@@ -153,16 +166,20 @@ class Watch:
         ``backend target`` of each visitor that serialized a node, once.
     refusals
         Node to operator and reason, of what the partitioners leave outside.
+    making
+        The stage that makes what no pass does.
     """
 
     def __init__(self, keep: int = 0, omission: Omission | None = None) -> None:
         self.keep = keep
         self.omission = omission
         self.kept = ""
+        self.making = EXPORTED
         self.passes: list[PassRun] = []
         self.visitors: dict[str, None] = {}
         self.refusals: dict[str, tuple[str, str]] = {}
         self._fingerprints = Fingerprints()
+        self._origins = Origins() if keep == ORIGINS else None
         self._pipelines = [OUTSIDE]
         # The program that the running pipeline works on, and the graph that the last pass left, with its fingerprint.
         self._program: torch.export.ExportedProgram | None = None
@@ -188,6 +205,8 @@ class Watch:
             }
             for definer in definers:
                 self._wrap(definer, "define_node", functools.partial(self._in_visitor, backend))
+        if self._origins is not None:
+            self._wrap(PreprocessResult, "__init__", self._in_result)
         return self
 
     def __exit__(
@@ -196,17 +215,30 @@ class Watch:
         self._stack.close()
 
     def result(self) -> Watched:
-        return Watched(tuple(self.passes), tuple(self.visitors), self.kept, tuple(self.refusals.values()))
+        return Watched(
+            tuple(self.passes),
+            tuple(self.visitors),
+            self.kept,
+            tuple(self.refusals.values()),
+            tuple(self._origins.delegates) if self._origins is not None else (),
+        )
 
     def stage(self, name: str, made: torch.export.ExportedProgram | bytes) -> None:
         """Note what a stage of the export made."""
         if isinstance(made, bytes):
             run = PassRun(STAGE, name, hashlib.sha256(made).hexdigest()[:DIGITS], True)
+            if self._origins is not None and name.startswith(DELEGATE):
+                self._origins.delegate(made)
         else:
+            self._note(made.graph_module, name)
             digest = self._fingerprints.of(made.graph_module, made)
             run = PassRun(STAGE, name, digest, True, names(made.graph_module))
             self._keep(made.graph_module, made)
         self.passes.append(run)
+
+    def _note(self, module: torch.fx.GraphModule, maker: str) -> None:
+        if self._origins is not None:
+            self._origins.note(module, maker)
 
     def _keep(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None) -> None:
         if len(self.passes) + 1 == self.keep:
@@ -233,7 +265,10 @@ class Watch:
         )
         self._pipelines.append(pipeline)
         try:
-            return method(instance, *args, **kwargs)
+            result = method(instance, *args, **kwargs)
+            if self._origins is not None and self._program is not None:
+                self._origins.constants = frozenset(constants(self._program))
+            return result
         finally:
             self._pipelines.pop()
             self._program = program
@@ -250,6 +285,7 @@ class Watch:
             if self.omission is not None and self.omission.start == start:
                 return PassResult(module, False)
             before = self._fingerprint(instance, module)
+            self._note(module, self.making)
             self._last = None
             result = method(instance, module, *args, **kwargs)
             left = module if result is None else result.graph_module
@@ -257,6 +293,7 @@ class Watch:
             self._last = (left, after)
             self._keep(left, self._program)
             name = type(instance).__name__
+            self._note(left, name)
             self.passes.append(PassRun(self._pipelines[-1], name, after, before != after, names(left), start))
             return result
 
@@ -288,7 +325,8 @@ class Watch:
 
     def _in_partitioner(self, method: Callable[..., Any], instance: Any, program: Any) -> PartitionResult:
         """Note the tags in the order in which backend lowering will follow them: no graph shows it."""
-        self.stage("edge", program)
+        self.stage(EDGE, program)
+        self.making = LOWERED
         with self._number(instance) as start:
             result: PartitionResult = method(instance, program)
         if self.omission is not None and self.omission.start == start:
@@ -316,4 +354,15 @@ class Watch:
         **kwargs: Any,
     ) -> Any:
         self.visitors[f"{backend} {instance.target}"] = None
-        return method(instance, node, *args, **kwargs)
+        result = method(instance, node, *args, **kwargs)
+        if self._origins is not None:
+            self._origins.visited(node, (*args, *kwargs.values()))
+        return result
+
+    def _in_result(
+        self, method: Callable[..., Any], instance: PreprocessResult, *args: Any, **kwargs: Any
+    ) -> None:
+        """Note that a backend has serialized a partition."""
+        method(instance, *args, **kwargs)
+        assert self._origins is not None
+        self._origins.serialized(instance.processed_bytes)
