@@ -76,6 +76,8 @@ class Options:
         For how many cells that disagree the factor is sought that the disagreement follows.
     omissions
         For how many passes that are blamed a cell is exported without the pass.
+    origins
+        Whether exports say which pass made each operator, which is left beside the results.
     report
         The HTML file that is written of the run; None for none.
     budgets
@@ -119,6 +121,7 @@ class Options:
     sample: Sample = field(default_factory=Sample)
     factors: int = FACTORS
     omissions: int = OMISSIONS
+    origins: bool = False
     report: Path | None = None
     budgets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     zoo: str | None = None
@@ -241,6 +244,11 @@ def add_to(add: Callable[..., Any]) -> None:
         help="for so many passes that are blamed, export a cell without the pass and say what that proves; 0 exports "
         "none again (default: %(default)s)",
     )
+    add(
+        "--origins",
+        action="store_true",
+        help="leave which pass made each operator of a delegate, of every cell; explore shows it",
+    )
     add("--report", type=Path, metavar="FILE", help="write what the run finds as one HTML file")
     # The command that a wrapper was called with, for messages.
     add("--called-as", default="", help=argparse.SUPPRESS)
@@ -298,6 +306,7 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         sample=option.reuse_check or Sample(),
         factors=option.factors,
         omissions=option.omissions,
+        origins=option.origins,
         report=option.report,
         # They are those of the repository's own zoo.
         budgets={} if option.models or guests is not None else repository.budgets,

@@ -3,7 +3,8 @@
 ``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked. Where a cell is neither stable nor
 accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode, and
 ``proposal.json`` beside these what the cell would be recorded as (`harness.review.proposals`), ``evidence.json`` what
-else a report shows of it (`harness.report.evidence`).
+else a report shows of it (`harness.report.evidence`). A run with ``--origins`` leaves ``origins.json`` of every cell
+(`harness.report.origins`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from harness.judging.accuracy import Accuracy
 from harness.judging.comparison import origin
 from harness.judging.verdict import Verdict
 from harness.releases import Release
-from harness.report import evidence
+from harness.report import evidence, origins
 from harness.review import proposals
 from harness.review.proposals import Proposal
 from harness.selection import UsageError
@@ -163,6 +164,7 @@ class Results:
             shutil.rmtree(place)
         proposals.discard(folder)
         evidence.discard(folder)
+        origins.discard(folder)
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
 
@@ -236,6 +238,6 @@ def write(file: Path, rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) 
     durable.replace(file, "".join(json.dumps(row) + "\n" for row in ordered))
 
 
-def is_kept(row: Mapping[str, Any]) -> bool:
-    """Whether files of the cell of a line are kept beside ``results.jsonl``, if its exports left any."""
-    return row["verdict"] != "stable" and not row["recorded"]
+def is_kept(row: Mapping[str, Any], folder: Path) -> bool:
+    """Whether files of the cell of a line are kept beside ``results.jsonl``, in `folder`, if its exports left any."""
+    return (row["verdict"] != "stable" and not row["recorded"]) or (folder / origins.FILE).is_file()

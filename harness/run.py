@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from syrupy.assertion import SnapshotAssertion
 
 from harness import changed, config, core, messages, patches, variations
-from harness.artifact import PARTITIONING, Artifact, Cell, Lowered, Outcome
+from harness.artifact import ORIGINS, PARTITIONING, Artifact, Cell, Lowered, Outcome
 from harness.cluster.sweep import ClusterSweep
 from harness.decode import DecodeError
 from harness.exporting import shortcuts
@@ -28,7 +28,7 @@ from harness.judging.verdict import Verdict
 from harness.options import FULL, VARIATIONS, Options
 from harness.progress import Progress, Screen
 from harness.releases import Release
-from harness.report import after_run, evidence
+from harness.report import after_run, evidence, origins
 from harness.report.evidence import Evidence
 from harness.results import Results
 from harness.selection import (
@@ -140,6 +140,7 @@ class Run:
             limit=options.export_timeout,
             memory=options.export_memory,
             isolation=options.isolation,
+            keep=ORIGINS if options.origins else 0,
             shortcuts=named_shortcuts,
             tolerances=options.tolerances,
             reuse=self.reuse,
@@ -292,6 +293,8 @@ class Run:
             where = self._where(judged, outcomes, after)
             judged = dataclasses.replace(judged, detail=(*where, *judged.detail))
             self._evidence(judged, outcomes, after).write(self.results.folder(cell))
+        if self.options.origins:
+            origins.write(self.results.folder(cell), outcomes)
         self.verdicts[cell] = judged
         wrong = self.reuse.error_of(cell) if self.reuse is not None else None
         self.results.note(judged, outcomes, self.accuracies.get(cell), str(wrong or ""))

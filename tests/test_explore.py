@@ -29,6 +29,13 @@ from tests.conftest import Runner
 PYTHON = "EXECUTORCH_GOLDENS_EXPLORE_PYTHON"
 STOCK = REPOSITORY / "tests" / "report_results" / "stock"
 PAYLOADS = REPOSITORY / "tests" / "payloads"
+#: The transpose of the concatenation in 1.2.0.
+TRANSPOSED = "TODO"
+#: An operator of a cell, and what made it.
+MADE = {
+    "tosa-int/linear": ("CONV2D", "RewriteConvPass"),
+    "xnnpack-fp32/linear": ("XNNFullyConnected", "exported"),
+}
 MAIN = "import sys; from harness.cli import main; sys.exit(main())"
 
 
@@ -142,6 +149,9 @@ def test_a_corrupt_cell_stands_beside_its_golden_with_error_pass_and_what_differ
     ]
     assert now["compared"] == golden["compared"] == {const: "changed", transpose: "same"}
     assert now["pass"] == {const: "FuseConstantArgsPass"}
+    assert now["pass of origin"] == {const: "FuseConstantArgsPass", transpose: TRANSPOSED}
+    assert golden["pass of origin"] == {transpose: TRANSPOSED}
+    assert adapted["pass of origin"] == {"main/op0": "FuseConstantArgsPass", "main/op1": TRANSPOSED}
     # The report of the same results says 94.9 times.
     assert {node: round(used, 1) for node, used in now["part of tolerance"].items()} == {
         "output 0": 94.9,
@@ -168,23 +178,37 @@ def test_variations_that_disagree_stand_side_by_side(python: str) -> None:
 
 
 def test_a_stable_cell_is_one_graph_with_its_error(python: str) -> None:
-    with served(python, "tosa-fp/linear", "--sweeps", STOCK, "--release", "1.2.0") as (page, _):
+    with served(python, "tosa-fp/linear", "--sweeps", STOCK, "--release", "1.2.0") as (page, printed):
         (name,) = page.graphs()
         overlays = page.overlays(name)
     assert name == "golden and run"
     assert list(overlays) == ["part of tolerance"]
+    (line,) = printed.splitlines()
+    assert (
+        line
+        == "pass of origin: not recorded: python -m harness run --cell tosa-fp/linear --origins records it"
+    )
     assert 0 <= overlays["part of tolerance"]["output 0"] <= 1
 
 
 def test_a_cell_that_was_just_exported_is_shown_by_the_adapters_as_well(python: str, runner: Runner) -> None:
     cells = ("tosa-int/linear", "xnnpack-fp32/linear")
-    finished = runner("--models", "models", "--variations", "2", *(f"--cell={cell}" for cell in cells))
+    words = ("--models", "models", "--variations", "2", "--origins")
+    finished = runner(*words, *(f"--cell={cell}" for cell in cells))
     assert set(finished.verdicts().values()) == {"new"}
     for cell in cells:
         words = (cell, "--sweeps", runner.sweeps.parent, "--goldens", runner.goldens)
         with served(python, *words) as (page, printed):
             graphs = page.graphs()
-        assert "not shown" not in printed
+            made = page.overlays("now")["pass of origin"]
+        assert printed == ""
+        labels = {node["id"]: node["label"] for node in graphs["now"]["nodes"]}
+        operator, maker = MADE[cell]
+        assert {made[node] for node, label in labels.items() if label == operator} == {maker}
+        # Whatever a delegate holds, its inputs aside.
+        assert made.keys() == {
+            node["id"] for node in graphs["now"]["nodes"] if node["namespace"] and node["label"] != "input"
+        }
         tosa = ["delegate_0.tosa by tosa adapter"] if cell.startswith("tosa") else []
         assert list(graphs) == ["now", "program.pte by pte adapter", *tosa]
         if tosa:

@@ -436,6 +436,8 @@ def test_what_was_kept_of_a_cell_is_cleared_when_it_is_kept_again_and_when_it_is
             "evidence.npz",
         }
     recorded.answers({"alpha": artifacts["steady"]})
+    assert recorded(*one, "--hash-seeds", "0,4", "--origins").code == 0
+    assert [path.name for path in kept.iterdir()] == ["origins.json"]
     assert recorded(*one, "--hash-seeds", "0,4").code == 0
     assert not kept.exists()
 

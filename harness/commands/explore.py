@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,14 @@ from harness import config
 from harness.arguments import share
 from harness.cli import SAME, CommandError
 from harness.judging import golden
+from harness.report import origins
 from harness.report.evidence import Evidence
-from harness.report.gathering import GOLDEN, Found, gather
+from harness.report.gathering import GOLDEN, NOW, Found, gather
 from harness.results import VARIATION_FOLDERS
 from harness.structure import OutlineError
 
 if TYPE_CHECKING:
+    from harness.explore.graphs import Drawn
     from harness.explore.server import Model
 
 #: Model Explorer's own.
@@ -105,9 +108,16 @@ def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
         raise CommandError(
             f"{found.name} has no graph to show, it is {found.row['verdict']}: {found.row['reason'] or 'known'}"
         )
+    made_by = _made_by(drawn, found, evidence)
     models = []
     for name, each in drawn.items():
-        known = overlays(each, found, evidence, None if name == GOLDEN else _variation(name, found, evidence))
+        known = overlays(
+            each,
+            found,
+            evidence,
+            None if name == GOLDEN else _variation(name, found, evidence),
+            made_by[name],
+        )
         models.append(Model(name, [each.graph], {of: {each.graph.id: data} for of, data in known.items()}))
         texts = artifacts[name]
         if name == other and texts is not None:
@@ -117,6 +127,23 @@ def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
                 else:
                     print(f"{adapted.name}: not shown: {adapted.why}")
     return models, len(drawn)
+
+
+def _made_by(
+    drawn: Mapping[str, Drawn], found: Found, evidence: Evidence
+) -> dict[str, Mapping[str, Sequence[str]]]:
+    """Return what made the operators of each artifact, by node; say so where no run has kept it."""
+    from harness.explore.overlays import ORIGIN, made_by, of_same
+
+    kept = {
+        name: origins.read(found.folder, _variation(name, found, evidence))
+        for name in drawn
+        if name != GOLDEN
+    }
+    if None in kept.values():
+        print(f"{ORIGIN}: not recorded: python -m harness run --cell {found.cell} --origins records it")
+    known = {name: made_by(drawn[name], each) for name, each in kept.items() if each is not None}
+    return {name: known.get(name) or of_same(each, known.get(NOW, {})) for name, each in drawn.items()}
 
 
 def _variation(label: str, found: Found, evidence: Evidence) -> str:

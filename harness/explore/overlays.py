@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from model_explorer.node_data_builder import GraphNodeData, NodeDataResult, ThresholdItem
 
+from harness.artifact import EDGE, EXPORTED, LOWERED, QUANTIZED
 from harness.explore.adapters import Adapted
 from harness.explore.graphs import Drawn
 from harness.report import tensors
 from harness.report.evidence import OUTPUT, VALUE, Evidence
 from harness.report.gathering import Found
 from harness.report.operators import SAME
+from harness.report.origins import Origins, written
 
 #: What each overlay is called in the list of node data.
-COMPARED, ERROR, PASS = "compared", "part of tolerance", "pass"
+COMPARED, ERROR, PASS, ORIGIN = "compared", "part of tolerance", "pass", "pass of origin"
 #: Backgrounds of operators that are not the same, by state, and of errors: half of the tolerance, all of it, beyond.
 STATES = {"changed": "#f2c14e", "replaced": "#f29e4e", "added": "#7cb9a8", "removed": "#e07a7a"}
 ERRORS = [
@@ -24,12 +26,14 @@ ERRORS = [
     ThresholdItem(1.0, "#f2c14e"),
     ThresholdItem(float(1 << 30), "#e07a7a"),
 ]
+#: Backgrounds of what passes made, by turns. What no pass made has none, whatever converted it.
+ORIGINS = ("#b7cdf2", "#f2d5a0", "#c5e3b5", "#e3c1e8", "#f2b8b0", "#b5e3df", "#e0dc9f", "#d0c4b5")
 #: Shown of an error where there is no tolerance: JSON has no infinity.
 MOST = float(1 << 20)
 
 
 def overlays(
-    drawn: Drawn, found: Found, evidence: Evidence, variation: str | None
+    drawn: Drawn, found: Found, evidence: Evidence, variation: str | None, makers: Mapping[str, Sequence[str]]
 ) -> dict[str, GraphNodeData]:
     """Return the overlays of an artifact that have something to show, by name.
 
@@ -37,9 +41,12 @@ def overlays(
     ----------
     variation
         Under which the artifact was made; None for a golden beside it, of which no error is known.
+    makers
+        What made an operator or constant, and the passes that converted it, by node.
     """
     # Model Explorer shows the last first.
     made: Mapping[str, dict[str, NodeDataResult]] = {
+        ORIGIN: _origins(makers),
         ERROR: {} if variation is None else _errors(drawn, found, evidence, variation),
         PASS: {} if variation is None else _passes(drawn, found),
         COMPARED: {node: _result(state, STATES.get(state)) for node, state in drawn.states.items()},
@@ -55,6 +62,21 @@ def overlays(
         for name, results in made.items()
         if results
     }
+
+
+def made_by(drawn: Drawn, origins: Origins) -> dict[str, Sequence[str]]:
+    """Return what made an operator or constant in a delegate, and the passes that converted it, by node."""
+    return {
+        drawn.makers[number, value]: maker
+        for number, values in enumerate(origins.delegates)
+        for value, maker in values.items()
+        if (number, value) in drawn.makers
+    }
+
+
+def of_same(drawn: Drawn, makers: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """Return what made the nodes of a golden that are the same in the artifact beside it, whose `makers` are known."""
+    return {node: maker for node, maker in makers.items() if drawn.states.get(node) == SAME}
 
 
 def on_adapted(
@@ -95,6 +117,12 @@ def _passes(drawn: Drawn, found: Found) -> dict[str, NodeDataResult]:
     if blamed is None:
         return {}
     return {node: _result(blamed, STATES[state]) for node, state in drawn.states.items() if state != SAME}
+
+
+def _origins(makers: Mapping[str, Sequence[str]]) -> dict[str, NodeDataResult]:
+    passes = sorted({first for first, *_ in makers.values()} - {EXPORTED, QUANTIZED, EDGE, LOWERED})
+    colours = {name: ORIGINS[place % len(ORIGINS)] for place, name in enumerate(passes)}
+    return {node: _result(written(names), colours.get(names[0])) for node, names in makers.items()}
 
 
 def _result(value: Any, colour: str | None = None) -> NodeDataResult:

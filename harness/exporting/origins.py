@@ -7,6 +7,7 @@ decomposition on the way to the edge dialect), the graph is aligned with the las
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
@@ -29,6 +30,10 @@ VALUE = "value"
 
 #: The values of a delegate with their origins.
 OfDelegate = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+#: Of all exports of this process: what an earlier one has left in a graph that is used again is none of the next.
+_numbers = itertools.count()
 
 
 class Mark(NamedTuple):
@@ -95,19 +100,19 @@ class Origins:
                 self._mark(node, (maker,))
         for number, made in marked.items():
             same = [node for node in made if _operator(node) == node.meta[MARK].operator]
-            if same:
-                self._owners[number] = self._owners[number] if self._owners[number] in same else same[0]
+            if same and self._owners.get(number) not in same:
+                self._owners[number] = same[0]
             for node in made:
                 if not same and len(made) == 1:
                     self._mark(node, (*node.meta[MARK].origin, maker))
-                elif node is not self._owners[number]:
+                elif not same or node is not self._owners[number]:
                     self._mark(node, (maker,))
         # A pass of a branch of control flow gets the branch alone.
         if self._last is None or module not in _modules(self._last):
             self._last = module
 
     def _mark(self, node: Node, origin: tuple[str, ...]) -> None:
-        number = len(self._owners)
+        number = next(_numbers)
         node.meta[MARK] = Mark(number, _operator(node), origin)
         self._owners[number] = node
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.artifact import DELEGATE
 from harness.config import QUANTITIES
 from harness.drift.quantities import measured
 from harness.drift.reading import reading
 from harness.judging import golden
 from harness.judging.golden import Texts
-from harness.report import operators, passes, tensors
+from harness.report import operators, origins, passes, tensors
 from harness.report.drawing import Drawing, drawing
 from harness.report.evidence import Evidence
 from harness.report.gathering import GOLDEN, NOW, Found
-from harness.report.operators import Listing
+from harness.report.operators import REMOVED, Listing, Row
+from harness.report.origins import Origins
 from harness.report.passes import Step
 from harness.report.tensors import Error, Shown
 from harness.review.groups import Group, Member
@@ -48,6 +50,8 @@ class Page:
         Each with what it is of.
     changes
         How the artifacts differ, of the kinds that a review knows.
+    origins
+        Of the second artifact; None where the run has not recorded them.
     """
 
     found: Found
@@ -61,6 +65,14 @@ class Page:
     errors: Sequence[Error] = ()
     tensors: Sequence[Shown] = ()
     changes: Sequence[str] = ()
+    origins: Origins | None = None
+
+    def origin(self, listing: Listing, row: Row) -> str:
+        """Return what made an operator of the second artifact, and what converted it; empty where it is not known."""
+        if self.origins is None or row.state == REMOVED:
+            return ""
+        _, _, value = row.label.partition(" ")
+        return self.origins.of(int(listing.delegate.removeprefix(DELEGATE)), value)
 
     @property
     def directed(self) -> bool:
@@ -78,7 +90,7 @@ class Page:
 
 
 def page(found: Found, group: Group | None) -> Page:
-    """Return the page of a cell; raise `harness.report.evidence.EvidenceError`."""
+    """Return the page of a cell; raise the errors of its evidence and origins."""
     evidence = found.evidence()
     labels = found.labels(evidence)
     member = found.member
@@ -98,6 +110,7 @@ def page(found: Found, group: Group | None) -> Page:
         timeline=passes.timeline(member.before, member.after),
         errors=errors,
         tensors=[*departing, *tensors.constants(member.before, member.after, labels, evidence)],
+        origins=origins.read(found.folder, "" if labels == (GOLDEN, NOW) else labels[1]),
         changes=[str(edit) + (f": {of_cell}" if of_cell else "") for edit, of_cell in member.edits.items()],
     )
 

@@ -151,7 +151,7 @@ def merge(parts: Sequence[Part], target: Path) -> Merged:
     for part in parts:
         for row in part.rows:
             made = untrusted.inside(part.folder, row["target"], row["case"])
-            if results.is_kept(row) and made.is_dir():
+            if results.is_kept(row, made) and made.is_dir():
                 shutil.copytree(made, untrusted.inside(aside, row["target"], row["case"]))
     if files := [part.folder / JUNIT for part in parts if (part.folder / JUNIT).is_file()]:
         join_junit(files, aside / JUNIT, cells)

@@ -84,7 +84,7 @@ class Settings:
     isolation
         ``fork`` from a warm template, or ``fresh`` interpreter per export.
     keep
-        Number, from 1, of the pass after which artifacts keep the graph's text; 0 keeps none.
+        See `harness.exporting.trace.Watch`.
     execute
         Whether programs are executed on their samples.
     machine

@@ -35,7 +35,9 @@ from harness.fielded.judging import judge
 from harness.judging import golden, roots, table
 from harness.judging.golden import GoldenError
 from harness.releases import MatrixError
+from harness.report import origins
 from harness.report.evidence import Evidence, EvidenceError
+from harness.report.origins import OriginsError
 from harness.review.proposals import Proposal, ProposalError
 from harness.review.rejections import RejectionError, Rejections
 from harness.review.summary import Summary
@@ -301,6 +303,17 @@ def evidences() -> list[bytes]:
     return [b"evidence.json\n" + evidence_files()["evidence.json"]]
 
 
+def read_origins(data: bytes, folder: Path) -> None:
+    written(folder / origins.FILE, data)
+    found = origins.read(folder)
+    if found is not None:
+        " ".join(found.of(number, value) for number, each in enumerate(found.delegates) for value in each)
+
+
+def origin_files() -> list[bytes]:
+    return [(RESULTS / "stock" / "1.2.0" / "tosa-int" / "cat-h-v" / origins.FILE).read_bytes()]
+
+
 def tensor_files() -> list[bytes]:
     """Return the real archive, and the same without compression, so that mutations reach the arrays."""
     whole = evidence_files()["evidence.npz"]
@@ -549,6 +562,7 @@ READERS: Mapping[str, Reader] = {
         Reader("run", lambda: files("*/*/run.json", under=RESULTS), read_provenance, (UsageError,)),
         Reader("proposal", proposals, read_proposal, (ProposalError,)),
         Reader("evidence", evidences, read_evidence, (EvidenceError,)),
+        Reader("origins", origin_files, read_origins, (OriginsError,)),
         Reader("tensors", tensor_files, read_evidence, (EvidenceError,), is_text=False),
         Reader("rejections", rejections, read_rejections, (RejectionError,)),
         Reader("entry", store_entries, read_entry, (StoreError,), is_text=False),
