@@ -202,6 +202,8 @@ SESSIONS: dict[str, Check] = {
     "fuzz": subcommand("fuzz"),
     "bench": module("tests.bench.__main__"),
     "fuzz-bytes": module("tests.fuzz_bytes.__main__"),
+    "faults": module("tests.faults.__main__"),
+    "soak": module("tests.faults.soak"),
     "lint": takes_nothing,
     "docs": takes_nothing,
 }
