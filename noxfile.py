@@ -274,6 +274,20 @@ def fuzz_bytes(session: nox.Session) -> None:
     session.run("python", "-m", "tests.fuzz_bytes", *session.posargs)
 
 
+@nox.session(python=MATRIX.python)
+def faults(session: nox.Session) -> None:
+    """Make faults while real runs go on; ``-- --update`` writes the table of docs/reliability.md. It needs root."""
+    install(session, MATRIX.default, *TEST_TOOLS)
+    session.run("python", "-m", "tests.faults", *session.posargs)
+
+
+@nox.session(python=MATRIX.python)
+def soak(session: nox.Session) -> None:
+    """Export for hours with faults thrown in at random: ``-- --minutes 120 --update``, docs/reliability.md."""
+    install(session, MATRIX.default, *TEST_TOOLS)
+    session.run("python", "-m", "tests.faults.soak", *session.posargs)
+
+
 @nox.session(venv_backend="none")
 def newest(session: nox.Session) -> None:
     """Try what the package index has that is newer than the newest release; docs/newest.md."""

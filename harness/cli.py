@@ -131,4 +131,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader has seen enough (a pager, head): not an error. Nothing more may be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return SAME
+        # But for what was to check something, and has not come to its end.
+        return interrupts.UNREAD if words[0] in OWN_SCREEN else SAME

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
@@ -14,6 +15,9 @@ ASKING = (signal.SIGTERM, signal.SIGHUP)
 
 #: Exit code of a command that Ctrl-C has ended: 128 and the signal's number, as shells have it (POSIX, sh, 2.8.2).
 INTERRUPTED = 128 + signal.SIGINT
+
+#: The same of one whose output nobody reads any more.
+UNREAD = 128 + signal.SIGPIPE
 
 
 @contextlib.contextmanager
@@ -40,4 +44,7 @@ def ended_in_order() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
         if received:
+            # A process that dies of a signal flushes nothing.
+            with contextlib.suppress(OSError):
+                sys.stdout.flush()
             os.kill(os.getpid(), received[0])

@@ -204,6 +204,8 @@ SESSIONS: dict[str, Check] = {
     "fuzz-bytes": module("tests.fuzz_bytes.__main__"),
     "lock": module("tests.supply.locks"),
     "audit": module("tests.supply.audit"),
+    "faults": module("tests.faults.__main__"),
+    "soak": module("tests.faults.soak"),
     "lint": takes_nothing,
     "docs": takes_nothing,
 }

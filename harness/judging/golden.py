@@ -211,11 +211,18 @@ def digest(texts: Texts) -> str:
 
 
 def directory(root: Path, cell: Cell) -> Path:
-    """Return where the golden of `cell` stands under `root`; raise GoldenError for a name that could lead elsewhere."""
+    """Return where the golden of `cell` stands under `root`; raise GoldenError for what could lead elsewhere."""
+    require_no_link(root)
     try:
         return untrusted.inside(root, cell.target, cell.case)
     except UntrustedError as error:
         raise GoldenError(root, str(error), "Move it away, or give the cell a name of its own.") from error
+
+
+def require_no_link(root: Path) -> None:
+    """Raise GoldenError where the folder of a release leads elsewhere."""
+    if root.is_symlink():
+        raise GoldenError(root, "is a link, which is not followed", "Put the folder itself there.")
 
 
 def read(path: Path) -> dict[str, str] | None:
@@ -254,7 +261,7 @@ def _standing(path: Path) -> tuple[int, ...]:
 
 def _read(path: Path) -> dict[str, str] | None:
     replaced = path.with_name(path.name + REPLACED)
-    if not path.exists() and replaced.is_dir():
+    if not path.exists() and replaced.is_dir() and not replaced.is_symlink():
         # Between the two renames of `write`, or after it was interrupted there: the golden is the one before.
         path = replaced
     if not path.is_dir():

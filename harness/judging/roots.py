@@ -99,6 +99,7 @@ def open_for_writing(folder: Path, its_lock: filelock.BaseFileLock, patience: fl
     patience
         Seconds to wait for a run that has the lock.
     """
+    golden.require_no_link(folder)
     try:
         Path(its_lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
         its_lock.acquire(timeout=patience)

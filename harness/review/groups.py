@@ -160,10 +160,13 @@ def count(number: int, of: str) -> str:
 
 
 def grouped(proposals: Iterable[Proposal], goldens: Path, standing: Standing) -> list[Group]:
-    """Return the groups, those to decide on first, those of most cells first."""
+    """Return the groups, those to decide on first, those of most cells first; what is recorded already is in none."""
     found: dict[object, list[Member]] = defaultdict(list)
     for proposal in proposals:
         member = _member(proposal, goldens, standing)
+        if member.before is not None and golden.digest(member.before) == proposal.content:
+            # A review has recorded it, and was interrupted before it could delete what was proposed.
+            continue
         why = frozenset(map(str, member.edits)) or _general(proposal.reason)
         verdict = proposal.verdict if member.state == BARRED else ""
         found[member.state, verdict, _place(proposal.blamed), why].append(member)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from harness import config, shortage
-from harness.artifact import Artifact, Casualty, Cell, Outcome
+from harness.artifact import Artifact, Casualty, Cell, Failure, Outcome
 from harness.errors import HarnessError
 from harness.exporting.worker import HARNESS_ERROR, MAIN, OUT_OF_MEMORY, with_harness
 from harness.machine import said
@@ -393,6 +393,8 @@ class Sweep:
             result = pickle.loads((self._scratch(job) / "artifact").read_bytes())
             assert isinstance(result, Artifact)
         shutil.rmtree(self._scratch(job), ignore_errors=True)
+        if isinstance(result, Casualty) or isinstance(result.result, Failure):
+            self._require_environment()
         outcome = Outcome(
             cell=job.cell,
             variation=job.variation.name,
@@ -404,6 +406,14 @@ class Sweep:
         if self.settings.reuse is not None:
             self.settings.reuse.put(self.settings, self._wanted(job), outcome)
         return outcome
+
+    def _require_environment(self) -> None:
+        """Raise SweepError where what exports is no more: that an export fails then says nothing about its cell."""
+        if not absolute(self.settings.interpreter).exists():
+            raise SweepError(
+                f"{self.settings.interpreter} was deleted while its exports were made: make its environment again, "
+                "and run again"
+            )
 
     def _scratch(self, job: Job) -> Path:
         """Return the folder of an export: its log, its artifact, its working directory where it has its own."""

@@ -39,7 +39,8 @@ def results(place: Place) -> None:
     # A byte of a reason may be any, and a file of results that are none of a cell is one that did not come to its end.
     for file in (place.results, place.results.with_name("run.json")):
         for before in spoil(file):
-            if file.read_bytes().isascii() and len(file.read_bytes()) == len(before):
+            damaged = file.read_bytes()
+            if damaged.isascii() and b"\0" not in damaged and len(damaged) == len(before):
                 continue
             place.command(*merge).is_one_error(str(place.results.parent))
 

@@ -22,7 +22,7 @@ from tests.faults.place import LostError, Place, demand
 from tests.faults.updating import Update
 
 #: Most disks that are made for one moment.
-MOST = 64
+MOST = 16
 
 _CALL = re.compile(r"(?:\d+ +)?(\w+)\((.*)\) += (-?\d+)(.*)$")
 _TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?')

@@ -112,12 +112,12 @@ def recording(sound: Place, folder: Path) -> Update:
     return Update("--snapshot-update", place, sound.goldens_by_digest(), words)
 
 
-def accepting(folder: Path) -> Update:
+def accepting(folder: Path, count: int = PROPOSED) -> Update:
     """Return a review that accepts what some cells propose: committed goldens, where older ones stand now."""
     place = Place(folder).make()
     place.go_on()
     shutil.copy(GOLDENS / roots.ZOO, place.goldens)
-    cells = sorted((GOLDENS / place.release / TARGET).iterdir())[:PROPOSED]
+    cells = sorted((GOLDENS / place.release / TARGET).iterdir())[:count]
     for path in cells:
         shutil.copytree(path, place.goldens / place.release / TARGET / path.name)
     proposed = {path.name: golden.read(place.goldens / place.release / TARGET / path.name) for path in cells}

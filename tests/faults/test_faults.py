@@ -1,0 +1,285 @@
+"""What faults showed, each held by a test of its own; and, slowly, the faults themselves."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import durable, machine
+from harness.artifact import Cell
+from harness.judging import golden, roots
+from harness.judging.golden import GoldenError, Texts, UnwritableError
+from harness.machine import MachineError
+from harness.results import lock
+from harness.selection import UPDATE
+from harness.sharding import merging, provenance
+from harness.sharding.merging import MergeError
+from harness.sweeping import folder
+from harness.sweeping.folder import Folder
+from tests import GOLDENS, REPOSITORY
+from tests.faults import power, updating
+from tests.faults.__main__ import FAULTS
+from tests.faults.fault import Fault, baseline, tried
+from tests.faults.place import Place
+
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "graph.txt")
+
+
+@pytest.fixture
+def texts(release: str) -> Texts:
+    """A golden of this release, as it was recorded."""
+    read = golden.read(GOLDENS / release / "xnnpack-fp32" / "linear")
+    assert read is not None
+    return read
+
+
+@pytest.fixture
+def other(texts: Texts) -> Texts:
+    return golden.sealed(golden.unsealed({**texts, golden.GRAPH: "another graph\n"}))
+
+
+def names(path: Path) -> list[str]:
+    return sorted(each.name for each in path.iterdir())
+
+
+# Goldens that are being written
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_a_golden_that_cannot_be_replaced_stays_and_nothing_is_left_beside_it(
+    tmp_path: Path, texts: Texts, other: Texts, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    path = tmp_path / "tosa-fp" / "a"
+    golden.write(path, texts)
+    rename, calls = Path.rename, []
+
+    def full(self: Path, target: Path) -> Path:
+        calls.append(self)
+        if len(calls) == failing:
+            raise FULL
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(UnwritableError, match="No space left"):
+        golden.write(path, other)
+    assert golden.read(path) == texts
+    assert names(path.parent) == ["a"]
+
+
+def test_a_golden_between_the_two_renames_of_its_replacement_is_recorded(
+    tmp_path: Path, texts: Texts
+) -> None:
+    path = tmp_path / "tosa-fp" / "a"
+    golden.write(path, texts)
+    path.rename(path.with_name(f"a{golden.REPLACED}"))
+    assert list(golden.recorded(tmp_path)) == [Cell("tosa-fp", "a")]
+    assert golden.read(path) == texts
+
+
+def test_a_prune_that_is_interrupted_leaves_no_part_of_a_golden(
+    tmp_path: Path, texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    golden.write(tmp_path / "tosa-fp" / "a", texts)
+
+    def interrupted(path: Path, **_: object) -> None:
+        if path.is_dir():
+            next(path.iterdir()).unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            golden.prune(tmp_path, Cell("tosa-fp", "a"))
+    assert golden.read(tmp_path / "tosa-fp" / "a") is None
+    assert list(golden.recorded(tmp_path)) == []
+    golden.recover(tmp_path)
+    assert names(tmp_path / "tosa-fp") == []
+
+
+def test_the_folder_of_a_release_is_no_link(tmp_path: Path, texts: Texts) -> None:
+    outside = tmp_path / "outside"
+    golden.write(outside / "tosa-fp" / "a", texts)
+    root = tmp_path / "goldens" / "1.4.1"
+    root.parent.mkdir()
+    root.symlink_to(outside)
+    with pytest.raises(GoldenError, match="is a link, which is not followed"):
+        golden.directory(root, Cell("tosa-fp", "a"))
+    with pytest.raises(GoldenError, match="is a link, which is not followed"):
+        roots.open_for_writing(root, roots.lock(root.parent, "1.4.1"))
+
+
+def test_a_file_that_cannot_be_replaced_stays_and_nothing_is_left_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "zoo.txt"
+    durable.replace(path, "before\n")
+
+    def full(descriptor: int) -> None:
+        raise FULL
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            durable.replace(path, "after\n")
+    assert path.read_text() == "before\n"
+    assert names(tmp_path) == ["zoo.txt"]
+
+
+# Folders of sweeps that were killed
+
+HOLD = "import sys; from harness.sweeping.folder import Folder; f = Folder.make(); print(f.path, flush=True); input()"
+
+
+def test_the_folder_of_a_killed_sweep_is_deleted_by_the_next_and_that_of_a_living_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
+    held = subprocess.Popen(
+        [sys.executable, "-c", HOLD],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert held.stdout is not None
+    path = Path(held.stdout.readline().strip())
+    (path / "export-0").mkdir()
+    monkeypatch.setattr(folder.tempfile, "tempdir", str(tmp_path))
+    with Folder.make() as own:
+        assert sorted([path, own.path]) == sorted(tmp_path.iterdir())
+    held.kill()
+    held.communicate()
+    with Folder.make() as own:
+        assert [own.path] == list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == []
+
+
+# Ends
+
+ASLEEP = """
+import sys, time
+from harness import cli
+from harness.commands import core
+def run(arguments):
+    try:
+        print("asleep", flush=True)
+        time.sleep(60)
+    finally:
+        print("in order", flush=True)
+add_to = core.add_to
+def asleep(subparsers):
+    subparsers.add_parser("core").set_defaults(run=run)
+core.add_to = asleep
+sys.exit(cli.main(["core"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGHUP, -signal.SIGHUP)],
+)
+def test_a_command_that_is_asked_to_end_does_so_in_order(number: int, code: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", ASLEEP],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        # A shell's background jobs have SIGINT ignored, and hand that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "asleep\n"
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=60)
+    assert output.startswith("in order\n")
+    assert "Traceback" not in output
+    assert process.returncode == code
+
+
+@pytest.mark.parametrize(
+    ("number", "facts"),
+    [
+        (errno.ENOSPC, ("/x/graph.txt", "No space left", "make room")),
+        (errno.EROFS, ("/x/graph.txt", "Read-only", "make it writable")),
+        (errno.EMFILE, ("/x/graph.txt", "Too many open files", "ulimit -n")),
+    ],
+)
+def test_what_the_machine_does_not_let_is_one_error_with_a_way_out(
+    number: int, facts: tuple[str, ...]
+) -> None:
+    with pytest.raises(MachineError) as raised, machine.told():
+        raise OSError(number, os.strerror(number), "/x/graph.txt")
+    for fact in facts:
+        assert fact in str(raised.value)
+
+
+def test_what_no_person_can_put_right_stays_what_it_is() -> None:
+    with pytest.raises(FileNotFoundError), machine.told():
+        raise FileNotFoundError(errno.ENOENT, "no such file", "/x")
+
+
+# Two at once
+
+
+def test_results_that_a_run_works_on_are_not_merged(tmp_path: Path) -> None:
+    results = tmp_path / "1.4.1"
+    results.mkdir()
+    (results / provenance.FILE).write_text("{}")
+    with merging.at_rest([tmp_path]):
+        pass
+    held = lock(results)
+    with (
+        held,
+        pytest.raises(MergeError, match=r"a run works on .*: wait for it"),
+        merging.at_rest([tmp_path]),
+    ):
+        pass
+
+
+# The faults themselves
+
+#: How those begin for which a file system is mounted.
+MOUNTED = ("disk full", "goldens read-only")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return baseline(tmp_path_factory.mktemp("sound"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
+def test_nothing_is_lost_by_a_fault(fault: Fault, sound: Place) -> None:
+    if fault.name.startswith(MOUNTED) and os.geteuid() != 0:
+        pytest.skip("mounts a file system")
+    lost = tried(fault, sound).lost
+    assert not lost, lost
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("strace") is None, reason="records system calls: apt-get install strace")
+def test_a_golden_that_was_accepted_is_there_after_a_power_cut(tmp_path: Path) -> None:
+    operations, disks = power.cut(updating.accepting(tmp_path / "before", 1), tmp_path / "cut")
+    assert disks > operations > 10
+
+
+@pytest.mark.slow
+def test_a_review_that_is_killed_loses_no_golden(tmp_path: Path) -> None:
+    killed, _ = updating.killed_at_random(updating.accepting(tmp_path / "before"), 10, 0, tmp_path / "killed")
+    assert killed > 0
+
+
+@pytest.mark.slow
+def test_a_recording_that_is_killed_loses_no_golden(tmp_path: Path, sound: Place) -> None:
+    update = updating.recording(sound, tmp_path / "before")
+    killed, _ = updating.killed_at_random(update, 10, 0, tmp_path / "killed")
+    assert killed > 0
+    assert UPDATE in update.words(sound)
