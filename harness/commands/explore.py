@@ -63,8 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     goldens = (arguments.goldens or repository.goldens).resolve()
     sweeps = arguments.sweeps or repository.sweeps
     found = _found(arguments.cell, arguments.release, sweeps, goldens, repository)
-    models, panes = _models(found, goldens)
     server.require_free(arguments.port)
+    models, panes = _models(found, goldens)
     with tempfile.TemporaryDirectory(prefix="goldens-explore-") as folder:
         server.serve(server.config(models, panes, Path(folder)), arguments.port, not arguments.no_browser)
     return SAME
