@@ -148,10 +148,10 @@ class Place:
         return "--reuse", f"--store={self.store}"
 
     def start(self, command: list[str], **options: Any) -> subprocess.Popen[str]:
-        """Start a command in a session of its own."""
+        """Start a command in a session of its own; this place is no repository, so that no settings are read."""
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
         return subprocess.Popen(
-            command, cwd=REPOSITORY, env=self.environment(), text=True, start_new_session=True, **options
+            command, cwd=self.folder, env=self.environment(), text=True, start_new_session=True, **options
         )
 
     def finish(self, process: subprocess.Popen[str]) -> Ended:

@@ -1,7 +1,7 @@
 """Runs commands of the harness in forks of a process that has imported everything: a tenth of a second, not three.
 
-``python -m tests.faults.server`` reads a command a line, as JSON with ``words``, ``variables`` and ``log``, and answers
-with the process that carries it out; later, on an empty line, with the wait status of that process.
+``python -m tests.faults.server`` reads a command a line, as JSON with ``words``, ``variables``, ``log`` and ``folder``,
+and answers with the process that carries it out; later, on an empty line, with its exit status.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def carry_out(request: Mapping[str, object], variables: Mapping[str, str]) -> in
         nothing = os.open(os.devnull, os.O_RDONLY)
         for own, descriptor in ((nothing, 0), (log, 1), (log, 2)):
             os.dup2(own, descriptor)
+        os.chdir(str(request["folder"]))
         os.environ.clear()
         os.environ.update(variables)
         words = request["words"]
@@ -89,8 +90,9 @@ class Server:
         self._process.communicate()
 
     def start(self, words: list[str], variables: Mapping[str, str], log: Path) -> int:
-        """Begin a command; return its process."""
-        self._ask(json.dumps({"words": words, "variables": dict(variables), "log": str(log)}))
+        """Begin a command in the folder of its `log`; return its process."""
+        request = {"words": words, "variables": dict(variables), "log": str(log), "folder": str(log.parent)}
+        self._ask(json.dumps(request))
         return int(self._answer())
 
     def wait(self) -> int:

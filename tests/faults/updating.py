@@ -21,7 +21,7 @@ from harness.review.standing import Standing
 from harness.selection import UPDATE
 from harness.sharding import provenance
 from harness.sweeping.settings import Settings, default_interpreter
-from tests import GOLDENS, REPOSITORY
+from tests import GOLDENS
 from tests.faults.place import TARGET, LostError, Place, demand, kill
 from tests.faults.server import Server
 
@@ -137,8 +137,8 @@ def accepting(folder: Path, count: int = PROPOSED) -> Update:
             content=golden.digest(texts),
             replaces=place.old[f"{TARGET}/{case}"],
             models=("models",),
-            commit=provenance.commit(REPOSITORY),
-            changes=provenance.changes(REPOSITORY, REPOSITORY / "goldens"),
+            commit=provenance.commit(place.folder),
+            changes=provenance.changes(place.folder, place.goldens),
             settings=provenance.facts(settings),
             folder=place.sweeps / place.release / TARGET / case,
         ).write(texts)
@@ -160,6 +160,9 @@ def again(update: Update, place: Place, server: Server, when: str) -> None:
         server.start(words, place.environment(), log)
         code = server.wait()
         demand(code == 0, f"{update.name}, {when}, and again: it ends with {code}:\n{log.read_text()}")
+    else:
+        # With nothing left to record, what is left beside a golden goes with the next recording.
+        golden.recover(place.goldens / place.release)
     update.demand_new(place, when, log.read_text() if words else "nothing is proposed any more")
 
 
@@ -169,7 +172,7 @@ def accept_all(place: Place) -> list[str]:
     What was accepted is no proposal any more, and what is left may have another name.
     """
     goldens = place.goldens.resolve()
-    standing = Standing(config.load(REPOSITORY), goldens, releases.MATRIX)
+    standing = Standing(config.load(place.folder), goldens, releases.MATRIX)
     groups = grouped(proposals.find(place.sweeps), goldens, standing)
     wrong = [member.objection for group in groups if group.state != PENDING for member in group.members]
     demand(not wrong, f"what is left cannot be accepted: {wrong}")
@@ -275,7 +278,9 @@ def hindered(update: Update, call: Call, how: str, folder: Path) -> None:
         update.demand_whole(place, when)
         demand("Traceback" not in ended.output, f"{update.name}, {when}: a traceback:\n{ended.output}")
         words = update.words(place)
-        if words:
+        if not words:
+            golden.recover(place.goldens / place.release)
+        else:
             after = place.finish(place.start([sys.executable, "-m", "harness", *words]))
             demand(after.code == 0, f"{update.name}, {when}, and again: {after.code}:\n{after.output}")
         update.demand_new(place, when, "")
