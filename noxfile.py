@@ -277,14 +277,14 @@ def fuzz_bytes(session: nox.Session) -> None:
 @nox.session(python=MATRIX.python)
 def faults(session: nox.Session) -> None:
     """Make faults while real runs go on; ``-- --update`` writes the table of docs/reliability.md. It needs root."""
-    install(session, MATRIX.default, *TEST_TOOLS)
+    install(session, MATRIX.default, "tests")
     session.run("python", "-m", "tests.faults", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)
 def soak(session: nox.Session) -> None:
     """Export for hours with faults thrown in at random: ``-- --minutes 120 --update``, docs/reliability.md."""
-    install(session, MATRIX.default, *TEST_TOOLS)
+    install(session, MATRIX.default, "tests")
     session.run("python", "-m", "tests.faults.soak", *session.posargs)
 
 
