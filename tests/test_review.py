@@ -406,10 +406,22 @@ def test_a_proposal_made_otherwise_is_refused(
     assert proposed.files() == before
 
 
+def test_what_a_killed_review_has_recorded_does_not_keep_the_rest_from_being_accepted(
+    proposed: Runner, review: Review
+) -> None:
+    group = titled(proposed, "constants with different values")
+    one, *others = (member.proposal for member in group.members)
+    golden.write(golden.directory(proposed.root, one.cell), one.texts())
+    (left,) = (each for each in found(proposed).values() if each.title == group.title)
+    assert [member.proposal.name for member in left.members] == [each.name for each in others]
+    assert review("--accept", left.name).code == 0
+
+
 def test_a_proposal_whose_golden_has_changed_is_refused(proposed: Runner, review: Review) -> None:
     group = titled(proposed, "constants with different values")
     one = group.members[0].proposal
-    golden.write(golden.directory(proposed.root, one.cell), one.texts())
+    other = {**one.texts(), golden.GRAPH: "another graph\n"}
+    golden.write(golden.directory(proposed.root, one.cell), golden.sealed(golden.unsealed(other)))
     before = proposed.files()
     review("--accept", group.name).refused("no group is called", group.name, "--list")
     (outdated,) = (each for each in found(proposed).values() if each.state == "out of date")
