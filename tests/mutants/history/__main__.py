@@ -65,7 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cells = {release: len(list((GOLDENS / release).glob("*/*/manifest.txt"))) for release in SINCE}
     print("", *summary(found, cells), sep="\n")
     if options.update:
-        lines = document([each for fix in fixes for each in found if each.fix == fix], cells, LEFT_OUT)
+        ordered = [each for fix in fixes for each in found if each.fix == fix]
+        lines = document(ordered, cells, LEFT_OUT)
         DOCUMENT.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
     return 0
 

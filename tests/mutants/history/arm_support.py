@@ -224,6 +224,7 @@ FIXES = (
                 "if False:",
             ),
         ),
+        unreachable="inputs and outputs are int8: no target quantizes them to uint8",
     ),
     Fix(
         name="21735-argmax-cast-to-int32",

@@ -50,6 +50,9 @@ def document(found: Sequence[Result], cells: Mapping[str, int], left_out: Sequen
     yield "that are not stable without any edit, say nothing."
     yield ""
     yield from summary(found, cells)
+    yield ""
+    yield "Families of small cases for the situations that these fixes corrected stand in `models/situations`, a zoo of"
+    yield "its own. Neither its goldens nor figures over it are recorded yet: none of the above counts it."
     if not any(each.tried for each in found):
         yield ""
         yield "Nothing of this was measured yet: no cell has met a fix taken back."
@@ -59,6 +62,14 @@ def document(found: Sequence[Result], cells: Mapping[str, int], left_out: Sequen
         yield ""
         yield from HEAD
         yield from (row(each) for each in found if each.fix in fixes)
+    yield ""
+    yield "## Out of reach"
+    yield ""
+    yield "These are taken back as well, but no export for the harness's targets comes by what they corrected:"
+    yield ""
+    for each in found:
+        if each.fix.unreachable:
+            yield f"- [#{each.fix.number}]({REPOSITORY}{each.fix.number}): {each.fix.unreachable}"
     yield ""
     yield "## Left out"
     yield ""
@@ -90,11 +101,13 @@ def most(values: Iterator[str]) -> str:
 
 
 def summary(found: Sequence[Result], cells: Mapping[str, int]) -> Iterator[str]:
-    """Yield how many were tried and seen, of all and by release."""
-    yield "| release | fixes | tried on some cell | seen | cells with a golden |"
-    yield "|---|---:|---:|---:|---:|"
+    """Yield how many there are, and how many were tried and seen, by release."""
+    yield "| release | cells with a golden | fixes | out of reach | tried on some cell | seen |"
+    yield "|---|---:|---:|---:|---:|---:|"
     for release in SINCE:
         of_it = [each for each in found if each.fix.release == release]
         tried = [each for each in of_it if each.tried]
+        unreachable = sum(bool(each.fix.unreachable) for each in of_it)
         seen = sum(bool(each.seen) for each in tried)
-        yield f"| {release} | {len(of_it)} | {len(tried)} | {seen} | {cells.get(release, 0)} |"
+        counts = (cells.get(release, 0), len(of_it), unreachable, len(tried), seen)
+        yield f"| {release} | {' | '.join(map(str, counts))} |"

@@ -39,6 +39,8 @@ class Fix(Edited):
         One line: what was wrong before it, and is wrong again once this is installed.
     edits
         Of installed code.
+    unreachable
+        Why no cell of any zoo can see it here; empty where one could.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Fix(Edited):
     kind: str
     broke: str
     edits: tuple[Edit, ...]
+    unreachable: str = ""
 
     def patch(self) -> Patch:
         """Return it as something that ``--patches`` can name on its release."""

@@ -125,7 +125,22 @@ def test_a_row_says_what_was_broken_and_who_saw_it() -> None:
 
 def test_totals_count_fixes_by_release() -> None:
     found = [Result(fix(1), 0, {}), Result(fix(2), 3, {}), Result(fix(3), 3, {"tosa-fp/a": CORRUPT})]
-    assert "| 1.3.1 | 3 | 2 | 1 | 532 |" in summary(found, {"1.3.1": 532})
+    assert "| 1.3.1 | 532 | 3 | 0 | 2 | 1 |" in summary(found, {"1.3.1": 532})
+
+
+def test_a_fix_out_of_reach_is_counted_and_listed_with_its_reason() -> None:
+    found = [Result(replace(fix(1), unreachable="nothing asks for it"), 0, {}), Result(fix(2), 0, {})]
+    page = list(document(found, {}, []))
+    assert "| 1.3.1 | 0 | 2 | 1 | 0 | 0 |" in page
+    assert [line for line in page if line.startswith("- ")] == [f"- [#1]({REPOSITORY}1): nothing asks for it"]
+
+
+def test_no_fix_that_is_out_of_reach_is_seen_on_the_committed_page() -> None:
+    page = DOCUMENT.read_text(encoding="utf-8").splitlines()
+    for each in FIXES:
+        if each.unreachable:
+            rows = [line.split(" | ") for line in page if line.startswith(f"| [#{each.number}]")]
+            assert [cells[4] for cells in rows] in (["0"], ["not tried"])
 
 
 def test_the_committed_page_is_of_these_fixes() -> None:

@@ -1,0 +1,92 @@
+"""Quantized operators whose operands share, or do not share, a scale; and tables over a range of codes."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from harness import Data, Example, case
+
+INT16 = ("tosa-int16",)
+
+
+class Squares(nn.Module):
+    """A product and a sum of one value with itself."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x - 0.25
+        return y * y, y + y
+
+
+@case(guards="one value as both operands is dequantized once (#21725)", backends=("tosa-int", "xnnpack-int8"))
+def value_with_itself(data: Data) -> Example:
+    return Example(Squares(), (data.tensor("x", 2, 4),))
+
+
+class SquareMatrix(nn.Module):
+    """A product of a matrix with itself, and the larger of a value and itself."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.bmm(x, x), torch.maximum(x, x)
+
+
+@case(guards="one matrix as both factors is dequantized once (#21725)", backends=("tosa-int",))
+def matrix_with_itself(data: Data) -> Example:
+    return Example(SquareMatrix(), (data.tensor("x", 2, 3, 3),))
+
+
+class Extremes(nn.Module):
+    """The lesser and the greater of values of unequal ranges."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.minimum(x, y), torch.maximum(x, y)
+
+
+@case(guards="minimum and maximum have a scale for each operand (#18009)", backends=("tosa-int",))
+def extremes_of_two_ranges(data: Data) -> Example:
+    return Example(Extremes(), (data.tensor("x", 2, 4, bits=5), data.tensor("y", 2, 4, bits=2)))
+
+
+class ScalarRemainder(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.remainder(x, 0.375)
+
+
+@case(
+    guards="a quantized remainder by a number is one table (#18401)",
+    # A quotient near a whole number goes to the one or the other.
+    imprecise={"tosa-int": 0.5},
+    backends=("tosa-int",),
+)
+def remainder_of_number(data: Data) -> Example:
+    return Example(ScalarRemainder(), (data.tensor("x", 3, 5) + 2.0**-5,))
+
+
+class Tabled(nn.Module):
+    """Functions that become tables."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.sigmoid(x), torch.exp(x)
+
+
+@case(
+    guards="a table has an entry for each code of a range of 255 (#18973)",
+    quantization="snorm-int8",
+    backends=("tosa-int",),
+)
+def tables_of_255_codes(data: Data) -> Example:
+    return Example(Tabled(), (data.tensor("x", 4, 8),))
+
+
+class OneTable(nn.Module):
+    """An exponential, steep at the top of its range."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.exp(2.0 * x)
+
+
+@case(
+    guards="the last entry of an int16 table is the function's own value (#21629)", backends=INT16, also=INT16
+)
+def int16_table_to_the_top(data: Data) -> Example:
+    return Example(OneTable(), (torch.linspace(-1.0, 1.0, 33).reshape(3, 11),))
