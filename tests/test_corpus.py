@@ -323,12 +323,28 @@ def test_what_was_frozen_gives_the_same_again(runtime: Runtime, xnnpack: Program
 
 def test_an_input_lies_in_memory_as_it_did() -> None:
     torch = pytest.importorskip("torch")
-    image = torch.arange(24, dtype=torch.int8).reshape(1, 2, 3, 4)
-    as_was = image.contiguous(memory_format=torch.channels_last)
-    meta = {"dtype": "int8", "shape": [1, 2, 3, 4], "strides": as_was.stride()}
-    again = runner._tensor(torch, meta, image.numpy().tobytes())
-    assert again.stride() == as_was.stride()
-    assert torch.equal(again, image)
+    from harness.corpus.recorder import of_tensor
+
+    image = torch.arange(24.0).reshape(1, 2, 3, 4)
+    for given in (
+        image,
+        image.to(memory_format=torch.channels_last),
+        image.transpose(1, 3),
+        torch.ones(3, dtype=torch.bfloat16),
+        torch.empty(0, 3),
+        torch.tensor(True),
+        torch.arange(3, dtype=torch.int8)[::2],
+        torch.ones(1).expand(4),
+    ):
+        value = of_tensor(given)
+        meta = {"dtype": value.dtype, "shape": value.shape, "strides": value.strides}
+        again = runner._tensor(torch, meta, value.data)
+        assert again.dtype is given.dtype
+        assert torch.equal(again, given)
+        # What does not lie side by side is handed over as if it did.
+        if value.strides is not None or given.is_contiguous():
+            assert again.stride() == given.stride()
+    assert of_tensor(image.transpose(1, 3)).strides is not None
 
 
 def changed(frozen: Program, edit: Callable[[bytearray], object]) -> Program:
