@@ -429,7 +429,12 @@ def test_the_first_write_of_a_golden_leaves_a_whole_one_or_none(
 def test_what_stands_beside_a_golden_while_it_is_replaced_is_no_golden(
     tmp_path: Path, texts: dict[str, str]
 ) -> None:
-    for name in ("some-case", f"some-case{golden.ASIDE}", f"other-case{golden.REPLACED}"):
+    for name in (
+        "some-case",
+        f"some-case{golden.ASIDE}",
+        f"some-case{golden.REPLACED}",
+        f"other-case{golden.DELETED}",
+    ):
         (tmp_path / "tosa-fp" / name).mkdir(parents=True)
     assert list(golden.recorded(tmp_path)) == [Cell("tosa-fp", "some-case")]
 

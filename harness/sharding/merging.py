@@ -84,7 +84,10 @@ class Merged:
 def at_rest(folders: Sequence[Path]) -> Iterator[None]:
     """Keep runs from changing the results below `folders` meanwhile; raise MergeError where one does."""
     with contextlib.ExitStack() as held:
-        for file in (file for folder in folders for file in sorted(folder.glob(f"**/{provenance.FILE}"))):
+        # One that is named twice is refused later, with better words.
+        for file in dict.fromkeys(
+            file.absolute() for folder in folders for file in sorted(folder.glob(f"**/{provenance.FILE}"))
+        ):
             lock = results.lock(file.parent)
             # Where no run was, there is none: results may have been handed over, and stand where nobody may write.
             if not Path(lock.lock_file).is_file() or Path(lock.lock_file).is_symlink():
