@@ -75,7 +75,7 @@ def test_a_constant_that_a_delegate_only_returns_has_an_origin() -> None:
     assert origins_of(exported("tosa-int", "cat-h-v")) == {"CONST": {"FuseConstantArgsPass"}}
 
 
-@pytest.mark.parametrize(("target", "case"), [("tosa-int", "condition"), ("tosa-fp", "two-delegates")])
+@pytest.mark.parametrize(("target", "case"), [("tosa-fp+cf", "condition"), ("tosa-fp", "two-delegates")])
 def test_operators_of_every_delegate_and_every_branch_have_an_origin(target: str, case: str) -> None:
     artifact = exported(target, case)
     assert isinstance(artifact.result, Lowered)
