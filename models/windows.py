@@ -21,7 +21,7 @@ class Windows(nn.Module):
 
 
 @case(
-    guards="kernels, strides and dilations keep their axes: patches as of a vision transformer, dilated rows and columns"
+    guards="kernels, strides and dilations keep their axes: patches as in a vision transformer, rows and columns apart"
 )
 def convolution_windows(data: Data) -> Example:
     model = Windows(
