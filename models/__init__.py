@@ -23,6 +23,8 @@ from models import (
     recurrent,
     sequence_networks,
     shapes,
+    single_steps,
+    windows,
 )
 
 __all__ = [
@@ -48,4 +50,6 @@ __all__ = [
     "recurrent",
     "sequence_networks",
     "shapes",
+    "single_steps",
+    "windows",
 ]
