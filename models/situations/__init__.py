@@ -1,7 +1,6 @@
 """Situations in which passes of upstream's went wrong, a family of small models each; ``guards`` has the pull requests.
 
-A zoo of its own: its goldens are not recorded, and the fixes not yet taken back on it (docs/history.md). `windows` and
-`single_steps` reach with small models what the core reaches with dear ones.
+A zoo of its own: its goldens are not recorded, and the fixes not yet taken back on it (docs/history.md).
 """
 
 from models.situations import (
@@ -15,10 +14,8 @@ from models.situations import (
     memory_layouts,
     resizes,
     scales,
-    single_steps,
     spellings,
     u55_limits,
-    windows,
 )
 
 __all__ = [
@@ -32,8 +29,6 @@ __all__ = [
     "memory_layouts",
     "resizes",
     "scales",
-    "single_steps",
     "spellings",
     "u55_limits",
-    "windows",
 ]
