@@ -30,7 +30,7 @@ PYTHON = "EXECUTORCH_GOLDENS_EXPLORE_PYTHON"
 STOCK = REPOSITORY / "tests" / "report_results" / "stock"
 PAYLOADS = REPOSITORY / "tests" / "payloads"
 #: The transpose of the concatenation in 1.2.0.
-TRANSPOSED = "TODO"
+TRANSPOSED = "ToTosaMemoryFormatPass"
 #: An operator of a cell, and what made it.
 MADE = {
     "tosa-int/linear": ("CONV2D", "RewriteConvPass"),

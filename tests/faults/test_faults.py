@@ -192,8 +192,8 @@ def test_a_command_that_is_asked_to_end_does_so_in_order(number: int, code: int)
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        # A shell's background jobs have SIGINT ignored, and hand that on.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        # A shell's background jobs have SIGINT ignored, those of nohup SIGHUP, and hand that on.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "asleep\n"
