@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -67,7 +68,9 @@ class Options:
     cluster
         Address of the Dask scheduler whose workers export; None exports here.
     reuse
-        Whether exports are taken from the store of artifacts, and put there.
+        Whether exports are taken from the store of artifacts.
+    keeping
+        Whether exports are put into the store.
     store, store_size
         Its directory, and how many bytes it may take.
     sample
@@ -115,6 +118,7 @@ class Options:
     shard: Shard | None = None
     changed_since: str | None = None
     reuse: bool = False
+    keeping: bool = False
     cluster: str | None = None
     store: Path = Path()
     store_size: int = SIZE
@@ -209,7 +213,12 @@ def add_to(add: Callable[..., Any]) -> None:
         metavar="tcp://HOST:PORT",
         help="export on the workers of a Dask scheduler; artifacts come back through the store, as with --reuse",
     )
-    add("--reuse", action="store_true", help="take exports from the store of artifacts, and put them there")
+    add("--reuse", action="store_true", help="take exports from the store of artifacts")
+    add(
+        "--no-keep",
+        action="store_true",
+        help="put no exports into the store (default: all are put there, and in CI with --reuse alone)",
+    )
     add(
         "--store",
         type=Path,
@@ -300,6 +309,8 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         shard=option.shard,
         changed_since=option.changed_since,
         reuse=option.reuse or option.cluster is not None,
+        keeping=not option.no_keep
+        and (option.reuse or option.cluster is not None or not os.environ.get("CI")),
         cluster=option.cluster,
         store=option.store or repository.store or default_root(),
         store_size=option.store_size or SIZE,

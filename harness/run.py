@@ -130,7 +130,14 @@ class Run:
             "Say --variations quick, or leave --variations and --hash-seeds out.",
         )
         self.reuse = (
-            Reuse(Store(options.store, options.store_size), options.sample) if options.reuse else None
+            Reuse(
+                Store(options.store, options.store_size),
+                options.sample,
+                takes=options.reuse,
+                keeps=options.keeping,
+            )
+            if options.reuse or options.keeping
+            else None
         )
         self.settings = Settings(
             interpreter=interpreter,
@@ -489,6 +496,8 @@ def require_updating(options: Options) -> None:
 
 
 def require_reuse(options: Options) -> None:
-    """Raise UsageError for a run that would check what it does not reuse."""
+    """Raise UsageError for a run that would check what it does not reuse, or not keep what it needs."""
     if options.sample.part and not options.reuse:
         raise UsageError("--reuse-check makes some of the reused exports again: say --reuse as well")
+    if options.cluster is not None and not options.keeping:
+        raise UsageError("--cluster brings artifacts back through the store: leave --no-keep out")

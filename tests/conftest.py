@@ -145,6 +145,9 @@ class Runner:
 
     def command(self, *arguments: str) -> list[str]:
         plugins = ["-p", "tests.replay"] if replay.VARIABLE in self.environment else []
+        # The store of whoever runs the tests is none of theirs.
+        if not {"--reuse", "--cluster", "--store"} & {*arguments}:
+            arguments = (*arguments, "--no-keep")
         return [
             *(sys.executable, *self.program, *plugins),
             # With "=", or pytest takes the folders for tests and one of them for its root.

@@ -114,6 +114,7 @@ def test_what_a_run_cannot_do_is_named_with_what_it_can(asked: dict[str, Any], f
         (["--store-size", "0"], ["'0'", "10GiB"]),
         (["--reuse", "--reuse-check", "0%"], ["'0%'", "5%:SEED"]),
         (["--reuse-check", "5%"], ["--reuse-check", "say --reuse as well"]),
+        (["--cluster", "tcp://127.0.0.1:1", "--no-keep"], ["--cluster", "leave --no-keep out"]),
         (["--reuse", "--store", "/dev/null"], ["the store /dev/null", "cannot be written", "--store DIR"]),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",

@@ -36,6 +36,7 @@ from harness.storage.store import Kept, Store, StoreError, _head
 from harness.sweeping.settings import Settings, default_interpreter
 from harness.sweeping.sweep import Sweep
 from harness.variations import variations
+from tests.conftest import Runner
 
 LISTING = (("case", "a"), ("installed torch", "b"))
 TENSOR = Tensor("float32", (2,), bytes(8))
@@ -52,6 +53,7 @@ LOWERED = Lowered(
 FAILURE = Failure("lower", "RuntimeError", "no", "Pass", None, "Traceback", made=LOWERED)
 WATCHED = Watched((PassRun("exir", "Pass", "f", True, "names"),), ("Visitor",), "kept")
 ARTIFACT = Artifact(LOWERED, ("patch",), 0.5, WATCHED, ("shortcut",))
+UPDATE = "--snapshot-update"
 KEPT = Kept(ARTIFACT, 1.5, 300.0, 1.25)
 #: Cells of tests.zoo, none of which is exported here.
 CELL, OTHER = Cell("xnnpack-fp32", "steady"), Cell("xnnpack-fp32", "wrong")
@@ -291,6 +293,36 @@ def test_a_store_that_cannot_be_written_any_more_ends_no_run(used: Reuse, tmp_pa
     used.store.root.write_text("")
     used.put(asked, (CELL, VARIATIONS[0], ()), made())
     assert any(line.startswith("nothing more was kept: the store") for line in used.lines())
+
+
+def test_a_run_keeps_what_it_made_and_takes_nothing_until_it_is_asked_to(runner: Runner) -> None:
+    words = ("--models", "tests.zoo", "--cell", "xnnpack-fp32/steady", "--hash-seeds", "0,4", "--store")
+    words = (*words, str(runner.folder / "store"))
+    for kept, code in ((2, 0), (2, 0), (0, 0)):
+        more = () if kept else ("--no-keep",)
+        finished = runner(*words, *more, UPDATE)
+        assert finished.code == code
+        assert ("kept 2 exports, which --reuse takes" in finished.output) == bool(kept)
+    assert f"reused 2 of 2 exports; store: {runner.folder / 'store'}" in runner(*words, "--reuse").output
+    # Machines of CI are new each time, and some keep their caches.
+    assert "--reuse takes" not in runner(*words, CI="1").output
+
+
+def test_a_run_that_only_keeps_does_without_a_store_that_cannot_be_written(runner: Runner) -> None:
+    finished = runner(
+        "--models",
+        "tests.zoo",
+        "--cell",
+        "xnnpack-fp32/steady",
+        "--store",
+        "/dev/null",
+        "--hash-seeds",
+        "0,4",
+        UPDATE,
+    )
+    assert finished.code == 0
+    assert "nothing more was kept: the store /dev/null cannot be written" in finished.output
+    assert "--no-keep" in finished.output
 
 
 def test_the_line_of_a_cell_that_was_reused_and_wrong_is_not_accepted(tmp_path: Path) -> None:

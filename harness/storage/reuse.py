@@ -95,14 +95,28 @@ class Reuse:
         Cells with the variations whose stored artifact was another than what an export makes now.
     missed
         Names of ingredients by which exports were not those that the store had of their name, to how many.
+    kept
+        How many exports were put into the store.
     trouble
         Why nothing is kept any more; empty while something is.
     """
 
-    def __init__(self, store: Store, sample: Sample = Sample()) -> None:
+    def __init__(
+        self, store: Store, sample: Sample = Sample(), takes: bool = True, keeps: bool = True
+    ) -> None:
+        """Use `store`.
+
+        Parameters
+        ----------
+        takes, keeps
+            Whether exports are taken from it, and put into it. Of a run that only keeps, a store that is of no use is
+            no error.
+        """
         self.store = store
         self.sample = sample
-        self.wanted = self.reused = self.checked = 0
+        self.takes = takes
+        self.keeps = keeps
+        self.wanted = self.reused = self.checked = self.kept = 0
         self.wrong: dict[Cell, list[str]] = {}
         self.missed: collections.Counter[str] = collections.Counter()
         self.trouble = ""
@@ -113,8 +127,13 @@ class Reuse:
         self._lock = threading.Lock()
 
     def open(self) -> None:
-        """Make the store ready; raise `harness.storage.store.StoreError`."""
-        self.store.open()
+        """Make the store ready; raise `harness.storage.store.StoreError` where the run takes from it."""
+        try:
+            self.store.open()
+        except StoreError as error:
+            if self.takes:
+                raise
+            self.trouble = f"the store {error.root} {error.what}; --no-keep says no more of it"
 
     def close(self) -> None:
         """Keep the store within its size, and what is known of files for the next run."""
@@ -133,6 +152,9 @@ class Reuse:
 
     def take(self, settings: Settings, wanted: Iterable[Wanted]) -> Iterator[Stored | None]:
         """Yield for each of `wanted` what reads it from the store, or None for what is to be exported."""
+        if not self.takes:
+            yield from (None for _ in wanted)
+            return
         keys = self._keys_of(settings)
         exports = list(wanted)
         listings = [keys.of(*each) for each in exports]
@@ -186,6 +208,8 @@ class Reuse:
 
     def put(self, settings: Settings, wanted: Wanted, outcome: Outcome) -> None:
         """Keep what an export made, and compare it with what the store has where that is to be checked."""
+        if not self.takes and self.trouble:
+            return
         keys = self._keys_of(settings)
         listing = keys.of(*wanted)
         stored = self._to_check.pop(digest(listing), None)
@@ -193,12 +217,13 @@ class Reuse:
             self.checked += 1
             if not same(stored(), outcome):
                 self.wrong.setdefault(outcome.cell, []).append(outcome.variation)
-        if self.trouble or not is_lasting(outcome) or not keys.hold():
+        if not self.keeps or self.trouble or not is_lasting(outcome) or not keys.hold():
             return
         assert isinstance(outcome.result, Artifact)
         kept = Kept(outcome.result, outcome.seconds, outcome.peak_mb, outcome.core_seconds)
         try:
             self.store.note_last(_name(settings, wanted), self.store.put(listing, kept))
+            self.kept += 1
         except StoreError as error:
             # The run itself is sound.
             self.trouble = str(error)
@@ -210,6 +235,8 @@ class Reuse:
     def lines(self) -> Iterator[str]:
         """Yield what a person is told of it."""
         line = f"reused {self.reused} of {self.wanted} exports"
+        if not self.takes:
+            line = f"kept {self.kept} exports, which --reuse takes"
         if self.checked:
             line += (
                 f"; exported {self.checked} of the stored again: {sum(map(len, self.wrong.values()))} differ"
