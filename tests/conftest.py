@@ -146,10 +146,9 @@ class Runner:
     def command(self, *arguments: str) -> list[str]:
         plugins = ["-p", "tests.replay"] if replay.VARIABLE in self.environment else []
         # The store of whoever runs the tests is none of theirs.
-        if not {"--reuse", "--cluster", "--store"} & {*arguments}:
-            arguments = (*arguments, "--no-keep")
+        keeping = [] if {"--reuse", "--cluster", "--store"} & {*arguments} else ["--no-keep"]
         return [
-            *(sys.executable, *self.program, *plugins),
+            *(sys.executable, *self.program, *plugins, *keeping),
             # With "=", or pytest takes the folders for tests and one of them for its root.
             *(f"--goldens={self.goldens}", f"--sweeps={self.folder / 'sweeps'}", *arguments),
         ]

@@ -165,6 +165,16 @@ def test_operators_connected_differently_are_reported(root: Path, other: str, wh
     assert what_changed.startswith(what)
 
 
+def test_a_field_that_a_newer_format_adds_is_no_other_connection(root: Path) -> None:
+    value = "  value b: INT8[2]\n"
+    older = WIRED.replace("  operator NEGATE", f"{value}  operator NEGATE")
+    write(root, OLD, "tosa-fp/a", delegate_0_tosa=older)
+    newer = older.replace(value, f"{value}    scale_type = UNKNOWN\n    scale_data = 0x\n")
+    write(root, NEW, "tosa-fp/a", delegate_0_tosa=newer)
+    text = "fields that only one of the formats has: scale_data, scale_type"
+    assert entries(root) == [("attributes", text, ["tosa-fp/a"])]
+
+
 def test_a_different_serializer_is_a_figure_and_no_change(root: Path) -> None:
     one, other = (tosa("ADD").replace("graph", f"version.minor = {at}\ngraph", 1) for at in (0, 1))
     write(root, OLD, "tosa-fp/a", delegate_0_tosa=one)

@@ -450,7 +450,9 @@ def test_the_commands_printed_are_the_ones_that_were_called(recorded: Runner, ar
     given = (*WHOLE, "--jobs", "1", "--matrix", str(MATRIX))
     finished = recorded(*given, "-k", "tosa", "--cell", "tosa-fp/alpha", "-x")
     folders = f"--goldens={recorded.goldens} --sweeps={recorded.folder / 'sweeps'}"
-    called = f"python -m harness run -p tests.replay {folders} {' '.join(given)} -x --cell tosa-fp/alpha"
+    called = (
+        f"python -m harness run -p tests.replay --no-keep {folders} {' '.join(given)} -x --cell tosa-fp/alpha"
+    )
     assert f"  again:  {called}\n" in finished.output
     assert f"  accept: {called} {UPDATE}\n" in finished.output
 

@@ -384,7 +384,7 @@ def sweep(
     goldens, sweeps = trial.folder / "goldens", trial.folder / "sweeps"
     shutil.rmtree(goldens, ignore_errors=True)
     log = trial.folder / "sweep.log"
-    command = [sys.executable, "-m", "harness", "run", "-q"]
+    command = [sys.executable, "-m", "harness", "run", "-q", "--no-keep"]
     command += [
         "--matrix",
         str(matrix),

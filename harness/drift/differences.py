@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 from harness.drift.reading import Held, Reading, Use
-from harness.structure import BoundaryChanged, EdgeRewired, compare
+from harness.structure import AttributeChanged, BoundaryChanged, Change, EdgeRewired, compare
 from harness.structure.facts import ABSENT
 
 #: Kind (`report.KINDS`), what changed, and the detail that this cell adds.
@@ -74,12 +75,20 @@ def _wiring(old: Reading, new: Reading) -> Iterator[Difference]:
         changes = [change for change in compare(ours, theirs).changes if change.content]
         changes = [change for change in changes if getattr(change, "owner", "") != "payload"]
         if changes:
-            if all(isinstance(change, BoundaryChanged) and change.order_only for change in changes):
+            lacked = [change for change in changes if _is_of_one_format(change)]
+            if len(lacked) == len(changes):
+                names = sorted({change.name for change in lacked})
+                yield "attributes", f"fields that only one of the formats has: {', '.join(names)}", ""
+            elif all(isinstance(change, BoundaryChanged) and change.order_only for change in changes):
                 yield "wiring", "a delegate's inputs or outputs in a different order", ""
             else:
                 rewired = [change.operator for change in changes if isinstance(change, EdgeRewired)]
                 yield "wiring", "operands connected differently", (rewired or [""])[0]
             return
+
+
+def _is_of_one_format(change: Change) -> TypeGuard[AttributeChanged]:
+    return isinstance(change, AttributeChanged) and ABSENT in (change.before, change.after)
 
 
 def _changes(old: Counter[str], new: Counter[str]) -> Iterator[tuple[str, int]]:

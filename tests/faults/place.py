@@ -142,7 +142,8 @@ class Place:
         """Return the command of a run over cases of the zoo."""
         chosen = [word for case in cells for word in ("--cell", f"{TARGET}/{case}")]
         folders = (f"--goldens={self.goldens}", f"--sweeps={self.sweeps}")
-        return [sys.executable, "-m", "harness", "run", *ZOO, *PLAIN, *folders, *chosen, *words]
+        keeping = () if "--reuse" in words else ("--no-keep",)
+        return [sys.executable, "-m", "harness", "run", *ZOO, *PLAIN, *keeping, *folders, *chosen, *words]
 
     def reusing(self) -> tuple[str, ...]:
         return "--reuse", f"--store={self.store}"
