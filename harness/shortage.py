@@ -26,7 +26,10 @@ def of_memory(error: BaseException) -> bool:
     True
     """
     link: BaseException | None = error
-    while link is not None:
+    # What was raised in the handling of what it is the cause of comes round again.
+    seen: set[int] = set()
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
         if isinstance(link, MemoryError) or MEMORY.search(str(link)):
             return True
         link = link.__cause__ or link.__context__

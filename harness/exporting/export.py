@@ -387,8 +387,10 @@ def normalise(message: str) -> str:
 
 def first_cause(error: BaseException) -> BaseException:
     """Return what `error` was raised from, and that from, to the first."""
-    while error.__cause__ is not None:
+    seen = {id(error)}
+    while error.__cause__ is not None and id(error.__cause__) not in seen:
         error = error.__cause__
+        seen.add(id(error))
     return error
 
 

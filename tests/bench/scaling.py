@@ -49,7 +49,17 @@ def run(cells: int) -> tuple[float, list[int]]:
         (folder / "generated.py").write_text(textwrap.dedent(ZOO.format(cells=cells)))
         (folder / "watcher.py").write_text(textwrap.dedent(WATCHER))
         (folder / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["generated"]\n')
-        command = [str(default_interpreter()), "-m", "harness", "run", "-q", "-q", "--no-keep", "-p", "watcher"]
+        command = [
+            str(default_interpreter()),
+            "-m",
+            "harness",
+            "run",
+            "-q",
+            "-q",
+            "--no-keep",
+            "-p",
+            "watcher",
+        ]
         command += ["--variations", str(FEWEST_TO_RECORD - 1), "--cell", "xnnpack-fp32/*", "--no-header"]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(REPOSITORY)])}
         started = time.perf_counter()

@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
+from harness import shortage
 from harness.artifact import Artifact, Casualty, Cell, Failure, Outcome
+from harness.exporting.export import first_cause
 from harness.judging import verdict
 from harness.sweeping.settings import Settings, default_interpreter
 from harness.sweeping.sweep import Sweep
@@ -44,6 +46,18 @@ def test_a_fresh_interpreter_is_limited_as_a_fork_is() -> None:
     result = swept(["much-in-python"], LIMIT, "fresh")["much-in-python"].result
     assert isinstance(result, Casualty)
     assert result.verdict == "out-of-memory"
+
+
+def test_a_chain_of_exceptions_that_comes_round_has_an_end() -> None:
+    # As of a pass that fails: what it raised, and what the pass manager raised from that.
+    one, other = RuntimeError("one"), KeyError("other")
+    one.__context__, other.__context__ = other, one
+    assert not shortage.of_memory(one)
+    one.__cause__, other.__cause__ = other, one
+    assert {first_cause(one), first_cause(other)} <= {one, other}
+    other.__context__ = MemoryError()
+    other.__cause__ = None
+    assert shortage.of_memory(one)
 
 
 @pytest.mark.parametrize(
