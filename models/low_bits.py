@@ -9,8 +9,6 @@ from __future__ import annotations
 import torch
 from torch import nn
 from torch.ao.quantization.fx import _decomposed  # noqa: F401 - registers torch.ops.quantized_decomposed
-from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
-from torchao.quantization.granularity import PerGroup
 
 from harness import Data, Example, case
 
@@ -25,6 +23,10 @@ quantized = torch.ops.quantized_decomposed
     backends=("xnnpack-fp32",),
 )
 def int4_weights(data: Data) -> Example:
+    # A run that takes everything from the store needs no torchao, which takes seconds to import.
+    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
+    from torchao.quantization.granularity import PerGroup
+
     module = data.fill(nn.Sequential(nn.Linear(2 * GROUP, GROUP), nn.ReLU(), nn.Linear(GROUP, 8)))
     quantize_(
         module,

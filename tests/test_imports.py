@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,3 +47,8 @@ def test_what_another_interpreter_runs_needs_nothing_of_the_harness() -> None:
         for alias in node.names
     }
     assert not at_once & engines
+
+
+def test_a_run_from_the_store_waits_for_no_library_that_only_exports_need() -> None:
+    program = "import sys, models; sys.exit(' '.join({'torchao', 'executorch'} & {*sys.modules}) or 0)"
+    subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=True)
