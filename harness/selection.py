@@ -217,6 +217,11 @@ def load_cells(
             raise UsageError(
                 f"case {case.name!r} also wants {', '.join(unknown)}; targets to ask for are {', '.join(further)}"
             )
+        if void := [target for target in case.also if not known[target].is_for(case.backends)]:
+            raise UsageError(
+                f"case {case.name!r} also wants {', '.join(void)}, and its backends, {', '.join(case.backends)}, "
+                "leave that out: name it there as well"
+            )
     return tuple(
         Cell(target, case.name)
         for target in release.targets

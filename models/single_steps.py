@@ -52,7 +52,6 @@ class Block(nn.Module):
 @case(
     guards="layer norm, masked attention and GELU on two tokens decompose as in a whole transformer",
     backends=("tosa-fp",),
-    also=("tosa-bf16",),
 )
 def two_tokens(data: Data) -> Example:
     return Example(Block(4), (data.tensor("x", 1, 1, 2, 4),))

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import extensions, targets
+from harness import extensions, releases, selection, targets
 from harness.artifact import Cell
+from harness.registry import Case
 from harness.repro.defect import NotShownError
 from harness.repro.script import quantization
 from harness.selection import Installed, UsageError, require_extensions
@@ -237,6 +238,23 @@ def test_targets_and_a_patch_from_outside_are_exported_recorded_and_named(
     assert "patches: example-gelu\n" in (folder / "manifest.txt").read_text()
     # Two linear layers, the first with its ReLU: XNNPACK's partitioner as it comes makes one delegate of them.
     assert len(list(folder.glob("delegate_*.xnnpack.txt"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("also", "said"),
+    [
+        ("tosa-fp", "case 'bold' also wants tosa-fp; targets to ask for are "),
+        ("tosa-bf16", "case 'bold' also wants tosa-bf16, and its backends, tosa-fp, leave that out"),
+    ],
+)
+def test_a_target_that_a_case_asks_for_in_vain_is_said(
+    monkeypatch: pytest.MonkeyPatch, also: str, said: str
+) -> None:
+    case = Case("bold", "words", "asks for more", lambda data: None, backends=("tosa-fp",), also=(also,))  # type: ignore[arg-type, return-value]
+    monkeypatch.setattr(selection, "load_zoo", lambda models: {case.name: case})
+    matrix = releases.load()
+    with pytest.raises(UsageError, match=said):
+        selection.load_cells(("words",), matrix.release(matrix.default))
 
 
 @pytest.mark.slow

@@ -17,6 +17,8 @@ PYTEST = (
     *("-p", "harness.plugin", "-p", "no:cacheprovider", "-o", "addopts=", "--pyargs", "harness.cells"),
     # How far a run is, the plugin shows.
     *("-o", "console_output_style=classic"),
+    # ExecuTorch brings hypothesis, whose plugin takes a second at the end to find that there is nothing to say.
+    *("-p", "no:hypothesispytest"),
     # No module of the harness asserts for pytest to rewrite.
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )
