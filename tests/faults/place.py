@@ -23,7 +23,7 @@ from tests.conftest import DROPPED
 from tests.faults.zoo import FOLDER, GO, WAITING
 
 #: Seconds that anything may take: several times what it takes on a busy machine.
-PATIENCE = 240.0
+PATIENCE = 900.0
 
 TARGET = "xnnpack-fp32"
 #: The cases that are not at fault, whatever happens to them.
@@ -223,7 +223,15 @@ class Place:
         ]
 
     def temporary_files(self) -> list[str]:
-        return sorted(path.name for path in self.temporary.iterdir())
+        """Return what is left in the directory for temporary files.
+
+        Whoever imports ``torch._dynamo`` makes torch's own cache there, one for each person; it is empty.
+        """
+        return sorted(
+            path.name
+            for path in self.temporary.iterdir()
+            if not path.name.startswith("torchinductor_") or any(path.iterdir())
+        )
 
     def goldens_by_digest(self) -> dict[str, str]:
         """Return the digest of each golden; raise `LostError` for one that is not whole."""

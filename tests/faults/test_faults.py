@@ -25,7 +25,7 @@ from harness.sweeping import folder
 from harness.sweeping.folder import Folder
 from tests import GOLDENS, REPOSITORY
 from tests.faults import power, updating
-from tests.faults.__main__ import FAULTS
+from tests.faults.__main__ import FAULTS, NAMES, Row, merged
 from tests.faults.fault import Fault, baseline, tried
 from tests.faults.place import Place
 
@@ -242,6 +242,31 @@ def test_results_that_a_run_works_on_are_not_merged(tmp_path: Path) -> None:
         merging.at_rest([tmp_path]),
     ):
         pass
+
+
+# The session
+
+
+def test_a_row_is_put_into_the_table_and_the_others_stay() -> None:
+    page = "before\n<!-- faults -->\n<!-- /faults -->\nafter\n"
+    first, second, third = NAMES[0], NAMES[1], NAMES[-1]
+    for name, times in ((third, "1"), (first, "2"), (second, "3"), (third, "4")):
+        page = merged(page, Row(name, "made", "holds", times, "a|b\nsecond line" if times == "4" else ""))
+    assert page.splitlines()[4:-2] == [
+        f"| {first} | made | holds | 2 | nothing |",
+        f"| {second} | made | holds | 3 | nothing |",
+        f"| {third} | made | holds | 4 | a\\|b |",
+    ]
+    assert (page.splitlines()[0], page.splitlines()[-1]) == ("before", "after")
+
+
+def test_the_folder_that_torch_makes_for_everybody_is_no_temporary_file_of_a_run(tmp_path: Path) -> None:
+    place = Place(tmp_path).make()
+    (place.temporary / "torchinductor_somebody").mkdir()
+    assert place.temporary_files() == []
+    (place.temporary / "torchinductor_somebody" / "of-a-run").touch()
+    (place.temporary / "goldens-sweep-x").mkdir()
+    assert place.temporary_files() == ["goldens-sweep-x", "torchinductor_somebody"]
 
 
 # The faults themselves
