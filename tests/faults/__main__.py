@@ -78,8 +78,8 @@ def updates(sound: Callable[[], Place], folder: Path, options: argparse.Namespac
         place = folder / name
 
         def killed(update: Update = update, place: Path = place) -> str:
-            times, between = updating.killed_at_random(update, options.kills, options.seed, place)
-            return f"{times}, {between} of them between two goldens"
+            tried, between = updating.killed_at_random(update, options.kills, options.seed, place)
+            return f"{options.kills} of {tried} moments before its end, {between} between two goldens"
 
         def hindered(how: str, update: Update = update, place: Path = place) -> str:
             calls = updating.calls_of(update, place)
