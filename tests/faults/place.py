@@ -152,7 +152,13 @@ class Place:
         """Start a command in a session of its own; this place is no repository, so that no settings are read."""
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
         return subprocess.Popen(
-            command, cwd=self.folder, env=self.environment(), text=True, start_new_session=True, **options
+            command,
+            cwd=self.folder,
+            env=self.environment(),
+            text=True,
+            start_new_session=True,
+            preexec_fn=heed_signals,
+            **options,
         )
 
     def finish(self, process: subprocess.Popen[str]) -> Ended:
@@ -249,6 +255,12 @@ class Place:
     def unfinished(self) -> list[str]:
         """Return what writers leave that are interrupted."""
         return sorted(str(path.relative_to(self.folder)) for path in self.goldens.rglob("*~"))
+
+
+def heed_signals() -> None:
+    """Take back what a shell's background jobs and nohup hand on: to ignore SIGINT, and SIGHUP."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def until(held: Callable[[], object], otherwise: str, patience: float = PATIENCE) -> None:

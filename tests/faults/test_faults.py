@@ -284,6 +284,19 @@ def test_the_folder_that_torch_makes_for_everybody_is_no_temporary_file_of_a_run
     assert place.temporary_files() == ["goldens-sweep-x", "torchinductor_somebody"]
 
 
+def test_a_session_in_the_background_makes_runs_that_heed_signals(tmp_path: Path) -> None:
+    place = Place(tmp_path).make()
+    code = "import signal; print(signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGHUP))"
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGHUP)}
+    try:
+        ended = place.finish(place.start([sys.executable, "-c", code]))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert "default_int_handler" in ended.output
+    assert "SIG_IGN" not in ended.output
+
+
 # The faults themselves
 
 #: How those begin for which a file system is mounted.
