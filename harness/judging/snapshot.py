@@ -85,7 +85,7 @@ class GoldenExtension(AbstractSyrupyExtension):
         **_: Any,
     ) -> None:
         """Write the golden. syrupy's own would make the folder of its target before: not for certain (fsync)."""
-        ((data, _, _),) = snapshots
+        ((data, *_where),) = snapshots
         assert isinstance(data, str)
         try:
             golden.write(Path(snapshot_location), json.loads(data))

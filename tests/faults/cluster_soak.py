@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import filelock
@@ -31,9 +31,10 @@ from harness.sweeping import folder
 from harness.sweeping.settings import default_interpreter
 from tests import REPOSITORY
 from tests.cluster import COSTS
+from tests.faults import soak
 from tests.faults.fault import LEAVING
 from tests.faults.place import SOUND, Ended, LostError, Place, demand, until
-from tests.faults.soak import State, grown, table
+from tests.faults.soak import State, table
 
 PAGE = REPOSITORY / "docs" / "reliability.md"
 TABLE = re.compile(r"(?<=<!-- cluster-soak -->\n).*?(?=<!-- /cluster-soak -->)", re.DOTALL)
@@ -44,8 +45,8 @@ WORKERS = 2
 WHOLE, ALONE, SCHEDULER = "worker killed", "worker killed below its nanny", "scheduler killed"
 #: What goes wrong in a turn, and how often out of five turns. The scheduler is killed once, after half of the time.
 TURNS = ("none", WHOLE, WHOLE, ALONE, ALONE)
-#: Turns after which what there is counts as the beginning.
-SETTLED = 2
+#: Turns that count as the beginning, and as the end: which connections a scheduler has open differs by the moment.
+FEW = 3
 
 VARIATIONS = ("--hash-seeds", "0,4")
 
@@ -192,6 +193,7 @@ class ClusterSoak:
         ended = self._whole(place.finish(self._run()), "the first run")
         self.seconds = time.monotonic() - began
         self.first = compared(ended)
+        self.left: set[str] = set()
         demand(set(ended.verdicts().values()) == {"stable"}, ended.output)
         self.descriptors = open_files("self")
 
@@ -267,6 +269,8 @@ class ClusterSoak:
     def state(self, fault: str) -> State:
         """Return what there is after a turn: memory and descriptors are the scheduler's."""
         process = self.cluster.scheduler.process.pid
+        # What a killed worker leaves, the next run deletes.
+        before, self.left = self.left, set(abandoned(self.place.temporary))
         status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
         kilobytes = int(re.findall(r"^VmRSS:\s+(\d+)", status, re.MULTILINE)[0])
         return State(
@@ -275,7 +279,7 @@ class ClusterSoak:
             fault=fault,
             memory_mb=round(kilobytes / 1024, 1),
             descriptors=self._descriptors(process),
-            files=len(abandoned(self.place.temporary)),
+            files=len(before & self.left),
             processes=len(self.cluster.strays()),
         )
 
@@ -305,16 +309,26 @@ def compared(ended: Ended) -> dict[str, dict[str, object]]:
     }
 
 
+def grown(states: Sequence[State]) -> list[str]:
+    """Return what there is more of in each of the last turns than in any of the first."""
+    if len(states) < 2 * FEW:
+        return [f"{len(states)} turns are too few to tell what grows"]
+    names = ("memory_mb", "descriptors", "files", "processes")
+    most = {name: max(getattr(state, name) for state in states[:FEW]) for name in names}
+    least = {name: min(getattr(state, name) for state in states[-FEW:]) for name in names}
+    return soak.grown([replace(states[FEW - 1], **most), replace(states[-1], **least)], 0)
+
+
 def soaked(place: Place, seed: int, minutes: float) -> tuple[list[State], str]:
     """Soak for so long; return the state after each turn, and what was lost."""
     states: list[State] = []
     cluster = Cluster(place)
     try:
-        soak = ClusterSoak(place, cluster, seed, minutes)
-        while time.monotonic() - soak.began < minutes * 60 or not soak.lost_scheduler:
-            states.append(soak.one())
+        turns = ClusterSoak(place, cluster, seed, minutes)
+        while time.monotonic() - turns.began < minutes * 60 or not turns.lost_scheduler:
+            states.append(turns.one())
             print(asdict(states[-1]), flush=True)
-        soak.end()
+        turns.end()
     except LostError as error:
         return states, str(error)
     finally:
@@ -336,7 +350,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place = Place(Path(made)).make()
         place.go_on()
         states, lost = soaked(place, options.seed, options.minutes)
-    more = grown(states, SETTLED) if states else []
+    more = grown(states)
     print("\n".join([lost or "nothing lost", *(more or ["nothing has grown"])]))
     if options.update and states:
         with CURVES.open("w", newline="", encoding="utf-8") as file:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.sweeping.folder import Folder
+from tests.faults import cluster_soak
 from tests.faults.cluster_soak import abandoned, parent
 from tests.faults.place import Place
 from tests.faults.soak import SLACK_MB, State, grown, table
@@ -26,6 +27,14 @@ def test_what_there_is_more_of_in_the_end_has_grown(more: dict[str, int]) -> Non
     assert grown([before, SETTLED, replace(SETTLED, turn=2)], 1) == []
     (line,) = grown([before, SETTLED, SETTLED, replace(SETTLED, turn=3, **more)], 1)  # type: ignore[arg-type]
     assert "turn 1" in line
+
+
+def test_on_a_cluster_one_more_in_each_turn_has_grown_and_what_comes_and_goes_has_not() -> None:
+    turns = [replace(SETTLED, turn=turn) for turn in range(9)]
+    assert cluster_soak.grown([replace(turn, descriptors=20 + turn.turn % 3) for turn in turns]) == []
+    assert len(cluster_soak.grown([replace(turn, descriptors=20 + turn.turn) for turn in turns])) == 1
+    assert len(cluster_soak.grown([replace(turn, memory_mb=100.0 + 5 * turn.turn) for turn in turns])) == 1
+    assert "too few" in cluster_soak.grown(turns[:5])[0]
 
 
 def test_the_table_shows_the_last_turn() -> None:
