@@ -283,9 +283,11 @@ def faults(session: nox.Session) -> None:
 
 @nox.session(python=MATRIX.python)
 def soak(session: nox.Session) -> None:
-    """Export for hours with faults thrown in at random: ``-- --minutes 120 --update``, docs/reliability.md."""
+    """Export for hours with faults thrown in at random: ``-- --minutes 120 --update``; ``--cluster`` on a cluster."""
     install(session, MATRIX.default, "tests")
-    session.run("python", "-m", "tests.faults.soak", *session.posargs)
+    words = [word for word in session.posargs if word != "--cluster"]
+    module = "tests.faults.soak" if words == session.posargs else "tests.faults.cluster_soak"
+    session.run("python", "-m", module, *words)
 
 
 @nox.session(venv_backend="none")

@@ -365,7 +365,10 @@ class Run:
         if isinstance(outcome.result, Artifact) and isinstance(outcome.result.result, Lowered):
             self.accuracies[judged.cell] = Accuracy.of(outcome.result.result)
         place = golden.directory(self.root, judged.cell)
-        recorded = snapshot.use_extension(GoldenExtension.of(place, reviewed)) == texts
+        extension = GoldenExtension.of(place, reviewed)
+        recorded = snapshot.use_extension(extension) == texts
+        if extension.failed is not None:
+            raise extension.failed
         if judged.name == "stable" and self.updating and reviewed is not None:
             self._confirm(judged.cell, reviewed, texts)
         return dataclasses.replace(judged, recorded=recorded and judged.recordable)

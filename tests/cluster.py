@@ -17,6 +17,9 @@ from tests.conftest import DROPPED, REPOSITORY
 #: Seconds that a process may take to say that it is there.
 PATIENCE = 120.0
 
+#: Fields of a run's results that say what a cell cost: they differ from one machine to the next.
+COSTS = ("seconds", "core_seconds", "peak_mb", "reused")
+
 
 @contextlib.contextmanager
 def process(

@@ -16,7 +16,7 @@ from harness.cluster import PYTHON
 from harness.cluster.sweep import LARGEST, batches
 from harness.sweeping.schedule import Job
 from harness.variations import variations
-from tests.cluster import PATIENCE, scheduler, until, worker
+from tests.cluster import COSTS, PATIENCE, scheduler, until, worker
 from tests.conftest import REPOSITORY, Finished, Runner
 
 #: Cells that take a second each, on both kinds of target.
@@ -38,9 +38,8 @@ def over(runner: Runner, address: str) -> Finished:
 
 def compared(finished: Finished) -> dict[str, dict[str, object]]:
     """Return what a run says of each cell, but for what it cost."""
-    costs = ("seconds", "core_seconds", "peak_mb", "reused")
     return {
-        cell: {name: value for name, value in row.items() if name not in costs}
+        cell: {name: value for name, value in row.items() if name not in COSTS}
         for cell, row in finished.rows.items()
     }
 

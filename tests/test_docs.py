@@ -180,6 +180,13 @@ def takes_nothing(words: Sequence[str], _: pytest.FixtureRequest) -> None:
     assert not words
 
 
+def is_soak(words: Sequence[str], request: pytest.FixtureRequest) -> None:
+    """Assert that a soak, or that of a cluster, takes the words."""
+    others = [word for word in words if word != "--cluster"]
+    name = "tests.faults.soak" if others == list(words) else "tests.faults.cluster_soak"
+    module(name)(others, request)
+
+
 #: What ``nox -s SESSION -- ARGUMENTS`` hands its arguments to.
 SESSIONS: dict[str, Check] = {
     "goldens": is_run,
@@ -205,7 +212,7 @@ SESSIONS: dict[str, Check] = {
     "lock": module("tests.supply.locks"),
     "audit": module("tests.supply.audit"),
     "faults": module("tests.faults.__main__"),
-    "soak": module("tests.faults.soak"),
+    "soak": is_soak,
     "lint": takes_nothing,
     "docs": takes_nothing,
 }

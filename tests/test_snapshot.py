@@ -236,6 +236,16 @@ def test_updating_is_refused_where_ci_is_set(recorded: Runner) -> None:
     assert recorded(*WHOLE, "--cell", "tosa-fp/alpha", CI="true").code == 0
 
 
+def test_a_golden_that_cannot_be_written_ends_the_update_with_one_error(recorded: Runner) -> None:
+    shutil.rmtree(recorded.root / "tosa-int")
+    (recorded.root / "tosa-int").write_text("in the way")
+    finished = recorded(*WHOLE, UPDATE)
+    finished.refused(str(recorded.root / "tosa-int"), "cannot be written", "then record it again")
+    # It is the folder that is wrong, and no golden.
+    assert "damaged-golden" not in finished.output
+    assert (recorded.root / "tosa-int").read_text() == "in the way"
+
+
 def test_a_test_that_raises_while_updating_loses_no_golden(recorded: Runner, artifacts: Artifacts) -> None:
     before = recorded.files()
     recorded.answers(

@@ -25,10 +25,17 @@ if TYPE_CHECKING:
 
 
 class GoldenExtension(AbstractSyrupyExtension):
-    """Stores the texts of a cell as a directory; `of` makes the class for one golden, which has been read."""
+    """Stores the texts of a cell as a directory; `of` makes the class for one golden, which has been read.
+
+    Attributes
+    ----------
+    failed
+        Why the golden could not be written: syrupy takes whatever is raised meanwhile for a difference.
+    """
 
     path: Path
     reviewed: golden.Texts | None
+    failed: Exception | None = None
     write_immediately = True
 
     @classmethod
@@ -70,12 +77,25 @@ class GoldenExtension(AbstractSyrupyExtension):
         return None if self.reviewed is None else json.dumps(self.reviewed, sort_keys=True)
 
     @classmethod
-    def write_snapshot_collection(
-        cls, *, snapshot_collection: SnapshotCollection, name_order: dict[str, int] | None = None
+    def write_snapshot(
+        cls,
+        *,
+        snapshot_location: str,
+        snapshots: list[tuple[SerializedData, PyTestLocation, SnapshotIndex]],
+        **_: Any,
     ) -> None:
-        (snapshot,) = snapshot_collection
-        assert isinstance(snapshot.data, str)
-        golden.write(Path(snapshot_collection.location), json.loads(snapshot.data))
+        """Write the golden. syrupy's own would make the folder of its target before: not for certain (fsync)."""
+        ((data, *_where),) = snapshots
+        assert isinstance(data, str)
+        try:
+            golden.write(Path(snapshot_location), json.loads(data))
+        except Exception as error:
+            cls.failed = error
+            raise
+
+    @classmethod
+    def write_snapshot_collection(cls, **_: Any) -> None:
+        raise AssertionError("syrupy writes a golden by another way than `write_snapshot`")
 
     def diff_lines(self, serialized_data: SerializedData, snapshot_data: SerializedData) -> Iterator[str]:
         """Yield nothing: `harness.judging.verdict` says what changed."""

@@ -192,9 +192,13 @@ def _shown(value: Any) -> str:
 
 
 def require_each_once(parts: Sequence[Part]) -> None:
-    """Raise MergeError unless each cell that was asked for is of exactly one part."""
+    """Raise MergeError unless each cell that was asked for is of exactly one part, and no other of any."""
     owner: dict[str, Path] = {}
     for part in parts:
+        if others := [cell for cell in part.provenance.cells if cell not in part.provenance.selected]:
+            raise MergeError(
+                f"{part.folder}: {provenance.FILE} has cells that nobody asked for: {', '.join(others[:SHOWN])}"
+            )
         for cell in part.provenance.cells:
             if cell in owner:
                 raise MergeError(f"{cell} is in both {owner[cell]} and {part.folder}: name each shard once")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import re
 import sys
 import tempfile
@@ -18,13 +19,14 @@ from tests.faults.fault import Fault, baseline, tried
 from tests.faults.place import LostError, Place
 from tests.faults.updating import Update
 
-FOLDER = REPOSITORY / "build" / "faults"
 PAGE = REPOSITORY / "docs" / "reliability.md"
 #: The part of the page that this writes.
 TABLE = re.compile(r"(?<=<!-- faults -->\n).*?(?=<!-- /faults -->)", re.DOTALL)
 
 #: Random moments at which an update is killed.
 KILLS = 200
+
+HEAD = "| fault | how it is made | what becomes of the run | times | lost |\n|---|---|---|---|---|\n"
 
 FAULTS = {fault.name: fault for room in (running, writing, together, damage) for fault in room.faults()}
 
@@ -40,8 +42,16 @@ class Row:
     lost: str
 
     def __str__(self) -> str:
-        lost = self.lost.splitlines()[0] if self.lost else "nothing"
+        lost = self.lost.splitlines()[0].replace("|", "\\|") if self.lost else "nothing"
         return f"| {self.name} | {self.made} | {self.holds} | {self.times} | {lost} |"
+
+
+def merged(page: str, row: Row) -> str:
+    """Return a page with the row of a fault put into its table; rows of others stay."""
+    (table,) = TABLE.findall(page)
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in table.splitlines()[2:]}
+    rows[row.name] = str(row)
+    return TABLE.sub(lambda _: HEAD + "".join(f"{rows[name]}\n" for name in NAMES if name in rows), page)
 
 
 def of_fault(fault: Fault, sound: Place, repeats: int) -> Row:
@@ -68,8 +78,8 @@ def updates(sound: Callable[[], Place], folder: Path, options: argparse.Namespac
         place = folder / name
 
         def killed(update: Update = update, place: Path = place) -> str:
-            times, between = updating.killed_at_random(update, options.kills, options.seed, place)
-            return f"{times}, {between} of them between two goldens"
+            tried, between = updating.killed_at_random(update, options.kills, options.seed, place)
+            return f"{options.kills} of {tried} moments before its end, {between} between two goldens"
 
         def hindered(how: str, update: Update = update, place: Path = place) -> str:
             calls = updating.calls_of(update, place)
@@ -101,10 +111,12 @@ def updates(sound: Callable[[], Place], folder: Path, options: argparse.Namespac
                 except Exception:
                     lost = traceback.format_exc()
                 print(f"{name}: {how}: {times}: {lost or 'nothing lost'}", flush=True)
-                yield Row(f"{name} ({update.name}): {how}", made, whole, times, lost)
+                yield Row(f"{name}: {how}", f"{made}, `{update.name}`", whole, times, lost)
 
 
 WAYS = ("killed at random", "killed at calls", "failing calls", "power cut")
+#: What there are rows of, in their order.
+NAMES = (*FAULTS, *(f"{name}: {how}" for name in ("recording", "accepting") for how in WAYS))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -123,30 +135,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the random moments")
     parser.add_argument("--list", action="store_true", help="print the names")
     parser.add_argument(
-        "--update", action="store_true", help=f"put the table into {PAGE.relative_to(REPOSITORY)}"
+        "--update", action="store_true", help=f"put their rows into {PAGE.relative_to(REPOSITORY)}"
     )
     options = parser.parse_args(arguments)
     options.wanted = lambda name: not options.only or any(part in name for part in options.only)
     if options.list:
-        print(
-            "\n".join([*FAULTS, *(f"{name}: {how}" for name in ("recording", "accepting") for how in WAYS)])
-        )
+        print("\n".join(NAMES))
         return 0
-    rows = []
+    lost = 0
     with tempfile.TemporaryDirectory(prefix="faults-") as made:
-        sound = functools.cache(lambda: baseline(FOLDER / "sound"))
-        rows += [
-            of_fault(fault, sound(), options.repeats)
-            for fault in FAULTS.values()
-            if options.wanted(fault.name)
-        ]
-        rows += updates(sound, Path(made), options)
-    if options.update:
-        head = "| fault | how it is made | what becomes of the run | times | lost |\n|---|---|---|---|---|\n"
-        table = head + "".join(f"{row}\n" for row in rows)
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(TABLE.sub(lambda _: table, page), encoding="utf-8")
-    return int(any(row.lost for row in rows))
+        # Outside of the checkout, whose settings would be in the keys of what it keeps.
+        sound = functools.cache(lambda: baseline(Path(made, "sound")))
+        chosen = [fault for fault in FAULTS.values() if options.wanted(fault.name)]
+        rows = (of_fault(fault, sound(), options.repeats) for fault in chosen)
+        for row in itertools.chain(rows, updates(sound, Path(made), options)):
+            lost += bool(row.lost)
+            if options.update:
+                # At once: a session that is stopped has written what it came to.
+                PAGE.write_text(merged(PAGE.read_text(encoding="utf-8"), row), encoding="utf-8")
+    return int(lost > 0)
 
 
 if __name__ == "__main__":

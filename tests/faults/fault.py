@@ -13,7 +13,7 @@ from harness.selection import UPDATE
 from tests.faults.place import SOUND, LostError, Place, demand, kill, until
 
 #: Seconds that processes may take to end behind their run: a template that is warming up sees it when it is done.
-LEAVING = 60.0
+LEAVING = 240.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Tried:
 def baseline(folder: Path) -> Place:
     """Return a place with goldens of the sound cells, and a store of their exports: real ones.
 
-    They are made once for each state of the harness, for the store knows when one is to be made again.
+    The folder is in no checkout: its settings would be in the keys of what the store holds.
     """
     place = Place(folder).make()
     place.go_on()

@@ -19,7 +19,7 @@ from tests.faults.place import LostError, Place, demand, kill, until
 #: One template, one export of each cell.
 ONE = ("--hash-seeds", "0")
 #: Seconds that an export which hangs is waited for, and bytes that one may have.
-LIMITS = ("--export-timeout", "8", "--export-memory", "3GiB")
+LIMITS = ("--export-timeout", "20", "--export-memory", "3GiB")
 
 STABLE = {"sound": "stable", "sound-as-well": "stable"}
 
@@ -43,7 +43,7 @@ def hanging(place: Place) -> None:
     of_exports(
         place,
         dict.fromkeys(("hangs-in-python", "hangs-in-c", "ignores-sigterm"), "timed-out"),
-        "8 s (--export-timeout)",
+        "20 s (--export-timeout)",
     )
 
 
@@ -81,7 +81,7 @@ def template_dies(place: Place) -> None:
 
 
 def template_hangs(place: Place) -> None:
-    process = while_exporting(place, "--export-timeout", "10")
+    process = while_exporting(place, "--export-timeout", "30")
     (template,) = place.templates()
     os.kill(template, signal.SIGSTOP)
     # A fresh template makes the export again, which then ends.

@@ -153,9 +153,9 @@ class Soak:
             kill(self.drawn.choice(found), self.drawn.choice((signal.SIGKILL, signal.SIGTERM)))
 
 
-def grown(states: Sequence[State]) -> list[str]:
-    """Return what there is more of in the end than when the process had settled."""
-    settled, last = states[min(SETTLED, len(states) - 1)], states[-1]
+def grown(states: Sequence[State], turns: int = SETTLED) -> list[str]:
+    """Return what there is more of in the end than when the process had settled, after so many turns."""
+    settled, last = states[min(turns, len(states) - 1)], states[-1]
     lines = [
         f"{name}: {before} at turn {settled.turn}, {after} at turn {last.turn}"
         for name in ("descriptors", "files", "processes")

@@ -184,15 +184,16 @@ def accept_all(place: Place) -> list[str]:
 
 
 def killed_at_random(update: Update, times: int, seed: int, folder: Path) -> tuple[int, int]:
-    """Kill the command at random moments; return how often it was killed, and how often between two goldens.
+    """Kill the command so often at random moments; return how often it was tried, and how often between two goldens.
 
-    Half of the moments are drawn from all of its time, half from the time after its first golden is begun.
+    A moment after its end does not count. Half of the moments are drawn from all of its time, half from the time after
+    its first golden is begun.
     """
     drawn = random.Random(seed)
-    between = killed = 0
+    between = killed = number = 0
     with Server(update.before.environment()) as server:
         whole, writing = measured(update, server, folder)
-        for number in range(times):
+        while killed < times:
             with update.begun(folder) as place:
                 process = server.start(update.words(place), place.environment(), place.folder / "log")
                 if number % 2:
@@ -206,7 +207,8 @@ def killed_at_random(update: Update, times: int, seed: int, folder: Path) -> tup
                 when = f"killed after {moment:.4f} s ({number} of seed {seed})"
                 between += update.demand_whole(place, when)
                 again(update, place, server, when)
-    return killed, between
+            number += 1
+    return number, between
 
 
 def measured(update: Update, server: Server, folder: Path) -> tuple[float, float]:

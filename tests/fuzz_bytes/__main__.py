@@ -99,11 +99,22 @@ def lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         own = [row for row in rows if row["reader"] == reader.name]
         if not own:
             continue
-        tried, spent = sum(row["tried"] for row in own), sum(row["seconds"] for row in own)
+        spent = sum(row["seconds"] for row in own)
         slowest = max(row["slowest"] for row in own)
         declared = ", ".join(f"`{error.__name__}`" for error in reader.declared)
         found = len({what.partition(" (")[0] for row in own for what in row["found"].values()})
-        yield f"| {reader.name} | {declared} | {tried:,} | {spent:,.0f} | {slowest:.2f} | {found} |"
+        yield f"| {reader.name} | {declared} | {tried(own, reader.name):,} | {spent:,.0f} | {slowest:.2f} | {found} |"
+
+
+def tried(rows: Sequence[Mapping[str, Any]], reader: str) -> int:
+    """Return how many mutations a reader was given."""
+    return sum(row["tried"] for row in rows if row["reader"] == reader)
+
+
+def put_into_page(rows: Sequence[Mapping[str, Any]]) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    table = "".join(f"{line}\n" for line in lines(rows))
+    PAGE.write_text(TABLE.sub(lambda _: table, page), encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,24 +135,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     pieces = Pieces(FOLDER / "pieces.jsonl", digest_of_harness())
     known = [row for row in pieces.read() if row["run"] == options.seed]
     wanted = options.readers or list(READERS)
-    for name in wanted:
-        own = [row for row in known if row["reader"] == name]
-        number = len(own)
-        while (left := options.mutations - sum(row["tried"] for row in own)) > 0:
-            row = fuzz(name, min(left, PIECE), options.seed, number, FOLDER / "found" / name)
+    while left := {name: count for name in wanted if (count := options.mutations - tried(known, name)) > 0}:
+        # All readers come equally far in a session that is stopped.
+        for name, count in left.items():
+            number = sum(row["reader"] == name for row in known)
+            row = fuzz(name, min(count, PIECE), options.seed, number, FOLDER / "found" / name)
             pieces.add(row)
-            own.append(row)
             known.append(row)
-            number += 1
             for file, what in row["found"].items():
                 print(f"{name}: {what}: {FOLDER / 'found' / name / file}", flush=True)
+        if options.update:
+            put_into_page([row for row in known if row["reader"] in wanted])
     shown = [row for row in known if row["reader"] in wanted]
     print("\n".join(lines(shown)))
     if options.update:
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(
-            TABLE.sub(lambda _: "".join(f"{line}\n" for line in lines(shown)), page), encoding="utf-8"
-        )
+        put_into_page(shown)
     print(f"each mutation had {SECONDS:g} s and {MEGABYTES} MB; seed {options.seed}")
     return int(any(row["found"] for row in shown))
 

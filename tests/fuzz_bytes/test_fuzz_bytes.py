@@ -14,6 +14,9 @@ from tests.fuzz_bytes import piece
 from tests.fuzz_bytes.readers import READERS, RESULTS, compiled_goldens, golden_files, tables
 
 LINES = (RESULTS / "stock" / "1.3.1" / "results.jsonl").read_bytes()
+RUN = (RESULTS / "stock" / "1.3.1" / "run.json").read_bytes()
+#: A cell as it stands in the list of what was asked for, and then in that of the shard.
+SELECTED = b'  "tosa-int/cat-h-v",\n'
 MANIFEST = golden_files(golden.MANIFEST)[0]
 COMPILED = compiled_goldens()[0]
 
@@ -38,6 +41,7 @@ KEPT = {
     "results that nest": ("results", b"[" * 200_000),
     "shard without variations": ("shard", b"results.jsonl\n" + LINES.replace(b'"variations"', b'"v"')),
     "shard whose JUnit counts no number": ("shard", b"junit.xml\n<testsuite tests='x'/>"),
+    "shard with a cell that nobody asked for": ("shard", b"run.json\n" + RUN.replace(SELECTED, b"", 1)),
     "compiled golden with a line that is no fact": ("compiled", COMPILED.replace(b"commands: ", b"commands")),
     "compiled golden without a payload": ("compiled", COMPILED.replace(b"tosa: ", b"tosb: ")),
     "compiled golden with a number that int() refuses": (
