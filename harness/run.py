@@ -114,8 +114,8 @@ class Run:
         self.goldens = options.goldens.resolve()
         roots.check(self.goldens, options.models, options.adopting, options.updating)
         self.root = self.goldens / self.release.version
-        if options.zoo is not None:
-            # releases.toml states the defects of this project's zoo.
+        if options.zoo is not None or known.stated(self.root):
+            # The repository's file states the defects of its own zoo.
             self.release = dataclasses.replace(
                 self.release, known=known.read(self.root, self.release.version)
             )
@@ -284,7 +284,7 @@ class Run:
         except golden.GoldenError as error:
             judged = damaged(cell, error)
         except DecodeError as error:
-            judged = undecodable(cell, error)
+            judged = undecodable(cell, error, self._judging())
         if self.options.zoo is not None and self.updating:
             judged = self._settle(judged)
         if judged.name == "stable" or judged.recorded:

@@ -240,7 +240,7 @@ class Exports:
                 cell, outcomes, reviewed, self.suite.release, budgets=self.suite.repository.budgets
             )
         except DecodeError as error:
-            return undecodable(cell, error)
+            return undecodable(cell, error, self.suite.release)
         if comparison.texts is None:
             return comparison.verdict
         with self.suite.writing():

@@ -444,6 +444,46 @@ def test_a_guest_that_was_right_and_is_wrong_fails(guests: Runner, artifacts: Ar
     assert set(finished.verdicts().values()) == {"corrupt"}
 
 
+def undecodable(artifact: Artifact) -> Artifact:
+    assert isinstance(artifact.result, Lowered)
+    delegate = replace(artifact.result.delegates[0], payload=b"no payload")
+    return replace(artifact, result=replace(artifact.result, delegates=(delegate,)))
+
+
+def test_a_guest_that_cannot_be_decoded_is_noted_and_accepted_from_then_on(
+    guests: Runner, artifacts: Artifacts
+) -> None:
+    steady = artifacts["steady"][0]
+    guests.answers({"alpha": steady, "beta": undecodable(steady)})
+    assert guests(*RUN).code == 1
+    assert guests(*RUN, UPDATE).code == 0
+    finished = guests(*RUN)
+    assert finished.code == 0, finished.output
+    assert set(finished.verdicts().values()) == {"stable", "undecodable"}
+
+
+def test_a_zoo_that_is_no_guest_may_have_what_is_known_beside_its_goldens(
+    runner: Runner, artifacts: Artifacts
+) -> None:
+    steady = artifacts["steady"][0]
+    run = ("--models", runner.zoo("own_zoo", "alpha"), "--cell", "xnnpack-fp32/alpha")
+    runner.answers({"alpha": wrong(steady)})
+    assert runner(*run).code == 1
+    runner.root.mkdir(parents=True)
+    known.write(runner.root, INSTALLED, {"xnnpack-fp32/alpha": KnownDefect("corrupt", "upstream issue 1")})
+    finished = runner(*run)
+    assert finished.code == 0, finished.output
+    assert "upstream issue 1" in finished.output
+    runner.answers({"alpha": steady})
+    finished = runner(*run)
+    assert finished.code == 1
+    assert "is right now" in finished.output
+    # A person wrote it: recording leaves it alone.
+    before = (runner.root / known.FILE).read_bytes()
+    assert runner(*run, UPDATE).code == 1
+    assert (runner.root / known.FILE).read_bytes() == before
+
+
 def test_a_guest_zoo_and_another_are_refused_together(runner: Runner) -> None:
     runner("--zoo", "arm-ops", "--models", "models").refused("--zoo names a guest zoo in place of --models")
 

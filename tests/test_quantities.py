@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness import releases
 from harness.artifact import Artifact, Cell
 from harness.drift.quantities import directions, measured, over
 from harness.drift.reading import Reading, reading
@@ -133,3 +134,47 @@ def test_a_budget_of_no_cell_is_refused(runner: Runner) -> None:
         '[tool.goldens]\nmodels = ["own_zoo"]\nbudgets = { "*/alhpa" = { memory = 1 } }\n'
     )
     own().refused("[tool.goldens] budgets: '*/alhpa' is the pattern of no cell")
+
+
+#: A case of the situations, and the fix that it is of taken back in whatever release is installed.
+MASKS = """
+from harness import case, patches
+from harness.patches import Patch
+from models.situations import float_types
+from tests.mutants.history import FIXES
+
+(FIX,) = [fix for fix in FIXES if fix.number == 17734]
+patches.register(Patch("masks-outside", None, FIX.broke, {{{release!r}: {{}}}}, FIX.install))
+
+
+@case(guards="truth values in a delegate need no memory", backends=("tosa-fp",))
+def masks(data):
+    return float_types.mask_logic(data)
+"""
+
+
+@pytest.mark.slow
+def test_a_fix_taken_back_that_costs_memory_and_makes_nothing_wrong_is_over_budget(runner: Runner) -> None:
+    own = replace(runner, directory=runner.folder)
+    (own.folder / "masks_zoo.py").write_text(MASKS.format(release=own.release))
+    declared = releases.load().release(own.release).patches
+    taken_back = ("--patches", ",".join([*declared, "masks-outside"]), "--hash-seeds", "0")
+
+    def budget(memory: int) -> None:
+        table = '[tool.goldens]\nmodels = ["masks_zoo"]\ntargets = ["tosa-fp"]\n'
+        limit = f'[tool.goldens.budgets]\n"tosa-fp/masks" = {{ memory = {memory} }}\n'
+        (own.folder / "pyproject.toml").write_text(table + limit)
+
+    # Two inputs and an output of eight float32.
+    budget(96)
+    assert own(UPDATE, "--hash-seeds", "0,4").verdicts() == {"tosa-fp/masks": "new"}
+    finished = own(*taken_back)
+    assert finished.code == 1, finished.output
+    assert finished.verdicts() == {"tosa-fp/masks": "over-budget"}
+    (more,) = re.findall(r"(\d+) bytes of planned memory, and 96 are in the budget", finished.output)
+    # What is within the higher budget differs from its golden, and is right; with the fix there is less.
+    budget(int(more))
+    finished = own(*taken_back)
+    assert finished.verdicts() == {"tosa-fp/masks": "changed"}
+    assert f"worse: 96 -> {more} bytes of planned memory" in finished.output
+    assert own("--hash-seeds", "0").verdicts() == {"tosa-fp/masks": "stable"}

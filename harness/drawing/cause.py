@@ -45,7 +45,7 @@ def judge(cell: Cell, outcomes: Sequence[Outcome], release: Release) -> tuple[Ca
     try:
         judged = compare(cell, outcomes, None, release).verdict
     except DecodeError as error:
-        judged = undecodable(cell, error)
+        judged = undecodable(cell, error, release)
     artifact = outcomes[0].result
     result = artifact.result if isinstance(artifact, Artifact) else None
     if judged.name in ("new", "failed", "corrupt") and isinstance(result, Failure):

@@ -95,9 +95,11 @@ def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:
     return Verdict(cell, "damaged-golden", str(error))
 
 
-def undecodable(cell: Cell, error: DecodeError) -> Verdict:
+def undecodable(cell: Cell, error: DecodeError, release: Release) -> Verdict:
     """Say that a payload of `cell` is not what the schema of its release says."""
-    return Verdict(cell, "undecodable", str(error))
+    defect = release.known.get(str(cell))
+    known = defect is not None and defect.verdict == "undecodable"
+    return Verdict(cell, "undecodable", str(error), known=known)
 
 
 def _divergence(

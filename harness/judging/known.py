@@ -1,7 +1,7 @@
-"""What is known to be wrong with cells of a guest zoo: beside its goldens, and accepted as these are.
+"""What is known to be wrong with cells of a further zoo: beside its goldens, and accepted as these are.
 
-``<root>/known.toml`` has the form of ``releases.toml``. A run that finds the same verdict accepts it;
-``--snapshot-update`` writes what it finds.
+``known.toml`` in the folder of a release has the form of ``releases.toml``. A run that finds the same verdict accepts
+it. That of a guest zoo is written by ``--snapshot-update``; that of any other, by a person.
 """
 
 from __future__ import annotations
@@ -22,8 +22,12 @@ NEVER = ("timed-out", "out-of-memory", "damaged-golden")
 
 def read(folder: Path, release: str) -> dict[str, KnownDefect]:
     """Return the defects that a release's folder of goldens knows, by cell; raise `harness.releases.MatrixError`."""
-    path = folder / FILE
-    return releases.known_defects(path).get(release, {}) if path.is_file() else {}
+    return releases.known_defects(folder / FILE).get(release, {}) if stated(folder) else {}
+
+
+def stated(folder: Path) -> bool:
+    """Whether a release's folder of goldens says by itself what is known to be wrong."""
+    return (folder / FILE).is_file()
 
 
 def settled(known: Mapping[str, KnownDefect], judged: Verdict) -> dict[str, KnownDefect]:

@@ -144,6 +144,22 @@ def int16_conv_between_sums(data: Data) -> Example:
     return Example(SummedAround(), (data.tensor("x", 1, 2, 4, 4), data.tensor("y", 1, 2, 4, 4)))
 
 
+class OfSum(nn.Module):
+    """A convolution of a sum."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, 2, 3, padding=1)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return self.conv(x + y)  # type: ignore[no-any-return]
+
+
+@case(guards="an int16 convolution of a sum keeps its bias (#17155)", backends=INT16, also=INT16)
+def int16_conv_of_sum(data: Data) -> Example:
+    return Example(OfSum(), (data.tensor("x", 1, 2, 4, 4), data.tensor("y", 1, 2, 4, 4)))
+
+
 class ReadTwice(nn.Module):
     """A convolution that a sum reads, and that is an output as well."""
 

@@ -132,6 +132,7 @@ def prepare(
     edits: str = "tests.mutants",
     sweeps: Path = Path("build/mutants"),
     cells: tuple[str, ...] = (),
+    zoo: str = "models",
 ) -> Run:
     """Return the run, over the default release, whose judgement is put to the test.
 
@@ -143,6 +144,8 @@ def prepare(
         The module that registers what is installed in exporting processes.
     cells
         Patterns of cells; empty is all.
+    zoo
+        The module that registers the cases, whose goldens stand under `goldens`.
     """
     return Run(
         Options(
@@ -156,7 +159,7 @@ def prepare(
             export_timeout=EXPORT_TIMEOUT,
             patches="auto",
             shortcuts="all",
-            models=("models", edits),
+            models=(zoo, edits),
             goldens=goldens,
             sweeps=sweeps,
             interpreter=None,

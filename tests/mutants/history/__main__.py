@@ -1,18 +1,20 @@
 """``python -m tests.mutants.history``, which is what ``nox -s history`` runs: which fixes taken back does the zoo see?
 
 The fixes of the release that is installed are tried on its cells, until ``--minutes`` have passed; what was found is
-kept, and a later session goes on from there. ``--so-far`` exports nothing and reports on both releases.
+kept beside this module, and a later session goes on from there. ``--so-far`` exports nothing and reports on both
+releases and both zoos.
 """
 
 from __future__ import annotations
 
 import argparse
 import fnmatch
+import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.selection import UsageError
+from harness.selection import UsageError, load_zoo
 from harness.sweeping.sweep import SweepError
 from tests import REPOSITORY
 from tests.mutants.__main__ import prepare
@@ -20,11 +22,16 @@ from tests.mutants.history import FIXES, SINCE
 from tests.mutants.history.document import document, summary
 from tests.mutants.history.fix import Fix, misfits
 from tests.mutants.history.left_out import LEFT_OUT
-from tests.mutants.history.measure import Kept, Search, Tried, results
+from tests.mutants.history.measure import Kept, Met, Search, Tried, numbers, results
 
 DOCUMENT = REPOSITORY / "docs" / "history.md"
 GOLDENS = REPOSITORY / "goldens"
-KEPT = Path("build/history")
+#: What sessions found: committed, for the page is made of it.
+KEPT = Path(__file__).parent / "kept"
+SWEEPS = Path("build/history")
+
+#: Zoos that fixes are tried on: the folder of each in `GOLDENS` and in `KEPT`.
+FOLDERS = {"models": "", "models.situations": "situations"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,6 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="only take all back; exports nothing")
     parser.add_argument("--so-far", action="store_true", help="only report; exports nothing")
     parser.add_argument("--update", action="store_true", help="write docs/history.md")
+    parser.add_argument("--models", choices=FOLDERS, default="models", help="the zoo; default: %(default)s")
+    parser.add_argument(
+        "--guarded", action="store_true", help="each fix only on cells whose case names it in what it guards"
+    )
     parser.add_argument(
         "--cell", action="append", default=[], metavar="PATTERN", help="only these cells; repeatable"
     )
@@ -45,7 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     fixes = select(options.names)
     if not options.so_far:
-        run = prepare(GOLDENS, "0", options.jobs, None, __package__, KEPT, tuple(options.cell))
+        folder = FOLDERS[options.models]
+        cells = tuple(options.cell)
+        run = prepare(
+            GOLDENS / folder, "0", options.jobs, None, __package__, SWEEPS, cells, zoo=options.models
+        )
         of_release = [fix for fix in fixes if fix.release == run.release.version]
         if not of_release:
             raise UsageError(
@@ -56,17 +71,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         searching = Search(
             run,
             of_release,
-            kept(run.release.version),
+            kept(folder, run.release.version),
             options.minutes,
+            guarded(options.models) if options.guarded else None,
             print if options.verbose else lambda _: None,
         )
         search(searching)
-    found = [each for release in SINCE for each in results(of(fixes, release), kept(release).read())]
-    cells = {release: len(list((GOLDENS / release).glob("*/*/manifest.txt"))) for release in SINCE}
-    print("", *summary(found, cells), sep="\n")
+    found = [met(fix) for fix in fixes]
+    cells_of = {
+        release: [
+            len(list((GOLDENS / folder / release).glob("*/*/manifest.txt"))) for folder in FOLDERS.values()
+        ]
+        for release in SINCE
+    }
+    print("", *summary(found, cells_of), sep="\n")
     if options.update:
-        ordered = [each for fix in fixes for each in found if each.fix == fix]
-        lines = document(ordered, cells, LEFT_OUT)
+        lines = document([met(fix) for fix in FIXES], cells_of, LEFT_OUT)
         DOCUMENT.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
     return 0
 
@@ -81,28 +101,40 @@ def check(fixes: Sequence[Fix], release: str) -> int:
 def search(searching: Search) -> None:
     """Print each cell that sees some fix taken back, and what it took."""
     cells = 0
-    for tried in searching():
+    for each in searching():
         cells += 1
-        print(*lines(tried), sep="\n", end="\n" if tried.seen else "", flush=True)
+        print(*lines(each), sep="\n", end="\n" if each.seen else "", flush=True)
     print(f"{cells} cells tried, {searching.exports} exports")
 
 
-def lines(tried: Tried) -> list[str]:
+def lines(cell: Tried) -> list[str]:
     """Return what is printed of a cell."""
-    if tried.control not in ("", "stable"):
-        return [f"{tried.cell} is {tried.control} without any fix taken back"]
+    if cell.control not in ("", "stable"):
+        return [f"{cell.cell} is {cell.control} without any fix taken back"]
     return [
-        f"{tried.cell} sees {fix.partition('@')[0]}: {seen.verdict}, {seen.named}"
-        for fix, seen in tried.seen.items()
+        f"{cell.cell} sees #{fix.partition('@')[0]}: {seen.verdict}, {seen.named}"
+        for fix, seen in cell.seen.items()
     ]
 
 
-def kept(release: str) -> Kept:
-    return Kept(KEPT / f"{release}.jsonl", GOLDENS / release)
+def kept(folder: str, release: str) -> Kept:
+    return Kept(KEPT / folder / f"{release}.jsonl", GOLDENS / folder / release)
 
 
-def of(fixes: Sequence[Fix], release: str) -> list[Fix]:
-    return [fix for fix in fixes if fix.release == release]
+def met(fix: Fix) -> Met:
+    """Return what earlier sessions found of `fix` in each zoo."""
+    zoo, situations = (results([fix], tried(folder, fix.release))[0] for folder in FOLDERS.values())
+    return Met(fix, zoo, situations)
+
+
+@functools.cache
+def tried(folder: str, release: str) -> list[Tried]:
+    return kept(folder, release).read()
+
+
+def guarded(zoo: str) -> dict[str, frozenset[int]]:
+    """Return the numbers of the fixes that each case of `zoo` names."""
+    return {name: numbers(case.guards) for name, case in load_zoo([zoo]).items()}
 
 
 def select(names: Sequence[str]) -> list[Fix]:

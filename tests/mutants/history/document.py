@@ -6,19 +6,47 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from tests.mutants.history import AREAS, SINCE
-from tests.mutants.history.measure import ENOUGH, Result
+from tests.mutants.history.fix import Fix
+from tests.mutants.history.measure import ENOUGH, Met, Result
 from tests.mutants.table import NONE
 
 HEAD = (
-    "| fix | release | it corrected | before it | seen by | verdict | named | cells tried |",
-    "|---|---|---|---|---:|---|---|---:|",
+    "| fix | release | it corrected | before it | zoo | situations | verdict | named |",
+    "|---|---|---|---|---:|---:|---|---|",
 )
+INTRODUCTION = """\
+# History as a measure
+
+Real fixes of upstream's, taken back in a release that has them. [Mutants](mutants.md) are made up;
+these went wrong. The releases: {releases}. Each fix taken back is a small edit of ours, in
+`tests/mutants/history`, that brings the old behaviour back. It is tied to no cell.
+
+Two zoos meet them. `models`, the zoo, was not made for these fixes. `models/situations` was: when few were
+seen, each class of situation that upstream's fixes corrected got a family of small cases there, whose `guards`
+name the fixes. It has goldens of its own, in `goldens/situations`, of these two releases. The table says how
+many cells of each have seen a fix taken back, and of how many that met it; it is written by:
+
+```console
+$ nox -s history -- --minutes 60                          # the zoo; goes on where it was stopped
+$ nox -s history -- --models models.situations --guarded  # each fix on the cases that name it
+$ nox -s history -- --so-far --update                     # writes what was measured so far to this page
+```
+
+A cell is exported under one variation with all fixes of its release that it is to meet taken back at once.
+If it is as its golden says, it sees none of them; two whose effects hide each other would be missed. If not,
+the fixes are halved until one alone makes the difference. Fixes of one backend are not tried on cells of the
+other, nor further once {enough} cells of a zoo have seen them. Cells that have no golden, because upstream gets
+them wrong, or that are not stable without any edit, say nothing. What sessions found is kept, and committed,
+in `tests/mutants/history/kept`; what was found with another golden or another edit does not count.
+"""
 REPOSITORY = "https://github.com/pytorch/executorch/pull/"
 #: Of many verdicts and passes, so many are listed.
 LISTED = 3
 
 
-def document(found: Sequence[Result], cells: Mapping[str, int], left_out: Sequence[str]) -> Iterator[str]:
+def document(
+    found: Sequence[Met], cells: Mapping[str, Sequence[int]], left_out: Sequence[str]
+) -> Iterator[str]:
     """Yield the lines of the page.
 
     Parameters
@@ -26,36 +54,13 @@ def document(found: Sequence[Result], cells: Mapping[str, int], left_out: Sequen
     found
         For every fix.
     cells
-        Number of cells with a golden, by release.
+        Number of cells with a golden in each zoo, by release.
     left_out
         Lines about fixes that no edit stands for.
     """
-    releases = ", ".join(f"{release} for those after {before}" for release, before in SINCE.items())
-    yield "# History as a measure"
-    yield ""
-    yield "Real fixes of upstream's, taken back in a release that has them. [Mutants](mutants.md) are made up;"
-    yield f"these went wrong. The releases: {releases}. Each fix taken back is a small edit of ours, in"
-    yield "`tests/mutants/history`, that brings the old behaviour back. It is tied to no cell: the whole zoo meets it."
-    yield "The table is written by:"
-    yield ""
-    yield "```console"
-    yield "$ nox -s history -- --minutes 60      # goes on where it was stopped"
-    yield "$ nox -s history -- --so-far --update # writes what was measured so far to this page"
-    yield "```"
-    yield ""
-    yield "A cell is exported under one variation with all fixes of its release taken back at once. If it is as its"
-    yield "golden says, it sees none of them; two whose effects hide each other would be missed. If not, the fixes are"
-    yield "halved until one alone makes the difference. Fixes of one backend are not tried on cells of the other, nor"
-    yield f"further once {ENOUGH} cells have seen them. Cells that have no golden, because upstream gets them wrong, or"
-    yield "that are not stable without any edit, say nothing."
+    yield from introduction()
     yield ""
     yield from summary(found, cells)
-    yield ""
-    yield "Families of small cases for the situations that these fixes corrected stand in `models/situations`, a zoo of"
-    yield "its own. Neither its goldens nor figures over it are recorded yet: none of the above counts it."
-    if not any(each.tried for each in found):
-        yield ""
-        yield "Nothing of this was measured yet: no cell has met a fix taken back."
     for area, fixes in AREAS.items():
         yield ""
         yield f"## {area}"
@@ -63,32 +68,42 @@ def document(found: Sequence[Result], cells: Mapping[str, int], left_out: Sequen
         yield from HEAD
         yield from (row(each) for each in found if each.fix in fixes)
     yield ""
+    yield "## Not seen"
+    yield ""
+    yield from not_seen(found)
+    yield ""
     yield "## Out of reach"
     yield ""
     yield "These are taken back as well, but no export for the harness's targets comes by what they corrected:"
     yield ""
-    for each in found:
-        if each.fix.unreachable:
-            yield f"- [#{each.fix.number}]({REPOSITORY}{each.fix.number}): {each.fix.unreachable}"
+    yield from (f"- {link(each.fix)}: {each.fix.unreachable}" for each in found if each.fix.unreachable)
     yield ""
     yield "## Left out"
     yield ""
     yield from left_out
 
 
-def row(found: Result) -> str:
-    fix = found.fix
-    link = f"[#{fix.number}]({REPOSITORY}{fix.number})"
-    if not found.tried:
-        said = ("not tried", NONE, NONE, "0")
-    else:
-        verdicts, places = (
-            most(vars(seen)[what] for seen in found.seen.values()) for what in ("verdict", "named")
-        )
-        count = len(found.seen)
-        number = f"{count} or more" if count >= ENOUGH else str(count)
-        said = (number, verdicts, places, str(found.tried))
-    return f"| {' | '.join((link, fix.release, fix.kind, fix.broke, *said))} |"
+def introduction() -> Iterator[str]:
+    releases = ", ".join(f"{release} for those after {before}" for release, before in SINCE.items())
+    yield from INTRODUCTION.format(releases=releases, enough=ENOUGH).splitlines()
+
+
+def row(found: Met) -> str:
+    verdicts, places = (most(vars(seen)[what] for seen in found.seen) for what in ("verdict", "named"))
+    said = (link(found.fix), found.fix.release, found.fix.kind, found.fix.broke)
+    return f"| {' | '.join((*said, count(found.zoo), count(found.situations), verdicts, places))} |"
+
+
+def link(fix: Fix) -> str:
+    return f"[#{fix.number}]({REPOSITORY}{fix.number})"
+
+
+def count(result: Result) -> str:
+    """Say how many cells of a zoo have seen a fix taken back."""
+    if not result.tried:
+        return "not tried"
+    seen = len(result.seen)
+    return f"{seen}{' or more' if seen >= ENOUGH else ''} of {result.tried}"
 
 
 def most(values: Iterator[str]) -> str:
@@ -100,14 +115,32 @@ def most(values: Iterator[str]) -> str:
     return ", ".join(value for value, _ in Counter(values).most_common(LISTED)) or NONE
 
 
-def summary(found: Sequence[Result], cells: Mapping[str, int]) -> Iterator[str]:
+def not_seen(found: Sequence[Met]) -> Iterator[str]:
+    """Yield a line for each fix taken back that no cell has seen and one could, with the reason that is known."""
+    unseen = [each.fix for each in found if not each.seen and not each.fix.unreachable]
+    for fix in unseen:
+        if fix.unseen:
+            yield f"- {link(fix)}, {fix.release}: {fix.unseen}"
+    if others := [link(fix) for fix in unseen if not fix.unseen]:
+        yield f"- not looked into: {', '.join(others)}"
+
+
+def summary(found: Sequence[Met], cells: Mapping[str, Sequence[int]]) -> Iterator[str]:
     """Yield how many there are, and how many were tried and seen, by release."""
-    yield "| release | cells with a golden | fixes | out of reach | tried on some cell | seen |"
-    yield "|---|---:|---:|---:|---:|---:|"
+    yield (
+        "| release | fixes | out of reach | cells with a golden | tried on the zoo | seen by the zoo "
+        "| tried on either | seen by either |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|"
     for release in SINCE:
         of_it = [each for each in found if each.fix.release == release]
-        tried = [each for each in of_it if each.tried]
-        unreachable = sum(bool(each.fix.unreachable) for each in of_it)
-        seen = sum(bool(each.seen) for each in tried)
-        counts = (cells.get(release, 0), len(of_it), unreachable, len(tried), seen)
+        counts = (
+            len(of_it),
+            sum(bool(each.fix.unreachable) for each in of_it),
+            " + ".join(map(str, cells.get(release, (0,)))),
+            sum(bool(each.zoo.tried) for each in of_it),
+            sum(bool(each.zoo.seen) for each in of_it),
+            sum(each.tried for each in of_it),
+            sum(bool(each.seen) for each in of_it),
+        )
         yield f"| {release} | {' | '.join(map(str, counts))} |"

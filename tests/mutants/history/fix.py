@@ -41,6 +41,8 @@ class Fix(Edited):
         Of installed code.
     unreachable
         Why no cell of any zoo can see it here; empty where one could.
+    unseen
+        Why no cell has seen it so far, as far as that was found out.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Fix(Edited):
     broke: str
     edits: tuple[Edit, ...]
     unreachable: str = ""
+    unseen: str = ""
 
     def patch(self) -> Patch:
         """Return it as something that ``--patches`` can name on its release."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +21,12 @@ from pathlib import Path
 from harness.artifact import Cell
 from harness.decode import DecodeError
 from harness.judging import golden
+from harness.judging.comparison import undecodable
 from harness.run import Run
 from harness.sweeping.sweep import Sweep
 from tests.mutants.history.fix import Fix
 from tests.mutants.mutant import Mutated
-from tests.mutants.table import NONE, named
+from tests.mutants.table import named
 
 #: A fix that so many cells have seen is not tried on others.
 ENOUGH = 10
@@ -45,7 +47,7 @@ class Seen:
     Attributes
     ----------
     verdict
-        Its name.
+        Its name; `STABLE` for one that is known as well.
     named
         The pass or stage that it names; `NONE` for none.
     """
@@ -78,8 +80,8 @@ class Tried:
 
 
 def key(fix: Fix) -> str:
-    """Return what stands for `fix` in the file: its name, and a digest of its edits."""
-    return f"{fix.name}@{hashlib.sha256(repr(fix.edits).encode()).hexdigest()[:8]}"
+    """Return what stands for `fix` in the file: its number, and a digest of its edits."""
+    return f"{fix.number}@{hashlib.sha256(repr(fix.edits).encode()).hexdigest()[:8]}"
 
 
 def reaches(fix: Fix, cell: Cell) -> bool:
@@ -92,6 +94,15 @@ def reaches(fix: Fix, cell: Cell) -> bool:
     """
     backends = [edit.function.split(".")[2] for edit in fix.edits]
     return any(TARGETS.get(backend, "") in ("", cell.target.partition("-")[0]) for backend in backends)
+
+
+def numbers(guards: str) -> frozenset[int]:
+    """Return the pull requests that a case names in what it guards.
+
+    >>> sorted(numbers("an int16 convolution keeps its bias and its scale (#17155, #21910)"))
+    [17155, 21910]
+    """
+    return frozenset(map(int, re.findall(r"#([0-9]+)", guards)))
 
 
 class Kept:
@@ -145,6 +156,33 @@ class Result:
     seen: Mapping[str, Seen]
 
 
+@dataclass(frozen=True)
+class Met:
+    """What is known of a fix taken back.
+
+    Attributes
+    ----------
+    zoo
+        What the zoo says, which was not made for such fixes.
+    situations
+        What the cases say that were written after them.
+    """
+
+    fix: Fix
+    zoo: Result
+    situations: Result
+
+    @property
+    def tried(self) -> bool:
+        """Whether some cell has met it."""
+        return bool(self.zoo.tried or self.situations.tried)
+
+    @property
+    def seen(self) -> list[Seen]:
+        """What cells of both have seen."""
+        return [*self.zoo.seen.values(), *self.situations.seen.values()]
+
+
 def results(fixes: Sequence[Fix], tried: Sequence[Tried]) -> list[Result]:
     """Return what is known of each of `fixes`; a cell that is not stable by itself says nothing."""
     sound = [each for each in tried if each.control in ("", STABLE)]
@@ -167,6 +205,8 @@ class Search:
         Of this release.
     minutes
         After so many, no further export is begun.
+    guarded
+        Numbers of the fixes that are tried on each case; None tries all on all.
     says
         Gets a line for each export.
     """
@@ -177,10 +217,12 @@ class Search:
         fixes: Sequence[Fix],
         kept: Kept,
         minutes: float,
+        guarded: Mapping[str, Collection[int]] | None = None,
         says: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.run = run
         self.kept = kept
+        self.guarded = guarded
         self.end = time.monotonic() + 60 * minutes
         self.lock = threading.Lock()
         self.known = kept.read()
@@ -190,9 +232,15 @@ class Search:
         self.says: Callable[[str], None] = says
 
     def cells(self) -> list[Cell]:
-        """Return the cells that were asked for and have a golden, in an order of chance that is the same each time."""
+        """Return the cells that were asked for and are accepted, in an order of chance that is the same each time.
+
+        They have a golden, or it is known what is wrong with them: then another verdict is seen.
+        """
         cells = [cell for cell in self.run.known if cell in self.run.asked]
-        cells = [cell for cell in cells if golden.directory(self.run.root, cell).is_dir()]
+        known = self.run.release.known
+        cells = [
+            cell for cell in cells if str(cell) in known or golden.directory(self.run.root, cell).is_dir()
+        ]
         random.Random(SHUFFLE).shuffle(cells)
         return cells
 
@@ -220,6 +268,7 @@ class Search:
             fix
             for name, fix in self.by_key.items()
             if name not in before and seen[fix] < ENOUGH and reaches(fix, cell)
+            if self.guarded is None or fix.number in self.guarded[cell.case]
         ]
         return sorted(wanted, key=lambda fix: -seen[fix])
 
@@ -260,8 +309,8 @@ class Search:
         self.exports += 1
         try:
             verdict = self.run.judge(cell, self.sweep.again(mutated, self.run.variations))
-        except DecodeError:
-            return Seen("undecodable", NONE)
-        seen = Seen(verdict.name, named(verdict))
+        except DecodeError as error:
+            verdict = undecodable(cell, error, self.run.release)
+        seen = Seen(STABLE if verdict.known else verdict.name, named(verdict))
         self.says(f"  {seen.verdict}: {mutated}")
         return seen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,9 +13,21 @@ from harness.artifact import Cell
 from harness.judging import golden
 from tests.mutants.history import FIXES
 from tests.mutants.history.__main__ import DOCUMENT, lines
-from tests.mutants.history.document import REPOSITORY, document, row, summary
+from tests.mutants.history.document import REPOSITORY, document, not_seen, row, summary
 from tests.mutants.history.fix import Fix
-from tests.mutants.history.measure import ENOUGH, STABLE, Kept, Result, Search, Seen, Tried, key, results
+from tests.mutants.history.measure import (
+    ENOUGH,
+    STABLE,
+    Kept,
+    Met,
+    Result,
+    Search,
+    Seen,
+    Tried,
+    key,
+    numbers,
+    results,
+)
 from tests.mutants.mutant import Edit
 
 ARM, XNNPACK, SHARED = "backends.arm.tosa", "backends.xnnpack._passes", "exir.passes"
@@ -34,9 +46,15 @@ CORRUPT = Seen("corrupt", "FoldPass")
 class Answered(Search):
     """A search that exports nothing: cells see the fixes of which it was told."""
 
-    def __init__(self, kept: Kept, fixes: Sequence[Fix], sees: Collection[int], minutes: float = 1.0) -> None:
+    def __init__(
+        self,
+        kept: Kept,
+        fixes: Sequence[Fix],
+        sees: Collection[int],
+        guarded: Mapping[str, Collection[int]] | None = None,
+    ) -> None:
         run: Any = SimpleNamespace(root=kept.goldens)
-        super().__init__(run, fixes, kept, minutes)
+        super().__init__(run, fixes, kept, minutes=1.0, guarded=guarded)
         self.sees = sees
 
     def _judge(self, cell: Cell, fixes: Sequence[Fix]) -> Seen:
@@ -72,6 +90,15 @@ def test_fixes_of_one_backend_are_not_tried_on_cells_of_the_other(tmp_path: Path
     search = Answered(kept(tmp_path), [fix(1, ARM), fix(2, XNNPACK), fix(3)], sees=())
     assert [fix.number for fix in search._wanted(CELL)] == [1, 3]
     assert [fix.number for fix in search._wanted(Cell("xnnpack-fp32", "add"))] == [2, 3]
+
+
+def test_a_cell_may_meet_no_fixes_but_those_that_its_case_names(tmp_path: Path) -> None:
+    search = Answered(kept(tmp_path), EIGHT, sees=(2, 3), guarded={"add": numbers("a sum is one (#3, #5)")})
+    tried = search._try(CELL)
+    assert tried is not None
+    assert tried.fixes == (key(EIGHT[3]), key(EIGHT[5]))
+    assert set(tried.seen) == {key(EIGHT[3])}
+    assert Answered(kept(tmp_path), EIGHT, sees=(), guarded={"add": ()})._try(CELL) is None
 
 
 def test_what_was_tried_is_not_tried_again_unless_the_golden_or_the_fix_is_another(tmp_path: Path) -> None:
@@ -111,28 +138,48 @@ def test_a_cell_that_is_not_stable_by_itself_says_nothing() -> None:
     first, second, *_ = results(EIGHT, tried)
     assert (first.tried, first.seen) == (1, {"tosa-fp/a": CORRUPT})
     assert (second.tried, second.seen) == (2, {})
-    assert lines(tried[0]) == ["tosa-fp/a sees 0-a-fix: corrupt, FoldPass"]
+    assert lines(tried[0]) == ["tosa-fp/a sees #0: corrupt, FoldPass"]
     assert lines(tried[1]) == ["tosa-fp/b is changed without any fix taken back"]
 
 
-def test_a_row_says_what_was_broken_and_who_saw_it() -> None:
+def met(number: int, zoo: int = 0, situations: int = 0, sees: int = 0) -> Met:
+    """Return a fix that so many cells of each zoo have met, and so many of the situations have seen."""
+    seen = {str(n): CORRUPT for n in range(sees)}
+    return Met(fix(number), Result(fix(number), zoo, {}), Result(fix(number), situations, seen))
+
+
+def test_a_row_says_what_was_broken_and_how_many_of_each_zoo_saw_it() -> None:
     link = f"| [#5]({REPOSITORY}5) | 1.3.1 | crash | it broke |"
-    assert row(Result(fix(5), 0, {})) == f"{link} not tried | - | - | 0 |"
-    assert row(Result(fix(5), 40, {})) == f"{link} 0 | - | - | 40 |"
-    seen = {str(n): CORRUPT for n in range(ENOUGH)}
-    assert row(Result(fix(5), 40, seen)) == f"{link} {ENOUGH} or more | corrupt | FoldPass | 40 |"
+    assert row(met(5)) == f"{link} not tried | not tried | - | - |"
+    assert row(met(5, zoo=40)) == f"{link} 0 of 40 | not tried | - | - |"
+    assert row(met(5, zoo=40, situations=3, sees=2)) == f"{link} 0 of 40 | 2 of 3 | corrupt | FoldPass |"
+    assert f" {ENOUGH} or more of 40 |" in row(met(5, situations=40, sees=ENOUGH))
 
 
-def test_totals_count_fixes_by_release() -> None:
-    found = [Result(fix(1), 0, {}), Result(fix(2), 3, {}), Result(fix(3), 3, {"tosa-fp/a": CORRUPT})]
-    assert "| 1.3.1 | 532 | 3 | 0 | 2 | 1 |" in summary(found, {"1.3.1": 532})
+def test_totals_count_fixes_by_release_before_and_after_the_situations() -> None:
+    found = [met(1), met(2, zoo=3), met(3, zoo=3, situations=2, sees=1), met(4, situations=2)]
+    assert "| 1.3.1 | 4 | 0 | 532 + 90 | 2 | 0 | 3 | 1 |" in summary(found, {"1.3.1": (532, 90)})
+
+
+def test_a_fix_that_is_not_seen_is_listed_with_its_reason_unless_it_is_seen_after_all() -> None:
+    why = replace(fix(2), unseen="two effects hide each other")
+    found = [met(1, zoo=3), Met(why, Result(why, 1, {}), Result(why, 0, {})), met(3, situations=1, sees=1)]
+    assert list(not_seen(found)) == [
+        f"- [#2]({REPOSITORY}2), 1.3.1: two effects hide each other",
+        f"- not looked into: [#1]({REPOSITORY}1)",
+    ]
+    seen = Met(why, Result(why, 1, {}), Result(why, 1, {"tosa-fp/a": CORRUPT}))
+    assert list(not_seen([seen])) == []
 
 
 def test_a_fix_out_of_reach_is_counted_and_listed_with_its_reason() -> None:
-    found = [Result(replace(fix(1), unreachable="nothing asks for it"), 0, {}), Result(fix(2), 0, {})]
-    page = list(document(found, {}, []))
-    assert "| 1.3.1 | 0 | 2 | 1 | 0 | 0 |" in page
-    assert [line for line in page if line.startswith("- ")] == [f"- [#1]({REPOSITORY}1): nothing asks for it"]
+    far = replace(fix(1), unreachable="nothing asks for it")
+    page = list(document([Met(far, Result(far, 0, {}), Result(far, 0, {})), met(2, zoo=1)], {}, []))
+    assert "| 1.3.1 | 2 | 1 | 0 | 1 | 0 | 1 | 0 |" in page
+    assert [line for line in page if line.startswith("- ")] == [
+        f"- not looked into: [#2]({REPOSITORY}2)",
+        f"- [#1]({REPOSITORY}1): nothing asks for it",
+    ]
 
 
 def test_no_fix_that_is_out_of_reach_is_seen_on_the_committed_page() -> None:
@@ -140,11 +187,12 @@ def test_no_fix_that_is_out_of_reach_is_seen_on_the_committed_page() -> None:
     for each in FIXES:
         if each.unreachable:
             rows = [line.split(" | ") for line in page if line.startswith(f"| [#{each.number}]")]
-            assert [cells[4] for cells in rows] in (["0"], ["not tried"])
+            (cells,) = rows
+            assert not [count for count in cells[4:6] if count != "not tried" and not count.startswith("0 ")]
 
 
 def test_the_committed_page_is_of_these_fixes() -> None:
-    page = list(document([Result(fix, 0, {}) for fix in FIXES], {}, []))
+    page = list(document([Met(fix, Result(fix, 0, {}), Result(fix, 0, {})) for fix in FIXES], {}, []))
     committed = DOCUMENT.read_text(encoding="utf-8").splitlines()
 
     def begins(text: Sequence[str]) -> list[str]:
