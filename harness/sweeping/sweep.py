@@ -437,6 +437,7 @@ class Sweep:
         if answer["status"] == OUT_OF_MEMORY or died_of_it:
             return Casualty("out-of-memory", f"{self._memory_limit()}\n{tail}".rstrip())
         if answer["status"] == HARNESS_ERROR:
+            self._require_environment()
             raise SweepError(
                 f"{job}: {tail.splitlines()[-1] if tail else 'it ended before it could say why'}"
             )
