@@ -56,6 +56,9 @@ ENDED = frozenset(("id", "status", "timed_out", "seconds", "peak_mb"))
 #: Characters of a template's answer that an error shows.
 SHOWN_ANSWER = 200
 
+#: Bytes that there must be room for where a child's log is empty: a full disk is why it says nothing.
+LOG_BYTES = 1 << 16
+
 #: Lines of a dead child's output that are shown.
 LOG_LINES = 15
 
@@ -438,6 +441,8 @@ class Sweep:
             return Casualty("out-of-memory", f"{self._memory_limit()}\n{tail}".rstrip())
         if answer["status"] == HARNESS_ERROR:
             self._require_environment()
+            if not tail:
+                _require_room(scratch / "log")
             raise SweepError(
                 f"{job}: {tail.splitlines()[-1] if tail else 'it ended before it could say why'}"
             )
@@ -514,3 +519,12 @@ def last_lines(log: Path) -> str:
         return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
     except FileNotFoundError:
         return ""
+
+
+def _require_room(log: Path) -> None:
+    """Raise OSError where nothing can be written to a log: its child could not say so."""
+    try:
+        with log.open("ab") as file:
+            file.write(bytes(LOG_BYTES))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(log)) from error

@@ -23,7 +23,7 @@ from harness.results import lock
 from harness.selection import UPDATE
 from harness.sharding import merging, provenance
 from harness.sharding.merging import MergeError
-from harness.sweeping import folder
+from harness.sweeping import folder, sweep
 from harness.sweeping.folder import Folder
 from tests import GOLDENS, REPOSITORY
 from tests.faults import power, updating
@@ -257,6 +257,13 @@ def test_results_that_a_run_works_on_are_not_merged(tmp_path: Path) -> None:
         merging.at_rest([tmp_path]),
     ):
         pass
+
+
+def test_a_child_that_could_say_nothing_for_want_of_room_is_told_from_others(tmp_path: Path) -> None:
+    sweep._require_room(tmp_path / "log")
+    # Whatever is written there meets with a full disk (man 4 full).
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        sweep._require_room(Path("/dev/full"))
 
 
 # The session
