@@ -282,6 +282,13 @@ def test_a_row_is_put_into_the_table_and_the_others_stay() -> None:
     assert (page.splitlines()[0], page.splitlines()[-1]) == ("before", "after")
 
 
+def test_lines_of_damaged_results_are_left_out(tmp_path: Path) -> None:
+    place = Place(tmp_path).make()
+    place.results.parent.mkdir(parents=True)
+    place.results.write_bytes(b'\xff{"case": "a"}\n7\n{"cas": "b"}\n{"case": "c"}\n')
+    assert place.rows() == {"c": {"case": "c"}}
+
+
 def test_the_folder_that_torch_makes_for_everybody_is_no_temporary_file_of_a_run(tmp_path: Path) -> None:
     place = Place(tmp_path).make()
     (place.temporary / "torchinductor_somebody").mkdir()
