@@ -56,6 +56,9 @@ ENDED = frozenset(("id", "status", "timed_out", "seconds", "peak_mb"))
 #: Characters of a template's answer that an error shows.
 SHOWN_ANSWER = 200
 
+#: What a template dies of whose environment was not made whole.
+LACKING = ("ModuleNotFoundError", "ImportError", "PackageNotFoundError")
+
 #: Bytes that there must be room for where a child's log is empty: a full disk is why it says nothing.
 LOG_BYTES = 1 << 16
 
@@ -459,10 +462,7 @@ class Sweep:
             del self.templates[template.variation]
             return
         if not template.ready:
-            raise SweepError(
-                f"{self.settings.interpreter} could not start exporting ({exit_reason(status)}):\n"
-                f"{last_lines(template.log)}"
-            )
+            raise SweepError(not_started(self.settings.interpreter, status, last_lines(template.log)))
         # Its exports died with it; a fresh template takes over the rest.
         del self.templates[template.variation]
         for job in list(template.running.values()):
@@ -511,6 +511,18 @@ def exit_reason(status: int) -> str:
         return f"exit status {status}"
     named = {each.value: each.name for each in signal.Signals}
     return f"killed by {named.get(-status, f'signal {-status}')}"
+
+
+def not_started(interpreter: Path, status: int, lines: str) -> str:
+    r"""Return what is said of a template that died before it was ready; `lines` are the last of its log.
+
+    >>> print(not_started(Path("python"), 1, "Traceback:\nModuleNotFoundError: No module named 'torch'"))
+    python lacks something (ModuleNotFoundError: No module named 'torch'): make its environment again, and run again
+    """
+    last = lines.rpartition("\n")[2]
+    if any(name in last.partition(": ")[0] for name in LACKING):
+        return f"{interpreter} lacks something ({last}): make its environment again, and run again"
+    return f"{interpreter} could not start exporting ({exit_reason(status)}):\n{lines}"
 
 
 def last_lines(log: Path) -> str:
