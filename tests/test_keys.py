@@ -278,6 +278,7 @@ def test_digests_are_remembered_and_an_edit_in_place_is_noticed(tmp_path: Path) 
     assert str(file) not in Digests(memory).known or again.known[str(file)][1] == 1
 
 
-def test_a_damaged_memory_of_digests_is_no_memory(tmp_path: Path) -> None:
-    (tmp_path / "memory").write_bytes(b"\x93damaged")
+@pytest.mark.parametrize("damaged", [b"", b"\x93damaged", b"\x81\xa3a\xff\xff"])
+def test_a_damaged_memory_of_digests_is_no_memory(damaged: bytes, tmp_path: Path) -> None:
+    (tmp_path / "memory").write_bytes(damaged)
     assert Digests(tmp_path / "memory").known == {}

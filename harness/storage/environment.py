@@ -96,7 +96,7 @@ class Digests:
                 self.known = msgspec.msgpack.decode(
                     memory.read_bytes(), type=dict[str, tuple[int, int, int, str]]
                 )
-            except (OSError, msgspec.MsgspecError):
+            except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
                 self.known = {}
 
     def of(self, file: Path) -> str:

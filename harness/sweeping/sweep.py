@@ -56,6 +56,12 @@ ENDED = frozenset(("id", "status", "timed_out", "seconds", "peak_mb"))
 #: Characters of a template's answer that an error shows.
 SHOWN_ANSWER = 200
 
+#: What a template dies of whose environment was not made whole.
+LACKING = ("ModuleNotFoundError", "ImportError", "PackageNotFoundError")
+
+#: Bytes that there must be room for where a child's log is empty: a full disk is why it says nothing.
+LOG_BYTES = 1 << 16
+
 #: Lines of a dead child's output that are shown.
 LOG_LINES = 15
 
@@ -437,6 +443,9 @@ class Sweep:
         if answer["status"] == OUT_OF_MEMORY or died_of_it:
             return Casualty("out-of-memory", f"{self._memory_limit()}\n{tail}".rstrip())
         if answer["status"] == HARNESS_ERROR:
+            self._require_environment()
+            if not tail:
+                _require_room(scratch / "log")
             raise SweepError(
                 f"{job}: {tail.splitlines()[-1] if tail else 'it ended before it could say why'}"
             )
@@ -453,10 +462,7 @@ class Sweep:
             del self.templates[template.variation]
             return
         if not template.ready:
-            raise SweepError(
-                f"{self.settings.interpreter} could not start exporting ({exit_reason(status)}):\n"
-                f"{last_lines(template.log)}"
-            )
+            raise SweepError(not_started(self.settings.interpreter, status, last_lines(template.log)))
         # Its exports died with it; a fresh template takes over the rest.
         del self.templates[template.variation]
         for job in list(template.running.values()):
@@ -507,9 +513,30 @@ def exit_reason(status: int) -> str:
     return f"killed by {named.get(-status, f'signal {-status}')}"
 
 
+def not_started(interpreter: Path, status: int, lines: str) -> str:
+    r"""Return what is said of a template that died before it was ready; `lines` are the last of its log.
+
+    >>> print(not_started(Path("python"), 1, "Traceback:\nModuleNotFoundError: No module named 'torch'"))
+    python lacks something (ModuleNotFoundError: No module named 'torch'): make its environment again, and run again
+    """
+    last = lines.rpartition("\n")[2]
+    if any(name in last.partition(": ")[0] for name in LACKING):
+        return f"{interpreter} lacks something ({last}): make its environment again, and run again"
+    return f"{interpreter} could not start exporting ({exit_reason(status)}):\n{lines}"
+
+
 def last_lines(log: Path) -> str:
     """Return the end of a log, empty if there is none."""
     try:
         return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
     except FileNotFoundError:
         return ""
+
+
+def _require_room(log: Path) -> None:
+    """Raise OSError where nothing can be written to a log: its child could not say so."""
+    try:
+        with log.open("ab") as file:
+            file.write(bytes(LOG_BYTES))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(log)) from error

@@ -108,6 +108,8 @@ def environments(place: Place) -> None:
             continue
         ended.is_one_error()
         named = missing.strip("-*").partition("/")[2] or missing.strip("-*")
+        # Of an environment with nothing in it, that is said.
+        named = "no ExecuTorch is installed" if missing == "lib" else named
         demand(named in ended.output or str(environment) in ended.output, f"{missing}:\n{ended.output}")
         demand("new" not in ended.verdicts().values(), ended.output)
 

@@ -182,9 +182,9 @@ class Place:
 
     def rows(self) -> dict[str, dict[str, Any]]:
         found = {}
-        lines = self.results.read_text(encoding="utf-8").splitlines() if self.results.exists() else []
+        lines = self.results.read_text(errors="replace").splitlines() if self.results.exists() else []
         for line in lines:
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, TypeError, KeyError):
                 row = json.loads(line)
                 found[row["case"]] = row
         return found

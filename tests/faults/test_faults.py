@@ -23,7 +23,7 @@ from harness.results import lock
 from harness.selection import UPDATE
 from harness.sharding import merging, provenance
 from harness.sharding.merging import MergeError
-from harness.sweeping import folder
+from harness.sweeping import folder, sweep
 from harness.sweeping.folder import Folder
 from tests import GOLDENS, REPOSITORY
 from tests.faults import power, updating
@@ -259,6 +259,13 @@ def test_results_that_a_run_works_on_are_not_merged(tmp_path: Path) -> None:
         pass
 
 
+def test_a_child_that_could_say_nothing_for_want_of_room_is_told_from_others(tmp_path: Path) -> None:
+    sweep._require_room(tmp_path / "log")
+    # Whatever is written there meets with a full disk (man 4 full).
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        sweep._require_room(Path("/dev/full"))
+
+
 # The session
 
 
@@ -273,6 +280,13 @@ def test_a_row_is_put_into_the_table_and_the_others_stay() -> None:
         f"| {third} | made | holds | 4 | a\\|b |",
     ]
     assert (page.splitlines()[0], page.splitlines()[-1]) == ("before", "after")
+
+
+def test_lines_of_damaged_results_are_left_out(tmp_path: Path) -> None:
+    place = Place(tmp_path).make()
+    place.results.parent.mkdir(parents=True)
+    place.results.write_bytes(b'\xff{"case": "a"}\n7\n{"cas": "b"}\n{"case": "c"}\n')
+    assert place.rows() == {"c": {"case": "c"}}
 
 
 def test_the_folder_that_torch_makes_for_everybody_is_no_temporary_file_of_a_run(tmp_path: Path) -> None:

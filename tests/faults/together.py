@@ -76,6 +76,8 @@ def one_store(place: Place) -> None:
     place.go_on()
     size = "--store-size=40K"
     others = [Place(place.folder / name).like(place) for name in ("one", "two", "three")]
+    for other in others:
+        other.go_on()
     store = place.folder / "shared"
     for _ in range(2):
         words = ("--reuse", f"--store={store}", size, *ONE)
