@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.history.fix import CRASH, LOST, WRONG, Fix
+from tests.mutants.history.fix import CRASH, INTEGERS, LOST, WRONG, Fix
 from tests.mutants.mutant import Edit
 
 ARM = "executorch.backends.arm"
@@ -81,6 +81,7 @@ FIXES = (
                 "if node.target in self.target_ops_i8_i16 and node.target != exir_ops.edge.aten.amin.default:",
             ),
         ),
+        unseen=INTEGERS,
     ),
     Fix(
         name="18010-nested-conditions",
@@ -109,6 +110,7 @@ FIXES = (
                 "disallowed_dtypes.append(torch.float64)",
             ),
         ),
+        unseen=INTEGERS,
     ),
     Fix(
         name="18232-detach-alone",
@@ -131,6 +133,7 @@ FIXES = (
                 "if dtype is not None and dtype not in (torch.int8, torch.int16):",
             ),
         ),
+        unseen=INTEGERS,
     ),
     Fix(
         name="18414-oblong-transposed-convs-on-u55",
