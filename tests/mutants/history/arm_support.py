@@ -53,6 +53,7 @@ FIXES = (
                 "if False:",
             ),
         ),
+        unseen="exir brings both operands to one type (RemoveMixedTypeOperators) before anything is partitioned",
     ),
     Fix(
         name="17734-boolean-masks",
