@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from harness import releases
-from harness.artifact import Artifact, Cell
+from harness.artifact import Artifact, Cell, Outcome
 from harness.drift.quantities import directions, measured, over
 from harness.drift.reading import Reading, reading
 from harness.judging import golden, verdict
 from harness.judging.compact import compact
-from tests.conftest import Runner
+from harness.judging.comparison import compare
+from harness.judging.verdict import Verdict
+from harness.sweeping.settings import Settings, default_interpreter
+from harness.sweeping.sweep import Sweep
+from harness.variations import variations
+from tests.conftest import RUN_LIMIT, Runner
+from tests.mutants.mutant import Mutated
 
 Artifacts = Mapping[str, tuple[Artifact, ...]]
 
@@ -136,45 +142,35 @@ def test_a_budget_of_no_cell_is_refused(runner: Runner) -> None:
     own().refused("[tool.goldens] budgets: '*/alhpa' is the pattern of no cell")
 
 
-#: A case of the situations, and the fix that it is of taken back in whatever release is installed.
-MASKS = """
-from harness import case, patches
-from harness.patches import Patch
-from models.situations import float_types
-from tests.mutants.history import FIXES
-
-(FIX,) = [fix for fix in FIXES if fix.number == 17734]
-patches.register(Patch("masks-outside", None, FIX.broke, {{{release!r}: {{}}}}, FIX.install))
-
-
-@case(guards="truth values in a delegate need no memory", backends=("tosa-fp",))
-def masks(data):
-    return float_types.mask_logic(data)
-"""
+# A fix taken back
 
 
 @pytest.mark.slow
-def test_a_fix_taken_back_that_costs_memory_and_makes_nothing_wrong_is_over_budget(runner: Runner) -> None:
-    own = replace(runner, directory=runner.folder)
-    (own.folder / "masks_zoo.py").write_text(MASKS.format(release=own.release))
-    declared = releases.load().release(own.release).patches
-    taken_back = ("--patches", ",".join([*declared, "masks-outside"]), "--hash-seeds", "0")
+def test_a_fix_taken_back_that_costs_memory_and_makes_nothing_wrong_is_over_budget(release: str) -> None:
+    masks = Cell("tosa-fp", "masks")
+    taken_back = Mutated(masks.target, masks.case, "masks-outside")
+    matrix = releases.load().release(release)
+    settings = Settings(default_interpreter(), ("tests.zoo_masks",), matrix.patches, 1, RUN_LIMIT)
+    with Sweep(
+        [masks, taken_back], variations((0,)), settings, further_patches={taken_back: ("masks-outside",)}
+    ) as sweep:
+        sound, worse = sweep.outcomes(masks), sweep.outcomes(taken_back)
+    recorded = compare(masks, sound, None, matrix).texts
+    assert recorded is not None
+    memory = measured(reading(recorded))["memory"]
 
-    def budget(memory: int) -> None:
-        table = '[tool.goldens]\nmodels = ["masks_zoo"]\ntargets = ["tosa-fp"]\n'
-        limit = f'[tool.goldens.budgets]\n"tosa-fp/masks" = {{ memory = {memory} }}\n'
-        (own.folder / "pyproject.toml").write_text(table + limit)
+    def judge(outcomes: Sequence[Outcome], most: int) -> Verdict:
+        return compare(masks, outcomes, recorded, matrix, budgets={"*/masks": {"memory": most}}).verdict
 
-    # Two inputs and an output of eight float32.
-    budget(96)
-    assert own(UPDATE, "--hash-seeds", "0,4").verdicts() == {"tosa-fp/masks": "new"}
-    finished = own(*taken_back)
-    assert finished.code == 1, finished.output
-    assert finished.verdicts() == {"tosa-fp/masks": "over-budget"}
-    (more,) = re.findall(r"(\d+) bytes of planned memory, and 96 are in the budget", finished.output)
-    # What is within the higher budget differs from its golden, and is right; with the fix there is less.
-    budget(int(more))
-    finished = own(*taken_back)
-    assert finished.verdicts() == {"tosa-fp/masks": "changed"}
-    assert f"worse: 96 -> {more} bytes of planned memory" in finished.output
-    assert own("--hash-seeds", "0").verdicts() == {"tosa-fp/masks": "stable"}
+    assert judge(sound, memory).name == "stable"
+    over = judge(worse, memory)
+    assert over.name == "over-budget"
+    (more,) = re.findall(rf"^([\d,]+) bytes of planned memory, and {memory:,} are in the budget", over.reason)
+    # Within a higher budget it is right and differs from its golden; one that needs less is never over it.
+    within = judge(worse, int(more.replace(",", "")))
+    assert within.name == "changed"
+    assert any(
+        line.startswith(f"worse: {memory:,} -> {more} bytes of planned memory") for line in within.detail
+    )
+    assert judge(sound, 10**9).name == "stable"
+    print(over.reason, *within.detail, sep="\n")

@@ -20,6 +20,7 @@ from tests import REPOSITORY
 from tests.mutants.__main__ import prepare
 from tests.mutants.history import FIXES, SINCE
 from tests.mutants.history.document import document, summary
+from tests.mutants.history.earlier import earlier
 from tests.mutants.history.fix import Fix, misfits
 from tests.mutants.history.left_out import LEFT_OUT
 from tests.mutants.history.measure import Kept, Met, Search, Tried, numbers, results
@@ -124,7 +125,7 @@ def kept(folder: str, release: str) -> Kept:
 def met(fix: Fix) -> Met:
     """Return what earlier sessions found of `fix` in each zoo."""
     zoo, situations = (results([fix], tried(folder, fix.release))[0] for folder in FOLDERS.values())
-    return Met(fix, zoo, situations)
+    return Met(fix, earlier(fix, zoo), situations)
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.history.fix import WRONG, Fix
+from tests.mutants.history.fix import INTEGERS, WRONG, Fix
 from tests.mutants.mutant import Edit
 
 QUANTIZER = "executorch.backends.arm.quantizer"
@@ -24,6 +24,7 @@ FIXES = (
                 "            node.kwargs = {}\n",
             ),
         ),
+        unseen=INTEGERS,
     ),
     Fix(
         name="17842-scales-of-transposed-convs",

@@ -14,6 +14,7 @@ from harness.judging import golden
 from tests.mutants.history import FIXES
 from tests.mutants.history.__main__ import DOCUMENT, lines
 from tests.mutants.history.document import REPOSITORY, document, not_seen, row, summary
+from tests.mutants.history.earlier import earlier
 from tests.mutants.history.fix import Fix
 from tests.mutants.history.measure import (
     ENOUGH,
@@ -172,6 +173,14 @@ def test_a_fix_that_is_not_seen_is_listed_with_its_reason_unless_it_is_seen_afte
     assert list(not_seen([seen])) == []
 
 
+def test_counts_of_the_session_that_was_not_kept_stand_until_a_kept_one_has_tried_more() -> None:
+    (silu,) = (fix for fix in FIXES if fix.number == 21437)
+    (before, after) = (earlier(silu, Result(silu, tried, {})) for tried in (3, 60))
+    assert (before.tried, [seen.verdict for seen in before.seen.values()]) == (56, ["changed"])
+    assert (after.tried, after.seen) == (60, {})
+    assert earlier(EIGHT[0], Result(EIGHT[0], 0, {})).tried == 0
+
+
 def test_a_fix_out_of_reach_is_counted_and_listed_with_its_reason() -> None:
     far = replace(fix(1), unreachable="nothing asks for it")
     page = list(document([Met(far, Result(far, 0, {}), Result(far, 0, {})), met(2, zoo=1)], {}, []))
@@ -182,10 +191,10 @@ def test_a_fix_out_of_reach_is_counted_and_listed_with_its_reason() -> None:
     ]
 
 
-def test_no_fix_that_is_out_of_reach_is_seen_on_the_committed_page() -> None:
+def test_no_fix_with_a_reason_why_it_is_not_seen_is_seen_on_the_committed_page() -> None:
     page = DOCUMENT.read_text(encoding="utf-8").splitlines()
     for each in FIXES:
-        if each.unreachable:
+        if each.unreachable or each.unseen:
             rows = [line.split(" | ") for line in page if line.startswith(f"| [#{each.number}]")]
             (cells,) = rows
             assert not [count for count in cells[4:6] if count != "not tried" and not count.startswith("0 ")]

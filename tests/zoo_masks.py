@@ -1,0 +1,22 @@
+"""A case that a fix of upstream's is of, and that fix taken back in whatever release has the code.
+
+It makes nothing wrong: ``--models tests.zoo_masks --patches masks-outside``.
+"""
+
+from __future__ import annotations
+
+from harness import Data, Example, case, releases
+from harness.patches import Patch, register
+from models.situations.float_types import mask_logic
+from tests.mutants.history import FIXES
+
+(FIX,) = (fix for fix in FIXES if fix.number == 17734)
+
+register(
+    Patch("masks-outside", None, FIX.broke, {name: {} for name in releases.load().releases}, FIX.install)
+)
+
+
+@case(guards="truth values within a delegate need no planned memory", backends=("tosa-fp",))
+def masks(data: Data) -> Example:
+    return mask_logic(data)
