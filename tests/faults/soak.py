@@ -190,18 +190,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--update", action="store_true", help=f"write {CURVES.relative_to(REPOSITORY)} and a table of it"
     )
+    # Of the process that soaks: what processes are known by is there from its first moment on.
+    parser.add_argument("--place", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    states: list[State] = []
-    lost = ""
-    with tempfile.TemporaryDirectory(prefix="soak-") as made:
-        place = Place(Path(made)).make()
-        place.go_on()
-        if os.environ.get("TMPDIR") != str(place.temporary):
-            # What processes are known by is there from their first moment on.
-            words = [sys.executable, "-m", "tests.faults.soak", *(arguments or sys.argv[1:])]
+    if options.place is None:
+        with tempfile.TemporaryDirectory(prefix="soak-") as made:
+            place = Place(Path(made)).make()
+            place.go_on()
+            words = [sys.executable, "-m", "tests.faults.soak", *(arguments or sys.argv[1:]), "--place", made]
             with place.start(words, stdout=None, stderr=None) as process:
                 return process.wait()
-    place = Place(Path(os.environ["TMPDIR"]).parent)
+    place = Place(options.place)
+    states: list[State] = []
+    lost = ""
     soak = Soak(place, options.seed)
     with soak.sweep:
         while time.monotonic() - soak.began < options.minutes * 60:
