@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -88,6 +89,11 @@ def test_a_hang_is_ended_at_the_limit_with_the_last_words(zoo_run: ZooRun) -> No
     assert row["verdict"] == "timed-out"
     assert f"{ZOO_LIMIT} s (--export-timeout)" in row["reason"]
     assert "waiting for nothing" in zoo_run.finished.output
+    # The innermost call, and only its own thread's.
+    said = re.search(
+        r'waiting for nothing\n +File ".*", line \d+ in hang$', zoo_run.finished.output, re.MULTILINE
+    )
+    assert said, zoo_run.finished.output
     for seconds in row["seconds"]:
         assert ZOO_LIMIT <= seconds < ZOO_LIMIT + 15
 

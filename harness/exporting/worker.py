@@ -49,6 +49,9 @@ from harness.variations import Variation, exported_before, perturb_heap, shuffle
 #: How often a template looks for children that ended or ran out of time, in seconds.
 POLL_SECONDS = 0.02
 
+#: The part of its time after which an export says where it is.
+SAID_AT = 0.95
+
 #: Bytes in a unit of ``ru_maxrss``: man 2 getrusage, of macOS and of Linux.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 
@@ -377,6 +380,7 @@ def finish_in_child(request: dict[str, Any], prepare: Callable[[], None] = lambd
     try:
         os.setpgid(0, 0)
         redirect(request["log"])
+        say_where(request["limit"])
         limit_memory(request["memory"])
         prepare()
         run_request(request)
@@ -400,6 +404,15 @@ def tell(error: BaseException) -> None:
 
         traceback.print_exception(error)
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
+
+
+def say_where(limit: float) -> None:
+    """Let this process leave in its log where it is, shortly before it is ended at `limit`, in seconds."""
+    import faulthandler
+
+    # A thread of C's writes it, whatever Python does meanwhile.
+    with contextlib.suppress(RuntimeError):
+        faulthandler.dump_traceback_later(SAID_AT * limit, file=2)
 
 
 def limit_memory(most: int | None) -> None:

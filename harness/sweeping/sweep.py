@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import pickle
+import re
 import selectors
 import shutil
 import signal
@@ -64,6 +65,8 @@ LOG_BYTES = 1 << 16
 
 #: Lines of a dead child's output that are shown.
 LOG_LINES = 15
+#: What heads the calls that an export is in (`faulthandler.dump_traceback_later`).
+PLACE = re.compile(r"Timeout \([\d:.]+\)!")
 
 
 class SweepError(HarnessError, RuntimeError):
@@ -435,7 +438,7 @@ class Sweep:
         tail = last_lines(scratch / "log")
         if answer["timed_out"]:
             limit = f"no end within {self.settings.limit:g} s (--export-timeout)"
-            return Casualty("timed-out", f"{limit}\n{tail}".rstrip())
+            return Casualty("timed-out", f"{limit}\n{words_and_place(scratch / 'log')}".rstrip())
         # C++ that is given no memory and does not catch it ends its process; any program may say so in another's name.
         died_of_it = (
             self.settings.memory is not None and answer["status"] < 0 and shortage.MEMORY.search(tail)
@@ -527,10 +530,22 @@ def not_started(interpreter: Path, status: int, lines: str) -> str:
 
 def last_lines(log: Path) -> str:
     """Return the end of a log, empty if there is none."""
+    return "\n".join(_lines(log)[-LOG_LINES:])
+
+
+def words_and_place(log: Path) -> str:
+    """Return the last words of an export that was ended at its limit, and the innermost calls that it was in."""
+    lines = _lines(log)
+    place = next((number for number, line in enumerate(lines) if PLACE.fullmatch(line)), len(lines))
+    # Behind it, the thread by its address, then a call a line.
+    return "\n".join([*lines[:place][-LOG_LINES:], *lines[place + 2 :][:LOG_LINES]])
+
+
+def _lines(log: Path) -> list[str]:
     try:
-        return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+        return log.read_text(errors="replace").splitlines()
     except FileNotFoundError:
-        return ""
+        return []
 
 
 def _require_room(log: Path) -> None:
