@@ -98,6 +98,8 @@ def environments(place: Place) -> None:
         if missing == "lib":
             shutil.rmtree(environment / "lib")
         found = [*packages.glob(missing), *environment.glob(missing)] if missing != "lib" else []
+        # Behind a link lies what all environments share.
+        found = [path for path in found if path.parent.resolve().is_relative_to(environment.resolve())]
         for path in found:
             path.unlink()
         demand(found or missing == "lib", f"there is no {missing} in an environment")
