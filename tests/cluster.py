@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from tests.conftest import DROPPED, REPOSITORY
@@ -19,6 +19,13 @@ PATIENCE = 120.0
 
 #: Fields of a run's results that say what a cell cost: they differ from one machine to the next.
 COSTS = ("seconds", "core_seconds", "peak_mb", "reused")
+
+
+def compared(rows: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
+    """Return what a run says of each cell, but for what it cost."""
+    return {
+        cell: {name: value for name, value in row.items() if name not in COSTS} for cell, row in rows.items()
+    }
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from harness.cluster import PYTHON
 from harness.cluster.sweep import LARGEST, batches
 from harness.sweeping.schedule import Job
 from harness.variations import variations
-from tests.cluster import COSTS, PATIENCE, scheduler, until, worker
+from tests.cluster import PATIENCE, compared, scheduler, until, worker
 from tests.conftest import REPOSITORY, Finished, Runner
 
 #: Cells that take a second each, on both kinds of target.
@@ -34,14 +34,6 @@ CELLS = (
 
 def over(runner: Runner, address: str) -> Finished:
     return runner(*CELLS, "--cluster", address, "--store", str(runner.folder / "store"))
-
-
-def compared(finished: Finished) -> dict[str, dict[str, object]]:
-    """Return what a run says of each cell, but for what it cost."""
-    return {
-        cell: {name: value for name, value in row.items() if name not in COSTS}
-        for cell, row in finished.rows.items()
-    }
 
 
 def test_a_scheduler_that_does_not_answer_is_one_clear_error(runner: Runner) -> None:
@@ -111,7 +103,7 @@ def test_a_worker_that_is_killed_costs_time_and_nothing_else(runner: Runner, tmp
         finished = over(runner, address)
         killing.join()
     assert two.poll() == -signal.SIGKILL
-    assert compared(finished) == compared(alone), finished.output
+    assert compared(finished.rows) == compared(alone.rows), finished.output
 
 
 @pytest.mark.slow

@@ -435,10 +435,10 @@ class Sweep:
         """Return how an export came to no end; None where it left an artifact."""
         if answer["status"] == 0 and not answer["timed_out"] and (scratch / "artifact").exists():
             return None
-        tail = last_lines(scratch / "log")
         if answer["timed_out"]:
             limit = f"no end within {self.settings.limit:g} s (--export-timeout)"
             return Casualty("timed-out", f"{limit}\n{words_and_place(scratch / 'log')}".rstrip())
+        tail = last_lines(scratch / "log")
         # C++ that is given no memory and does not catch it ends its process; any program may say so in another's name.
         died_of_it = (
             self.settings.memory is not None and answer["status"] < 0 and shortage.MEMORY.search(tail)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import json
 import os
 import random
@@ -20,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import filelock
@@ -30,13 +29,12 @@ from harness.selection import UPDATE
 from harness.sweeping import folder
 from harness.sweeping.settings import default_interpreter
 from tests import REPOSITORY
-from tests.cluster import COSTS
+from tests.cluster import compared
 from tests.faults import soak
 from tests.faults.fault import LEAVING
 from tests.faults.place import SOUND, Ended, LostError, Place, demand, until
-from tests.faults.soak import State, table
+from tests.faults.soak import State
 
-PAGE = REPOSITORY / "docs" / "reliability.md"
 TABLE = re.compile(r"(?<=<!-- cluster-soak -->\n).*?(?=<!-- /cluster-soak -->)", re.DOTALL)
 CURVES = REPOSITORY / "docs" / "reliability-cluster-soak.csv"
 
@@ -192,7 +190,7 @@ class ClusterSoak:
         began = time.monotonic()
         ended = self._whole(place.finish(self._run()), "the first run")
         self.seconds = time.monotonic() - began
-        self.first = compared(ended)
+        self.first = compared(ended.rows)
         self.left: set[str] = set()
         demand(set(ended.verdicts().values()) == {"stable"}, ended.output)
         self.descriptors = open_files("self")
@@ -221,7 +219,8 @@ class ClusterSoak:
             self._disturb(fault, run)
             ended = self._whole(self.place.finish(run), said)
             demand(
-                compared(ended) == self.first, f"{said}: other results than the first time:\n{ended.output}"
+                compared(ended.rows) == self.first,
+                f"{said}: other results than the first time:\n{ended.output}",
             )
         self.cluster.complete()
         until(
@@ -258,7 +257,8 @@ class ClusterSoak:
         if ended.code == 0:
             # It was done already. A later turn tries again.
             demand(
-                compared(ended) == self.first, f"{said}: other results than the first time:\n{ended.output}"
+                compared(ended.rows) == self.first,
+                f"{said}: other results than the first time:\n{ended.output}",
             )
         else:
             ended.is_one_error(self.cluster.address, "does not answer any more", "are in the store")
@@ -271,13 +271,11 @@ class ClusterSoak:
         process = self.cluster.scheduler.process.pid
         # What a killed worker leaves, the next run deletes.
         before, self.left = self.left, set(abandoned(self.place.temporary))
-        status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
-        kilobytes = int(re.findall(r"^VmRSS:\s+(\d+)", status, re.MULTILINE)[0])
         return State(
             minutes=round((time.monotonic() - self.began) / 60, 2),
             turn=self.turn,
             fault=fault,
-            memory_mb=round(kilobytes / 1024, 1),
+            memory_mb=soak.resident_mb(process),
             descriptors=self._descriptors(process),
             files=len(before & self.left),
             processes=len(self.cluster.strays()),
@@ -299,14 +297,6 @@ class ClusterSoak:
         until(lambda: not self.place.processes(), f"processes are left: {self.place.processes()}", LEAVING)
         folder.delete_left_over(self.place.temporary)
         demand(not abandoned(self.place.temporary), f"files are left: {abandoned(self.place.temporary)}")
-
-
-def compared(ended: Ended) -> dict[str, dict[str, object]]:
-    """Return what a run says of each cell, but for what it cost."""
-    return {
-        cell: {name: value for name, value in row.items() if name not in COSTS}
-        for cell, row in ended.rows.items()
-    }
 
 
 def grown(states: Sequence[State]) -> list[str]:
@@ -350,16 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place = Place(Path(made)).make()
         place.go_on()
         states, lost = soaked(place, options.seed, options.minutes)
-    more = grown(states)
-    print("\n".join([lost or "nothing lost", *(more or ["nothing has grown"])]))
-    if options.update and states:
-        with CURVES.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, [each.name for each in fields(State)], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(map(asdict, states))
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(TABLE.sub(lambda _: table(states), page), encoding="utf-8")
-    return int(bool(lost or more))
+    return soak.concluded(states, lost, grown(states), options.update, CURVES, TABLE)
 
 
 if __name__ == "__main__":

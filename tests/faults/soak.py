@@ -82,6 +82,12 @@ class State:
     processes: int
 
 
+def resident_mb(process: int | str) -> float:
+    """Return the resident memory of a process, in 2**20 bytes (man 5 proc, VmRSS)."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    return round(int(re.findall(r"^VmRSS:\s+(\d+)", status, re.MULTILINE)[0]) / 1024, 1)
+
+
 class Soak:
     """Turns of exports in one sweep that lasts."""
 
@@ -97,8 +103,6 @@ class Soak:
 
     def state(self, fault: str) -> State:
         gc.collect()
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-        kilobytes = int(re.findall(r"^VmRSS:\s+(\d+)", status, re.MULTILINE)[0])
         # Each template has a log and two pipes as long as it lives.
         templates = self.place.templates()
         below = {process for process in self.place.processes() if process != os.getpid()}
@@ -107,7 +111,7 @@ class Soak:
             minutes=round((time.monotonic() - self.began) / 60, 2),
             turn=self.turn,
             fault=fault,
-            memory_mb=round(kilobytes / 1024, 1),
+            memory_mb=resident_mb("self"),
             descriptors=len(list(Path("/proc/self/fd").iterdir())) - 2 * len(templates),
             files=len(files),
             processes=len(below - set(templates)),
@@ -182,6 +186,21 @@ def table(states: Sequence[State]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def concluded(
+    states: Sequence[State], lost: str, more: Sequence[str], update: bool, curves: Path, part: re.Pattern[str]
+) -> int:
+    """Print what a soak has shown, write its curves and its `part` of the page if asked; return its exit code."""
+    print("\n".join([lost or "nothing lost", *(more or ["nothing has grown"])]))
+    if update and states:
+        with curves.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, [each.name for each in fields(State)], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(map(asdict, states))
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(part.sub(lambda _: table(states), page), encoding="utf-8")
+    return int(bool(lost or more))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Soak and print; return 1 if anything was lost or has grown."""
     parser = argparse.ArgumentParser(prog="nox -s soak --", description=__doc__)
@@ -212,16 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 lost = str(error)
                 break
             print(asdict(states[-1]), flush=True)
-    more = grown(states) if states else []
-    print("\n".join([lost or "nothing lost", *(more or ["nothing has grown"])]))
-    if options.update and states:
-        with CURVES.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, [each.name for each in fields(State)], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(map(asdict, states))
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(TABLE.sub(lambda _: table(states), page), encoding="utf-8")
-    return int(bool(lost or more))
+    return concluded(states, lost, grown(states) if states else [], options.update, CURVES, TABLE)
 
 
 if __name__ == "__main__":
