@@ -6,6 +6,7 @@ A zoo of its own, with goldens in ``goldens/situations`` for the releases that t
 
 from models.situations import (
     branching,
+    chains,
     constants,
     edges,
     float_types,
@@ -15,12 +16,15 @@ from models.situations import (
     memory_layouts,
     resizes,
     scales,
+    shared_inputs,
     spellings,
+    states,
     u55_limits,
 )
 
 __all__ = [
     "branching",
+    "chains",
     "constants",
     "edges",
     "float_types",
@@ -30,6 +34,8 @@ __all__ = [
     "memory_layouts",
     "resizes",
     "scales",
+    "shared_inputs",
     "spellings",
+    "states",
     "u55_limits",
 ]

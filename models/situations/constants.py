@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
 from harness import Data, Example, case
+
+#: Linear layers and convolutions are quantized there, and nothing else.
+PARTLY = ("tosa-fp+int",)
 
 
 class InfiniteMask(nn.Module):
@@ -75,6 +80,44 @@ def int64_steps(data: Data) -> Example:
     return Example(IntegerSteps(), (data.tensor("x", 2, 4), numbers))
 
 
+class AtPlaces(nn.Module):
+    """Elements of an input that are chosen by integers that the model holds as int64."""
+
+    places: torch.Tensor
+
+    def __init__(
+        self,
+        places: list[int] | list[list[int]],
+        chosen: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    ) -> None:
+        super().__init__()
+        self.register_buffer("places", torch.tensor(places))
+        self.chosen = chosen
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.chosen(x, self.places) * 2.0
+
+
+@case(guards="columns at places that a model holds as int64 are taken (#18234)", backends=("tosa-int",))
+def int64_columns(data: Data) -> Example:
+    module = AtPlaces([2, 0, 3], lambda x, places: torch.index_select(x, 1, places))
+    return Example(module, (data.tensor("x", 2, 4),))
+
+
+@case(guards="elements at places that a model holds as int64 are taken (#18234)", backends=("tosa-int",))
+def int64_elements(data: Data) -> Example:
+    module = AtPlaces([[2, 0, 3], [1, 1, 0]], lambda x, places: torch.gather(x, 1, places))
+    return Example(module, (data.tensor("x", 2, 4),))
+
+
+@case(
+    guards="factors that a model holds as int64 are cast before they are quantized (#18234)",
+    backends=("tosa-int",),
+)
+def int64_factors(data: Data) -> Example:
+    return Example(AtPlaces([2, 0, 3, 1], torch.mul), (data.tensor("x", 2, 4),))
+
+
 class ReadTwice(nn.Module):
     """One buffer that is folded with a number, and read as it is."""
 
@@ -115,6 +158,50 @@ class TwoNames(nn.Module):
 def tensor_of_two_names(data: Data) -> Example:
     module = TwoNames(data.tensor("table", 2, 4))
     return Example(module.eval(), (data.tensor("x", 2, 4),), fill=False)
+
+
+class Tied(nn.Module):
+    """A table of words that is the weight of the layer that gives their scores as well."""
+
+    def __init__(self, words: int, width: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(words, width)
+        self.scores = nn.Linear(width, words, bias=False)
+        self.scores.weight = self.table.weight
+
+    def forward(self, n: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return self.table(n).sum(1) + self.scores(x)  # type: ignore[no-any-return]
+
+
+@case(
+    guards="a weight that is quantized in one place stays for an embedding that is not (#19663)",
+    run_on=("example",),
+    backends=PARTLY,
+    also=PARTLY,
+)
+def tied_embedding(data: Data) -> Example:
+    return Example(Tied(words=4, width=4), (torch.tensor([[0, 1], [2, 3]]), data.tensor("x", 2, 4)))
+
+
+class WeightAsOperand(nn.Module):
+    """A layer whose weight divides its input elsewhere."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x) + torch.fmod(x, 1.0 + self.layer.weight)  # type: ignore[no-any-return]
+
+
+@case(
+    guards="a weight that is quantized in one place stays for arithmetic that is not (#19663)",
+    run_on=("example",),
+    backends=PARTLY,
+    also=PARTLY,
+)
+def weight_as_operand(data: Data) -> Example:
+    return Example(WeightAsOperand(width=4), (data.tensor("x", 4, 4) + 2.0**-7,))
 
 
 class ByName(nn.Module):

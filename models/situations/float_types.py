@@ -68,6 +68,23 @@ def two_float_types(data: Data) -> Example:
     return Example(TwoFloatTypes(), (data.tensor("x", 2, 4),))
 
 
+class UnlikeOperands(nn.Module):
+    """The greater, the join and the comparison of bfloat16 and float32, to which exir does not give one type."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y, z = x * 2.0, x.float() + 0.25
+        return torch.maximum(y, z), torch.cat((y, z), dim=1), y > z
+
+
+@case(
+    guards="operators that take two float types as they are stay outside (#17304)",
+    backends=BFLOAT16,
+    also=BFLOAT16,
+)
+def unlike_operands(data: Data) -> Example:
+    return Example(UnlikeOperands(), (data.tensor("x", 2, 4),))
+
+
 class Rounded(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.round(x * 4.0 + 0.125)
@@ -206,3 +223,18 @@ class FilledIntegers(nn.Module):
 def filled_integers(data: Data) -> Example:
     # Odd 32nds: none is zero.
     return Example(FilledIntegers(), (data.tensor("x", 2, 4) + 2.0**-5,))
+
+
+class FilledWithWhole(nn.Module):
+    """A constant of floats that is made from a whole number: without its type it were one of integers."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.full((2, 4), 3, dtype=torch.float32)
+
+
+@case(
+    guards="a constant that is made as floats from a whole number stays one when quantized (#16931)",
+    backends=("tosa-int",),
+)
+def filled_with_whole(data: Data) -> Example:
+    return Example(FilledWithWhole(), (data.tensor("x", 2, 4),))

@@ -136,7 +136,7 @@ class SummedAround(nn.Module):
 
 
 @case(
-    guards="an int16 convolution between sums keeps its bias and its scale (#17155, #21910)",
+    guards="an int16 convolution between sums keeps its bias and its scale (#21910)",
     backends=INT16,
     also=INT16,
 )

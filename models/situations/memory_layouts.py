@@ -49,6 +49,66 @@ def turned_constant(data: Data) -> Example:
     return Example(module, (data.tensor("x", 2, 3, 4) + 2.0**-5,), fill=False)
 
 
+class TurnedTable(nn.Module):
+    """A constant whose dimensions lie in memory in reverse, as the first operand: results are laid out as it is."""
+
+    table: torch.Tensor
+
+    def __init__(self, table: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("table", table.permute(*reversed(range(table.dim()))))
+
+    def divided(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the remainder of it by `x`, which no delegate takes."""
+        return torch.fmod(self.table, x)
+
+
+class Divided(TurnedTable):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.divided(x)
+
+
+@case(
+    guards="what is made of a constant that lies in reverse is laid out as the runtime can (#16681)",
+    backends=("xnnpack-fp32",),
+    run_on=("example", "drawn"),
+)
+def turned_dividend(data: Data) -> Example:
+    # Odd 32nds: none is zero.
+    return Example(Divided(data.tensor("table", 4, 3, 2)), (data.tensor("x", 2, 3, 4) + 2.0**-5,), fill=False)
+
+
+class Summed(TurnedTable):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.table + x
+
+
+@case(
+    guards="an image that lies in reverse is a delegate's constant as the runtime can (#16681)",
+    backends=("xnnpack-fp32",),
+)
+def turned_image(data: Data) -> Example:
+    return Example(Summed(data.tensor("table", 4, 3, 2, 1)), (data.tensor("x", 1, 2, 3, 4),), fill=False)
+
+
+class ReadAround(TurnedTable):
+    """It is read by two delegates, and by what stands between them."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.table * 2.0 + self.divided(self.table + x)
+
+
+@case(
+    guards="a constant that lies in reverse is the same to delegates and to what is between them (#16681)",
+    backends=("xnnpack-fp32",),
+    run_on=("example",),
+)
+def turned_constant_read_around(data: Data) -> Example:
+    return Example(
+        ReadAround(data.tensor("table", 4, 3, 2)), (data.tensor("x", 2, 3, 4) + 2.0**-5,), fill=False
+    )
+
+
 class Cloned(nn.Module):
     """A clone of an image that keeps its layout, beside one that is made contiguous."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
@@ -33,6 +35,34 @@ class SquareMatrix(nn.Module):
 @case(guards="one matrix as both factors is dequantized once (#21725)", backends=("tosa-int",))
 def matrix_with_itself(data: Data) -> Example:
     return Example(SquareMatrix(), (data.tensor("x", 2, 3, 3),))
+
+
+class Cut(nn.Module):
+    """A layer over some of what another gives; how they are cut is only later seen to be a slice."""
+
+    def __init__(self, cut: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 6), nn.Linear(2, 3)
+        self.cut = cut
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.cut(self.first(x)))  # type: ignore[no-any-return]
+
+
+@case(
+    guards="a narrowed value with a scale of its own stays outside of a delegate (#21949)",
+    backends=("xnnpack-int8",),
+)
+def narrowed_between_layers(data: Data) -> Example:
+    return Example(Cut(lambda y: torch.narrow(y, 1, 1, 2)), (data.tensor("x", 2, 4),))
+
+
+@case(
+    guards="a part of a value with a scale of its own stays outside of a delegate (#21949)",
+    backends=("xnnpack-int8",),
+)
+def part_between_layers(data: Data) -> Example:
+    return Example(Cut(lambda y: torch.tensor_split(y, (2, 4), 1)[1]), (data.tensor("x", 2, 4),))
 
 
 class Extremes(nn.Module):

@@ -40,6 +40,47 @@ def moved_truths(data: Data) -> Example:
     return Example(MovedTruths(), (signed(data, "x", 2, 3), signed(data, "y", 2, 3)))
 
 
+class LeastAsFloat(nn.Module):
+    """The least of each row of int32, as a float: what a model returns is quantized whatever its type."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.amin((x > 0.0).to(torch.int32), 1, keepdim=True).to(torch.float32)
+
+
+@case(guards="the least of int32 inside a model stays outside for Ethos-U55 (#17904)", also=U55, backends=U55)
+def least_integer_inside(data: Data) -> Example:
+    return Example(LeastAsFloat(), (signed(data, "x", 3, 4),))
+
+
+class CutTruths(nn.Module):
+    """Some columns of truth values, as floats."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x > 0.0)[:, 1:3].to(torch.float32)
+
+
+@case(guards="truth values inside a model stay outside for Ethos-U55 (#18095)", also=U55, backends=U55)
+def cut_truths(data: Data) -> Example:
+    return Example(CutTruths(), (signed(data, "x", 2, 4),))
+
+
+class NarrowProductInside(nn.Module):
+    """A product of matrices of int16, as floats."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        product = torch.bmm((x > 0.0).to(torch.int16), (y > 0.0).to(torch.int16))
+        return product.to(torch.float32)
+
+
+@case(
+    guards="products of int16 matrices inside a model stay outside for Ethos-U55 (#18365)",
+    also=U55,
+    backends=U55,
+)
+def narrow_product_inside(data: Data) -> Example:
+    return Example(NarrowProductInside(), (signed(data, "x", 1, 3, 3), signed(data, "y", 1, 3, 3)))
+
+
 class NarrowProduct(nn.Module):
     """A product of matrices of int16."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.history.fix import INTEGERS, WRONG, Fix
+from tests.mutants.history.fix import WRONG, Fix
 from tests.mutants.mutant import Edit
 
 QUANTIZER = "executorch.backends.arm.quantizer"
@@ -24,7 +24,6 @@ FIXES = (
                 "            node.kwargs = {}\n",
             ),
         ),
-        unseen=INTEGERS,
     ),
     Fix(
         name="17842-scales-of-transposed-convs",
@@ -40,10 +39,17 @@ FIXES = (
             ),
             Edit(
                 f"{ANNOTATOR}:_adjust_weight_qspec_for_conv_transpose",
+                "if isinstance(observer_or_fake_quant_ctr, PartialWrapper):",
+                "if False:",
+            ),
+            Edit(
+                f"{ANNOTATOR}:_adjust_weight_qspec_for_conv_transpose",
                 'elif hasattr(observer_or_fake_quant_ctr, "with_args"):',
                 "elif False:",
             ),
         ),
+        unseen="observers take the axis from the specification, but those of quantization-aware training; "
+        "and transposed convolutions in groups stop in DecomposeGroupedConvPass either way",
     ),
     Fix(
         name="18009-minimum-shares-a-scale",

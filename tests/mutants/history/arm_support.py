@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.history.fix import CRASH, INTEGERS, LOST, WRONG, Fix
+from tests.mutants.history.fix import CRASH, LOST, WRONG, Fix
 from tests.mutants.mutant import Edit
 
 ARM = "executorch.backends.arm"
@@ -53,7 +53,6 @@ FIXES = (
                 "if False:",
             ),
         ),
-        unseen="exir brings both operands to one type (RemoveMixedTypeOperators) before anything is partitioned",
     ),
     Fix(
         name="17734-boolean-masks",
@@ -82,7 +81,6 @@ FIXES = (
                 "if node.target in self.target_ops_i8_i16 and node.target != exir_ops.edge.aten.amin.default:",
             ),
         ),
-        unseen=INTEGERS,
     ),
     Fix(
         name="18010-nested-conditions",
@@ -111,7 +109,6 @@ FIXES = (
                 "disallowed_dtypes.append(torch.float64)",
             ),
         ),
-        unseen=INTEGERS,
     ),
     Fix(
         name="18232-detach-alone",
@@ -134,7 +131,6 @@ FIXES = (
                 "if dtype is not None and dtype not in (torch.int8, torch.int16):",
             ),
         ),
-        unseen=INTEGERS,
     ),
     Fix(
         name="18414-oblong-transposed-convs-on-u55",

@@ -43,6 +43,7 @@ FIXES = (
                 "if False:",
             ),
         ),
+        unseen="what is quantized is exported again, which makes it torch's operator",
     ),
     Fix(
         name="16681-constants-of-other-layouts",
@@ -198,6 +199,7 @@ FIXES = (
                 "    return False\n",
             ),
         ),
+        unseen="equal operators and what takes their results are merged before (FuseDuplicateUsersPass)",
     ),
     Fix(
         name="21620-squeezes-reached-from-below",
@@ -212,7 +214,14 @@ FIXES = (
                 "if len(permute) != len(in_shape):",
                 "if False:",
             ),
+            Edit(
+                f"{TRANSFORMS}.remove_permutes_around_elementwise_ops:RemovePermutesAroundElementwiseOps.visit",
+                "if not self._is_squeeze_unsqueeze_view(node):",
+                "if False:",
+            ),
         ),
+        unseen="checks beside it refuse a view of another rank as well (#19713, #21605), "
+        "and operands are brought to one rank before (MatchArgRanksPass)",
     ),
     Fix(
         name="21897-allocations-folded",

@@ -18,11 +18,6 @@ KINDS = (CRASH, WRONG, LOST)
 #: Releases that fixes are taken back in, and the release before the fixes.
 SINCE = {"1.3.1": "1.1.0", "1.5.1": "1.4.1"}
 
-#: Why no cell with integers that is quantized sees a fix of 1.3.1.
-INTEGERS = (
-    "the quantizer of 1.3.1 observes integers as if they were floats, and stops there: no such model lowers"
-)
-
 
 @dataclass(frozen=True)
 class Fix(Edited):

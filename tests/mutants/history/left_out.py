@@ -14,6 +14,7 @@ LEFT_OUT = (
     "  [#21894](https://github.com/pytorch/executorch/pull/21894);",
     "- fixes whose code is gone from the release that is edited, rewritten by then:",
     "  [#16829](https://github.com/pytorch/executorch/pull/16829),",
+    "  [#17155](https://github.com/pytorch/executorch/pull/17155),",
     "  [#17238](https://github.com/pytorch/executorch/pull/17238),",
     "  [#17820](https://github.com/pytorch/executorch/pull/17820),",
     "  [#18127](https://github.com/pytorch/executorch/pull/18127),",
