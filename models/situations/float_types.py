@@ -9,6 +9,8 @@ from torch.nn import functional
 from harness import Data, Example, case
 
 BFLOAT16 = ("tosa-bf16",)
+#: Linear layers and convolutions are quantized there, and what shares their scale.
+PARTLY = ("tosa-fp+int",)
 
 
 class HalfUnits(nn.Module):
@@ -206,6 +208,46 @@ def integer_term(data: Data) -> Example:
     return Example(
         IntegerTerm(), (data.tensor("x", 2, 4), data.tensor("n", 2, 4, bits=0, limit=3).to(torch.int32))
     )
+
+
+class BoundedLayer(nn.Module):
+    """The least of what a layer gives and of integers: the scale of the layer is that of the least as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        return torch.minimum(self.layer(x), n)
+
+
+class ComparedLayer(BoundedLayer):
+    """Whether what a layer gives is above integers."""
+
+    def forward(self, x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        return self.layer(x) > n  # type: ignore[no-any-return]
+
+
+def integers(data: Data) -> torch.Tensor:
+    return data.tensor("n", 2, 3, bits=0, limit=1).to(torch.int32)
+
+
+@case(
+    guards="a minimum of which one operand alone is quantized keeps its dequantization (#21589)",
+    backends=PARTLY,
+    also=PARTLY,
+)
+def layer_bounded_by_integers(data: Data) -> Example:
+    return Example(BoundedLayer(), (data.tensor("x", 2, 4), integers(data)))
+
+
+@case(
+    guards="a comparison of which one operand alone is quantized keeps its dequantization (#21589)",
+    backends=PARTLY,
+    also=PARTLY,
+)
+def layer_above_integers(data: Data) -> Example:
+    return Example(ComparedLayer(), (data.tensor("x", 2, 4), integers(data)))
 
 
 class FilledIntegers(nn.Module):

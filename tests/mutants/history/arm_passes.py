@@ -444,8 +444,6 @@ FIXES = (
                 "return False",
             ),
         ),
-        unreachable="a delegate of integers alone takes no operator of which one operand alone is quantized, "
-        "and of the one target with floats beside them only layers are quantized",
     ),
     Fix(
         name="21629-last-entry-of-an-int16-table",
