@@ -9,6 +9,7 @@ from typing import Any
 from harness import config, core, durable, releases
 from harness.arguments import share
 from harness.cli import DIFFERENT, SAME, CommandError
+from harness.coverage import VISITORS, visited
 from harness.selection import load_cells, load_zoo
 
 
@@ -57,11 +58,13 @@ def computed(goldens: Path, version: str) -> str:
     repository = config.load()
     models = repository.zoos(None)
     release = releases.load().release(version)
-    table = repository.root / "docs" / "coverage" / f"{version}.md"
+    coverage = repository.root / "docs" / "coverage"
+    table, visitors = coverage / f"{version}.md", coverage / VISITORS.format(version)
     return core.text(
         version,
         goldens / version,
         load_cells(models, release, repository.targets),
         load_zoo(models).values(),
         table.read_text(encoding="utf-8") if table.is_file() else "",
+        visited(visitors.read_text(encoding="utf-8"), str(visitors)) if visitors.is_file() else {},
     )
