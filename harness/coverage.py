@@ -204,7 +204,8 @@ def visited(text: str, where: str) -> dict[str, set[Cell]]:
             cell = Cell.named(name)
         except ValueError:
             raise CoverageError(
-                f"{where}: line {number} begins with {name!r:.80}, which is no cell: bring it back with 'git checkout'"
+                f"{where}: line {number} begins with {name!r:.80}, which is no cell; bring it back with "
+                f"'git checkout -- {where}'"
             ) from None
         for visitor in visitors:
             found[visitor].add(cell)

@@ -216,6 +216,23 @@ def test_a_golden_that_reaches_something_new_asks_for_the_command(
     assert f"accept: {core.UPDATE}" in printed
 
 
+@pytest.mark.parametrize("damage", ["link", "bytes", "line"])
+def test_a_damaged_list_of_visitors_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    coverage = tmp_path / "docs" / "coverage"
+    coverage.mkdir(parents=True)
+    path = coverage / VISITORS.format("1.4.1")
+    if damage == "link":
+        path.symlink_to("/dev/zero")
+    else:
+        path.write_bytes({"bytes": b"\xff", "line": b"nothing\n"}[damage])
+    (tmp_path / "pyproject.toml").write_text(f'[tool.goldens]\nmodels = ["models"]\ngoldens = "{GOLDENS}"\n')
+    monkeypatch.chdir(tmp_path)
+    assert main(["core", "--release", "1.4.1"]) == 2
+    assert f"bring it back with 'git checkout -- {path}'" in capsys.readouterr().err
+
+
 # Runs
 
 

@@ -142,7 +142,7 @@ def test_the_visitors_of_each_cell_are_read_as_they_were_written() -> None:
     assert text == "tosa-fp/one\ttosa tosa.ADD\txnnpack aten.add.Tensor\ntosa-fp/two\ttosa tosa.ADD\n"
     assert visited(text, "a file") == everything().visitors
     with pytest.raises(
-        CoverageError, match="a file: line 2 begins with 'tosa-fp', which is no cell: bring it back"
+        CoverageError, match="a file: line 2 begins with 'tosa-fp', which is no cell; bring it back"
     ):
         visited(text.replace("/two", ""), "a file")
 
