@@ -1,7 +1,8 @@
 """Says what the zoo reaches of a release: passes that change a graph, node visitors, operators and their attributes.
 
-``python -m harness.commands.coverage`` exports every cell of the installed release once and compares what it saw
-with the committed table ``docs/coverage/<release>.md``; ``--update`` writes it. ``nox -s coverage`` runs it.
+``python -m harness coverage`` exports every cell of the installed release once and compares what it saw with two
+committed files: the table ``docs/coverage/<release>.md``, and ``<release>-visitors.tsv``, the node visitors of each
+cell. ``--update`` writes them. ``nox -s coverage`` runs it.
 """
 
 from __future__ import annotations
@@ -16,15 +17,22 @@ from pathlib import Path
 import jinja2
 
 from harness.artifact import STAGE, Artifact, Cell, Lowered, Outcome
+from harness.errors import HarnessError
 from harness.judging.golden import decode_delegates
 
 TABLES = Path(__file__).resolve().parent.parent / "docs" / "coverage"
+#: Beside the table of a release: the node visitors of each cell.
+VISITORS = "{}-visitors.tsv"
 #: Why a pass or a visitor is reached on no release, by its name.
 UNREACHED = Path(__file__).resolve().parent / "unreached.toml"
 #: What `table` fills in.
 TEMPLATE = Path(__file__).resolve().parent / "coverage.md.jinja"
 #: An attribute with more values than this has them counted, not listed.
 SHOWN_VALUES = 6
+
+
+class CoverageError(HarnessError, ValueError):
+    """A committed file of coverage that cannot be read; the message names the line, and the way out."""
 
 
 @dataclass
@@ -161,6 +169,47 @@ def examples(text: str) -> dict[str, Cell]:
             for row in _ROW.finditer(section):
                 found[f"{kind} {head['owner']}: {row['name']}"] = Cell(row["target"], row["case"])
     return found
+
+
+def visits(coverage: Coverage, visitors: Mapping[str, Iterable[str]]) -> str:
+    """Return a line for each cell in which one of `visitors` serialized a node: the cell and these, apart by tabs.
+
+    Parameters
+    ----------
+    visitors
+        As for `table`: a patch may bring others.
+    """
+    by_cell: dict[Cell, list[str]] = defaultdict(list)
+    for visitor in sorted(f"{backend} {name}" for backend, names in visitors.items() for name in names):
+        for cell in coverage.visitors.get(visitor, ()):
+            by_cell[cell].append(visitor)
+    return "".join("\t".join((str(cell), *by_cell[cell])) + "\n" for cell in sorted(by_cell))
+
+
+def visited(text: str, where: str) -> dict[str, set[Cell]]:
+    r"""Return the cells of each visitor, ``backend target``, from the text that `visits` made.
+
+    Raises
+    ------
+    CoverageError
+        Where a line names no cell; `where` is the file.
+
+    >>> visited("tosa-fp/add\ttosa aten.add.Tensor\n", "a file")
+    {'tosa aten.add.Tensor': {Cell(target='tosa-fp', case='add')}}
+    """
+    found: dict[str, set[Cell]] = defaultdict(set)
+    for number, line in enumerate(text.splitlines(), 1):
+        name, *visitors = line.split("\t")
+        try:
+            cell = Cell.named(name)
+        except ValueError:
+            raise CoverageError(
+                f"{where}: line {number} begins with {name!r:.80}, which is no cell; bring it back with "
+                f"'git checkout -- {where}'"
+            ) from None
+        for visitor in visitors:
+            found[visitor].add(cell)
+    return dict(found)
 
 
 def _pipelines(coverage: Coverage, why_not: Mapping[str, str]) -> list[Section]:

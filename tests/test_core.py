@@ -13,7 +13,7 @@ from harness import core, releases
 from harness.artifact import Cell
 from harness.cli import DIFFERENT, SAME, main
 from harness.commands.core import computed
-from harness.coverage import SHOWN_VALUES, TABLES, examples
+from harness.coverage import SHOWN_VALUES, TABLES, VISITORS, examples, visited
 from harness.judging import golden
 from harness.options import CORE, FULL
 from harness.selection import load_cells
@@ -107,11 +107,15 @@ VISITOR = (
 )
 
 
-def test_the_table_of_coverage_names_a_cell_for_what_no_golden_tells(some: Path) -> None:
-    found = core.reached(some / "1.4.1", LINEAR, VISITOR.format(LINEAR[0]))
+def test_coverage_names_cells_for_what_no_golden_tells(some: Path) -> None:
+    table = VISITOR.format(LINEAR[0])
+    found = core.reached(some / "1.4.1", LINEAR, table)
     assert found["visitor tosa: aten.add.Tensor"] == {LINEAR[0]}
-    with pytest.raises(core.CoreError, match="tosa-int/gone reaches visitor tosa: aten"):
-        core.reached(some / "1.4.1", LINEAR, VISITOR.format("tosa-int/gone"))
+    found = core.reached(some / "1.4.1", LINEAR, table, {"tosa aten.add.Tensor": LINEAR})
+    assert found["visitor tosa: aten.add.Tensor"] == set(LINEAR)
+    for given in ((VISITOR.format("tosa-int/gone"),), (table, {"tosa aten.b": {Cell("tosa-int", "gone")}})):
+        with pytest.raises(core.CoreError, match="tosa-int/gone reaches visitor tosa: aten"):
+            core.reached(some / "1.4.1", LINEAR, *given)
 
 
 # The committed cores
@@ -121,7 +125,10 @@ def test_the_table_of_coverage_names_a_cell_for_what_no_golden_tells(some: Path)
 def wanted(version: str) -> core.Reached:
     cells = load_cells(("models",), MATRIX.release(version))
     table = (TABLES / f"{version}.md").read_text(encoding="utf-8")
-    return core.reached(GOLDENS / version, cells, table)
+    visitors = TABLES / VISITORS.format(version)
+    return core.reached(
+        GOLDENS / version, cells, table, visited(visitors.read_text(encoding="utf-8"), str(visitors))
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -137,15 +144,15 @@ def test_the_committed_core_is_the_cover_of_what_is_committed(version: str) -> N
     assert committed == computed(GOLDENS, version), f"run: {core.UPDATE}"
 
 
-#: Values of attributes that only cells without a golden have, which are known defects, and a cell that has them.
+#: Values of attributes that only cells without a golden have, which are known defects.
 OF_KNOWN_DEFECTS = {
-    ("1.1.0", "tosa: REDUCE_ANY axis"): "tosa-fp/comparisons",
-    ("1.1.0", "tosa: LOGICAL_OR"): "tosa-fp/comparisons",
-    ("1.1.0", "tosa: LOGICAL_XOR"): "tosa-fp/comparisons",
-    ("1.2.0", "tosa: TRANSPOSE_CONV2D out_pad"): "tosa-fp/conv-transpose2d",
-    ("1.2.0", "tosa: TRANSPOSE_CONV2D stride"): "tosa-fp/conv-transpose2d",
-    ("1.4.1", "tosa: ARITHMETIC_RIGHT_SHIFT round"): "tosa-u55/narrow-shifts",
-    ("1.5.1", "tosa: ARITHMETIC_RIGHT_SHIFT round"): "tosa-u55/narrow-shifts",
+    ("1.1.0", "tosa: REDUCE_ANY axis"),
+    ("1.1.0", "tosa: LOGICAL_OR"),
+    ("1.1.0", "tosa: LOGICAL_XOR"),
+    ("1.2.0", "tosa: TRANSPOSE_CONV2D out_pad"),
+    ("1.2.0", "tosa: TRANSPOSE_CONV2D stride"),
+    ("1.4.1", "tosa: ARITHMETIC_RIGHT_SHIFT round"),
+    ("1.5.1", "tosa: ARITHMETIC_RIGHT_SHIFT round"),
 }
 
 
@@ -186,11 +193,12 @@ def test_goldens_and_table_tell_the_same_of_what_the_zoo_reaches(version: str) -
     assert differ == {what for of, what in OF_KNOWN_DEFECTS if of == version}
 
 
-@pytest.mark.parametrize(("version", "what"), OF_KNOWN_DEFECTS)
-def test_what_only_known_defects_reach_is_in_the_core_as_well(version: str, what: str) -> None:
-    cell = OF_KNOWN_DEFECTS[version, what]
-    assert not (GOLDENS / version / cell).exists()
-    assert cell in map(str, core.read(GOLDENS / version / core.FILE))
+@pytest.mark.parametrize("version", sorted({version for version, _ in OF_KNOWN_DEFECTS}))
+def test_what_only_known_defects_reach_is_in_the_core_as_well(version: str) -> None:
+    cell = core.DEFECTS[version]
+    assert str(cell) in MATRIX.release(version).known
+    assert not golden.directory(GOLDENS / version, cell).exists()
+    assert cell in core.read(GOLDENS / version / core.FILE)
 
 
 def test_a_golden_that_reaches_something_new_asks_for_the_command(
@@ -206,6 +214,23 @@ def test_a_golden_that_reaches_something_new_asks_for_the_command(
     printed = capsys.readouterr().out
     assert "core.txt: differs: " in printed
     assert f"accept: {core.UPDATE}" in printed
+
+
+@pytest.mark.parametrize("damage", ["link", "bytes", "line"])
+def test_a_damaged_list_of_visitors_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    coverage = tmp_path / "docs" / "coverage"
+    coverage.mkdir(parents=True)
+    path = coverage / VISITORS.format("1.4.1")
+    if damage == "link":
+        path.symlink_to("/dev/zero")
+    else:
+        path.write_bytes({"bytes": b"\xff", "line": b"nothing\n"}[damage])
+    (tmp_path / "pyproject.toml").write_text(f'[tool.goldens]\nmodels = ["models"]\ngoldens = "{GOLDENS}"\n')
+    monkeypatch.chdir(tmp_path)
+    assert main(["core", "--release", "1.4.1"]) == 2
+    assert f"bring it back with 'git checkout -- {path}'" in capsys.readouterr().err
 
 
 # Runs

@@ -10,7 +10,18 @@ import pytest
 
 from harness import releases
 from harness.artifact import Artifact, Casualty, Cell, Failure, Outcome, PassRun, Watched
-from harness.coverage import TABLES, Coverage, reasons, share, table, values
+from harness.coverage import (
+    TABLES,
+    VISITORS,
+    Coverage,
+    CoverageError,
+    reasons,
+    share,
+    table,
+    values,
+    visited,
+    visits,
+)
 
 GOLDENS = Path(__file__).resolve().parent.parent / "goldens"
 VERSIONS = list(releases.load().releases)
@@ -122,6 +133,33 @@ def test_the_committed_table_names_the_operators_of_the_committed_goldens(versio
         found |= set(re.findall(r"^ *operator (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
     # Beside these the table may name operators of cells that are known to be wrong: they have no golden.
     assert found <= serialized(version, kind), f'run nox -s "coverage({version})" -- --update'
+
+
+def test_the_visitors_of_each_cell_are_read_as_they_were_written() -> None:
+    coverage = everything()
+    coverage.visitors["tosa of.a.patch"] = {ONE}
+    text = visits(coverage, {"tosa": ["tosa.SUB", "tosa.ADD"], "xnnpack": ["aten.add.Tensor"]})
+    assert text == "tosa-fp/one\ttosa tosa.ADD\txnnpack aten.add.Tensor\ntosa-fp/two\ttosa tosa.ADD\n"
+    assert visited(text, "a file") == everything().visitors
+    with pytest.raises(
+        CoverageError, match="a file: line 2 begins with 'tosa-fp', which is no cell; bring it back"
+    ):
+        visited(text.replace("/two", ""), "a file")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_committed_table_counts_the_cells_that_are_listed(version: str) -> None:
+    path = TABLES / VISITORS.format(version)
+    listed = visited(path.read_text(encoding="utf-8"), str(path))
+    sections = (TABLES / f"{version}.md").read_text(encoding="utf-8").split("\n## Node visitors: ")[1:]
+    rows = {
+        f"{section.partition(chr(10))[0]} {name}": (int(count), example)
+        for section in sections
+        for name, count, example in re.findall(
+            r"^\| (\S+) \| ([1-9]\d*) \| (\S+) \|$", section.partition("\n## ")[0], re.MULTILINE
+        )
+    }
+    assert rows == {visitor: (len(cells), str(min(cells))) for visitor, cells in listed.items()}
 
 
 #: A row of a pass of Arm's, or of a visitor, that counts nothing, and what stands where an example would.

@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from harness import config, core, durable, releases
+from harness import config, core, durable, releases, untrusted
 from harness.arguments import share
 from harness.cli import DIFFERENT, SAME, CommandError
+from harness.coverage import VISITORS, CoverageError, visited
 from harness.selection import load_cells, load_zoo
 
 
@@ -57,11 +58,25 @@ def computed(goldens: Path, version: str) -> str:
     repository = config.load()
     models = repository.zoos(None)
     release = releases.load().release(version)
-    table = repository.root / "docs" / "coverage" / f"{version}.md"
+    coverage = repository.root / "docs" / "coverage"
+    visitors = coverage / VISITORS.format(version)
     return core.text(
         version,
         goldens / version,
         load_cells(models, release, repository.targets),
         load_zoo(models).values(),
-        table.read_text(encoding="utf-8") if table.is_file() else "",
+        _text(coverage / f"{version}.md"),
+        visited(_text(visitors), str(visitors)),
     )
+
+
+def _text(file: Path) -> str:
+    """Return the text of a committed file of coverage, empty where a repository has none; raise CoverageError."""
+    try:
+        return untrusted.text(file)
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        raise CoverageError(
+            f"{file} cannot be read ({error}); bring it back with 'git checkout -- {file}'"
+        ) from error

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
+from pathlib import Path
 from typing import Any
 
-from harness import config, patches
+from harness import config, durable, patches
 from harness.arguments import share
 from harness.commands.core import settle
-from harness.coverage import TABLES, Coverage, reasons, table
+from harness.coverage import TABLES, VISITORS, Coverage, reasons, table, visits
 from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
 from harness.storage.reuse import Reuse
 from harness.storage.store import SIZE, Store, default_root
@@ -24,11 +25,11 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "coverage",
         help="compare what the zoo reaches of the installed release with docs/coverage",
-        description="Export every cell once, and compare what was reached with the committed table.",
+        description="Export every cell once, and compare what was reached with the committed files.",
     )
     share(parser.add_argument, "--cell", help="only these: prints, compares nothing")
     parser.add_argument(
-        "--update", action="store_true", help="write the table, and the core that rests on it"
+        "--update", action="store_true", help="write the files, and the core that rests on them"
     )
     parser.add_argument(
         "--reuse", action="store_true", help="take exports from the store of artifacts, and put them there"
@@ -68,21 +69,30 @@ def run(options: argparse.Namespace) -> int:
     # Only now: it imports ExecuTorch, which the process that sweeps does without.
     from harness.exporting.compat import visitor_classes
 
-    text = table(release.version, coverage, visitor_classes(), reasons())
-    path = TABLES / f"{release.version}.md"
+    visitors = visitor_classes()
+    text = table(release.version, coverage, visitors, reasons())
     if options.cell:
         sys.stdout.write(text)
         return 0
+    found = {
+        TABLES / f"{release.version}.md": text,
+        TABLES / VISITORS.format(release.version): visits(coverage, visitors),
+    }
     if options.update:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        print(f"{path}: written")
-        # The table says which cells reach each node visitor.
+        for path, text in found.items():
+            durable.replace(path, text)
+            print(f"{path}: written")
         settle(repository.goldens, release.version, update=True)
         return 0
+    same = [_is_committed(path, text) for path, text in found.items()]
+    if not all(same):
+        print(f'accept: nox -s "coverage({release.version})" -- --update')
+    return 0 if all(same) else 1
+
+
+def _is_committed(path: Path, text: str) -> bool:
+    """Print what a committed file lacks of `text`, and return whether it is that."""
     committed = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
     difference = list(difflib.unified_diff(committed, text.splitlines(keepends=True), str(path), "now", n=0))
     sys.stdout.writelines(difference or [f"{path}: as committed\n"])
-    if difference:
-        print(f'accept: nox -s "coverage({release.version})" -- --update')
-    return 1 if difference else 0
+    return not difference

@@ -362,7 +362,7 @@ MASKS = (
     (re.compile(r"(?:(?<![^\s'\"`:=,;|<>()\[\]{}])|(?<=:/))(?:/[\w.+@-]+)+/(?=[\w.+-]+)"), "…/"),
     (re.compile(r"\bline \d+"), "line …"),
     (re.compile(r"\.py:\d+"), ".py:…"),
-    (re.compile(r"\bid=\d{9,}"), "id=…"),
+    (re.compile(r"\b(graph_)?id=\d{9,}"), r"\1id=…"),
 )
 
 
