@@ -323,6 +323,7 @@ def test_what_raises_is_a_failure_of_its_stage(
         ('File "/opt/env/x.py", line 345, in f', 'File "…/x.py", line …, in f'),
         ("node id=140737488355328", "node id=…"),
         ("FakeTensor(graph_id=140737488355328, u0)", "FakeTensor(graph_id=…, u0)"),
+        ("      'seq_nr' = 301\n", "'seq_nr' = …"),
         ("  trailing  \n\n lines \n", "trailing\n\n lines"),
         ("shape (1, 2) of aten.add_1 at 0x2 and a/b", "shape (1, 2) of aten.add_1 at 0x2 and a/b"),
         ("only int8/int16/int32, see backends/arm/x.py", "only int8/int16/int32, see backends/arm/x.py"),

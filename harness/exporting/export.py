@@ -363,6 +363,8 @@ MASKS = (
     (re.compile(r"\bline \d+"), "line …"),
     (re.compile(r"\.py:\d+"), ".py:…"),
     (re.compile(r"\b(graph_)?id=\d{9,}"), r"\1id=…"),
+    # Numbers operators by how many autograd has seen in the process.
+    (re.compile(r"('seq_nr' =) \d+"), r"\1 …"),
 )
 
 
