@@ -16,6 +16,7 @@ from pathlib import Path
 
 import jinja2
 
+from harness import untrusted
 from harness.artifact import STAGE, Artifact, Cell, Lowered, Outcome
 from harness.errors import HarnessError
 from harness.judging.golden import decode_delegates
@@ -186,26 +187,35 @@ def visits(coverage: Coverage, visitors: Mapping[str, Iterable[str]]) -> str:
     return "".join("\t".join((str(cell), *by_cell[cell])) + "\n" for cell in sorted(by_cell))
 
 
-def visited(text: str, where: str) -> dict[str, set[Cell]]:
-    r"""Return the cells of each visitor, ``backend target``, from the text that `visits` made.
+def committed(file: Path) -> str:
+    """Return the text of a file of coverage, empty where a repository has none; raise CoverageError."""
+    try:
+        return untrusted.text(file)
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        raise CoverageError(
+            f"{file} cannot be read ({error}); bring it back with 'git checkout -- {file}'"
+        ) from error
+
+
+def visited(file: Path) -> dict[str, set[Cell]]:
+    """Return the cells of each visitor, ``backend target``, from the text that `visits` made; none without a file.
 
     Raises
     ------
     CoverageError
-        Where a line names no cell; `where` is the file.
-
-    >>> visited("tosa-fp/add\ttosa aten.add.Tensor\n", "a file")
-    {'tosa aten.add.Tensor': {Cell(target='tosa-fp', case='add')}}
+        Where the file cannot be read, or a line names no cell.
     """
     found: dict[str, set[Cell]] = defaultdict(set)
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(committed(file).splitlines(), 1):
         name, *visitors = line.split("\t")
         try:
             cell = Cell.named(name)
         except ValueError:
             raise CoverageError(
-                f"{where}: line {number} begins with {name!r:.80}, which is no cell; bring it back with "
-                f"'git checkout -- {where}'"
+                f"{file}: line {number} begins with {name!r:.80}, which is no cell; bring it back with "
+                f"'git checkout -- {file}'"
             ) from None
         for visitor in visitors:
             found[visitor].add(cell)

@@ -125,10 +125,7 @@ def test_coverage_names_cells_for_what_no_golden_tells(some: Path) -> None:
 def wanted(version: str) -> core.Reached:
     cells = load_cells(("models",), MATRIX.release(version))
     table = (TABLES / f"{version}.md").read_text(encoding="utf-8")
-    visitors = TABLES / VISITORS.format(version)
-    return core.reached(
-        GOLDENS / version, cells, table, visited(visitors.read_text(encoding="utf-8"), str(visitors))
-    )
+    return core.reached(GOLDENS / version, cells, table, visited(TABLES / VISITORS.format(version)))
 
 
 @pytest.mark.parametrize("version", VERSIONS)

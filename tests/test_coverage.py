@@ -135,22 +135,24 @@ def test_the_committed_table_names_the_operators_of_the_committed_goldens(versio
     assert found <= serialized(version, kind), f'run nox -s "coverage({version})" -- --update'
 
 
-def test_the_visitors_of_each_cell_are_read_as_they_were_written() -> None:
+def test_the_visitors_of_each_cell_are_read_as_they_were_written(tmp_path: Path) -> None:
     coverage = everything()
     coverage.visitors["tosa of.a.patch"] = {ONE}
     text = visits(coverage, {"tosa": ["tosa.SUB", "tosa.ADD"], "xnnpack": ["aten.add.Tensor"]})
     assert text == "tosa-fp/one\ttosa tosa.ADD\txnnpack aten.add.Tensor\ntosa-fp/two\ttosa tosa.ADD\n"
-    assert visited(text, "a file") == everything().visitors
+    file = tmp_path / "visitors.tsv"
+    file.write_text(text)
+    assert visited(file) == everything().visitors
+    file.write_text(text.replace("/two", ""))
     with pytest.raises(
-        CoverageError, match="a file: line 2 begins with 'tosa-fp', which is no cell; bring it back"
+        CoverageError, match=r"visitors\.tsv: line 2 begins with 'tosa-fp', which is no cell; bring it back"
     ):
-        visited(text.replace("/two", ""), "a file")
+        visited(file)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_committed_table_counts_the_cells_that_are_listed(version: str) -> None:
-    path = TABLES / VISITORS.format(version)
-    listed = visited(path.read_text(encoding="utf-8"), str(path))
+    listed = visited(TABLES / VISITORS.format(version))
     sections = (TABLES / f"{version}.md").read_text(encoding="utf-8").split("\n## Node visitors: ")[1:]
     rows = {
         f"{section.partition(chr(10))[0]} {name}": (int(count), example)

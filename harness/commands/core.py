@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from harness import config, core, durable, releases, untrusted
+from harness import config, core, durable, releases
 from harness.arguments import share
 from harness.cli import DIFFERENT, SAME, CommandError
-from harness.coverage import VISITORS, CoverageError, visited
+from harness.coverage import VISITORS, committed, visited
 from harness.selection import load_cells, load_zoo
 
 
@@ -59,24 +59,11 @@ def computed(goldens: Path, version: str) -> str:
     models = repository.zoos(None)
     release = releases.load().release(version)
     coverage = repository.root / "docs" / "coverage"
-    visitors = coverage / VISITORS.format(version)
     return core.text(
         version,
         goldens / version,
         load_cells(models, release, repository.targets),
         load_zoo(models).values(),
-        _text(coverage / f"{version}.md"),
-        visited(_text(visitors), str(visitors)),
+        committed(coverage / f"{version}.md"),
+        visited(coverage / VISITORS.format(version)),
     )
-
-
-def _text(file: Path) -> str:
-    """Return the text of a committed file of coverage, empty where a repository has none; raise CoverageError."""
-    try:
-        return untrusted.text(file)
-    except FileNotFoundError:
-        return ""
-    except (OSError, ValueError) as error:
-        raise CoverageError(
-            f"{file} cannot be read ({error}); bring it back with 'git checkout -- {file}'"
-        ) from error

@@ -79,12 +79,12 @@ def run(options: argparse.Namespace) -> int:
         TABLES / VISITORS.format(release.version): visits(coverage, visitors),
     }
     if options.update:
-        for path, text in found.items():
-            durable.replace(path, text)
+        for path, content in found.items():
+            durable.replace(path, content)
             print(f"{path}: written")
         settle(repository.goldens, release.version, update=True)
         return 0
-    same = [_is_committed(path, text) for path, text in found.items()]
+    same = [_is_committed(path, content) for path, content in found.items()]
     if not all(same):
         print(f'accept: nox -s "coverage({release.version})" -- --update')
     return 0 if all(same) else 1
