@@ -162,6 +162,26 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Altered:
+    """A parameter or a buffer of the model that was given, which lowering wrote to.
+
+    Attributes
+    ----------
+    name
+        Its path in the model.
+    before, after
+        Dtypes that numpy lacks are wider here (`harness.exporting.arrays`).
+    writer
+        The pass that changed it, or the stage that was being made then; empty where none was seen to.
+    """
+
+    name: str
+    before: Tensor
+    after: Tensor
+    writer: str
+
+
+@dataclass(frozen=True)
 class Departure:
     """A value inside a delegate that is not what eager gives, though what it is made from is.
 
@@ -250,6 +270,8 @@ class Lowered:
         raises, or does not end.
     kernels
         Operators of the program for which the installed runtime has no kernel: it was not run, there are no samples.
+    altered
+        What lowering changed of the model that it was given, which is its user's; nothing should be.
     begins
         Where outputs beyond their tolerance begin to depart from eager's, or whether anything does in a program
         that is imprecise; None in others.
@@ -266,6 +288,7 @@ class Lowered:
     unjudged: tuple[tuple[str, str], ...] = ()
     kernels: tuple[str, ...] = ()
     limit: float = IMPRECISE
+    altered: tuple[Altered, ...] = ()
     begins: Beginning | None = field(default=None, compare=False)
 
     @property

@@ -184,6 +184,11 @@ def test_an_imprecise_program_whose_operators_are_right_says_so(linear: tuple[Ex
     assert not list(rightness.wrongs(replace(imprecise(made), begins=begins)))
 
 
+def test_scales_that_a_delegate_computes_are_no_values_of_it(own_flatc: None) -> None:
+    attempt = Export(ZOO["linear"], Lowering.named("xnnpack-dynamic"))
+    assert found(attempt, imprecise(attempt.run())) == Beginning("example", WITHIN)
+
+
 def test_a_graph_that_does_not_give_what_eager_gives_is_wrong_before_the_delegates(
     linear: tuple[Export, Lowered],
 ) -> None:

@@ -7,13 +7,16 @@ import itertools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from executorch.backends.arm._passes.replace_inf_and_limit_values_pass import ReplaceInfAndLimitValuesPass
 from torch._higher_order_ops.while_loop import while_loop
 
+from harness import releases
 from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome, Tensor
 from harness.decode import Schemas, decode
 from harness.exporting import numerics
@@ -22,13 +25,14 @@ from harness.exporting.data import Data, Example
 from harness.exporting.export import export, failure, normalise
 from harness.exporting.numerics import without_meaning
 from harness.judging import verdict
-from harness.judging.comparison import numerics_line
+from harness.judging.comparison import compare, numerics_line
 from harness.judging.verdict import Verdict
 from harness.registry import SAMPLES, Case, load
 from harness.targets import TARGETS
 from tests import GOLDENS
 
 ZOO = load(("models",))
+RELEASE = releases.load().release(version("executorch"))
 
 BACKENDS = {"tosa": "TOSABackend", "xnnpack": "XnnpackBackend"}
 
@@ -84,6 +88,57 @@ def test_folded_constants_are_noted_where_every_output_is_one() -> None:
 
 def test_patches_are_noted_in_the_artifact() -> None:
     assert export(ZOO["linear"], "xnnpack-fp32", ["some-patch"]).patches == ("some-patch",)
+
+
+class Masked(torch.nn.Module):
+    """A softmax under a mask of infinities, with a state that it writes to."""
+
+    mask: torch.Tensor
+    seen: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mask", torch.full((4, 4), float("-inf")).triu(1))
+        self.register_buffer("seen", torch.zeros(4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.add_(x)
+        return torch.softmax(x + self.mask, dim=-1) + self.seen
+
+
+def masked(data: Data) -> Example:
+    return Example(Masked(), (data.tensor("x", 4, 4),), fill=False)
+
+
+MASKED = Case("masked", "tests", "something", masked)
+
+
+def test_what_lowering_writes_to_the_model_that_it_is_given_is_told_with_the_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As ExecuTorch 1.1.0 does, before pytorch/executorch#17901."""
+    assert lowered(export(MASKED, "tosa-int")).altered == ()
+    into_a_copy = ReplaceInfAndLimitValuesPass.call
+
+    def in_place(self: Any, graph_module: torch.fx.GraphModule) -> Any:
+        for _, buffer in graph_module.named_buffers():
+            buffer[buffer == float("-inf")] = -255
+        return into_a_copy(self, graph_module)
+
+    monkeypatch.setattr(ReplaceInfAndLimitValuesPass, "call", in_place)
+    artifact = export(MASKED, "tosa-int")
+    (altered,) = lowered(artifact).altered
+    assert (altered.name, altered.writer) == ("mask", "ReplaceInfAndLimitValuesPass")
+    assert altered.before.array().min() == float("-inf")
+    assert altered.after.array().min() == -255
+    cell = Cell("tosa-int", "masked")
+    found = compare(cell, [Outcome(cell, "seed0-heap0", artifact, 0.0, 0.0)], None, RELEASE).verdict
+    assert (found.name, found.divergence and found.divergence.name) == ("corrupt", altered.writer)
+    assert (
+        found.reason
+        == "lowering changed mask of the model that it was given, in ReplaceInfAndLimitValuesPass"
+    )
+    assert "  mask float32[4, 4]: 6 of 16 values differ, max inf" in found.detail[0]
 
 
 # Samples

@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import venv
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,18 @@ import pytest
 import torch
 
 from harness import releases
-from harness.artifact import Artifact, Casualty, Cell, Delegate, Failure, Lowered, Outcome, Sample, Tensor
+from harness.artifact import (
+    Altered,
+    Artifact,
+    Casualty,
+    Cell,
+    Delegate,
+    Failure,
+    Lowered,
+    Outcome,
+    Sample,
+    Tensor,
+)
 from harness.cli import ERROR, main
 from harness.decode import Schemas
 from harness.exporting.eager import FLOAT8
@@ -261,6 +273,7 @@ DEFECTS = (
     Defect("follows-seed", "order-only", "they differ", seeds=(0, 4)),
     Defect("outputs", "corrupt", "output 0 is wrong", tolerances=(1e-5,)),
     Defect("slots", "corrupt", "one name in two slots"),
+    Defect("alters", "corrupt", "lowering changed mask"),
     Defect("crashes", "crashed", "killed by SIGABRT", stage="run"),
 )
 
@@ -341,6 +354,14 @@ def test_doubled_outputs_of_a_delegate_and_signals_are_found() -> None:
     assert (found.kind, found.reason.endswith("is in 2 output slots")) == ("slots", True)
     found = find(CELL, [outcome(Casualty("crashed", "killed by SIGABRT\nlast words"))])
     assert (found.kind, found.reason, found.seeds) == ("crashes", "killed by SIGABRT", (0,))
+
+
+def test_what_lowering_changed_of_the_model_is_found() -> None:
+    before, after = (Tensor.of(np.float32([number])) for number in (-np.inf, -255.0))
+    changed = replace(lowered(), altered=(Altered("mask", before, after, "SomePass"),))
+    found = find(CELL, [outcome(changed)])
+    assert (found.kind, found.verdict) == ("alters", "corrupt")
+    assert found.reason.startswith("lowering changed mask of the model")
 
 
 def test_a_failure_that_names_another_node_under_another_seed_is_one() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from harness.artifact import (
     IMPRECISE,
+    Altered,
     Artifact,
     Casualty,
     Cell,
@@ -217,6 +218,29 @@ def test_a_wrong_output_is_corrupt_with_its_figures() -> None:
     assert found.name == "corrupt"
     assert found.reason == "output 0 float32[3, 4]: 2 of 12 values differ, max 9, mean 1"
     assert found.detail == ("  [1, 2]: 9.0 where 6.0 was expected", "  [2, 3]: 2.0 where 11.0 was expected")
+
+
+def altered(writer: str = "SomePass", to: float = -255.0) -> Lowered:
+    before, after = (Tensor.of(np.float32([0.0, least])) for least in (-np.inf, to))
+    return replace(lowered(), altered=(Altered("mask", before, after, writer),))
+
+
+@pytest.mark.parametrize(("writer", "said"), [("SomePass", ", in SomePass"), ("", "")])
+def test_a_program_that_is_right_is_corrupt_if_lowering_wrote_to_the_model(writer: str, said: str) -> None:
+    found = judged(altered(writer))
+    assert found.name == "corrupt"
+    assert found.reason == f"lowering changed mask of the model that it was given{said}"
+    assert found.detail == (
+        "  mask float32[2]: 1 of 2 values differ, max inf, mean inf",
+        "    [1]: -255.0 where -inf stood before",
+    )
+    assert found.excess is None
+
+
+def test_what_is_written_to_the_model_under_some_variations_only_is_unstable() -> None:
+    found = judged(altered(), lowered())
+    assert found.name == "unstable"
+    assert any("lowering changed mask" in line for line in found.detail)
 
 
 def test_the_imaginary_part_of_an_output_counts() -> None:

@@ -41,6 +41,7 @@ from harness.exporting.data import Data, Example, example_of
 from harness.exporting.departure import beginning
 from harness.exporting.departure.apart import ApartError, run_apart
 from harness.exporting.ending import EndlessError, ending_within
+from harness.exporting.given import Given
 from harness.exporting.samples import samples_of
 from harness.exporting.targets import Lowering
 from harness.exporting.trace import Watch
@@ -107,6 +108,7 @@ class Export:
     def run(self) -> Lowered:
         """Export, lower, emit and run; whatever the release raises passes through."""
         example = self.lowering.cast(example_of(self.case))
+        self.watch.given = given = Given(example.module)
         edge = self.lower(example)
         lowered = edge.exported_program().graph_module
         graph = "\n".join(
@@ -156,7 +158,8 @@ class Export:
         samples = tuple(
             Sample(name, self.expected[name], given, self.spreads[name]) for name, given in outputs.items()
         )
-        return dataclasses.replace(self.made, pte=pte, samples=samples, kernels=kernels)
+        altered = tuple(given.altered())
+        return dataclasses.replace(self.made, pte=pte, samples=samples, kernels=kernels, altered=altered)
 
     def with_beginning(self, lowered: Lowered) -> Lowered:
         """Return `lowered` with where its outputs begin to depart, if they do, or rounding may hide that they do."""

@@ -33,6 +33,7 @@ from harness.artifact import (
     Watched,
 )
 from harness.exporting import compat
+from harness.exporting.given import Given
 from harness.exporting.numerics import operator_of
 from harness.exporting.origins import Origins
 
@@ -168,6 +169,8 @@ class Watch:
         Node to operator and reason, of what the partitioners leave outside.
     making
         The stage that makes what no pass does.
+    given
+        The model that is lowered; None if nobody asks what becomes of it.
     """
 
     def __init__(self, keep: int = 0, omission: Omission | None = None) -> None:
@@ -175,6 +178,7 @@ class Watch:
         self.omission = omission
         self.kept = ""
         self.making = EXPORTED
+        self.given: Given | None = None
         self.passes: list[PassRun] = []
         self.visitors: dict[str, None] = {}
         self.refusals: dict[str, tuple[str, str]] = {}
@@ -237,6 +241,8 @@ class Watch:
         self.passes.append(run)
 
     def _note(self, module: torch.fx.GraphModule, maker: str) -> None:
+        if self.given is not None:
+            self.given.note(maker)
         if self._origins is not None:
             self._origins.note(module, maker)
 

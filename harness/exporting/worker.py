@@ -46,7 +46,7 @@ from harness.guard import GuardError
 from harness.registry import Case, load
 from harness.variations import Variation, exported_before, perturb_heap, shuffle_listings
 
-#: How often a template looks for children that ended or ran out of time, in seconds.
+#: How often a template looks for children that ended, in seconds, where the system does not tell (other than Linux).
 POLL_SECONDS = 0.02
 
 #: The part of its time after which an export says where it is.
@@ -231,11 +231,18 @@ def pickled_case(request: dict[str, Any]) -> Case:
 
 @dataclass
 class Child:
-    """A running export."""
+    """A running export.
+
+    Attributes
+    ----------
+    ended
+        File descriptor that can be read once it has (man 2 pidfd_open); None where there is none.
+    """
 
     request: dict[str, Any]
     process: int
     started: float
+    ended: int | None
     timed_out: bool = False
 
 
@@ -259,6 +266,7 @@ class Template:
         self.start = start
         self.children: dict[int, Child] = {}
         self.own: set[int] = set()
+        self.selector = selectors.DefaultSelector()
         self.buffer = b""
         self.open = True
 
@@ -271,22 +279,29 @@ class Template:
         """Serve until the requests end and every child has been answered for."""
         adopt_orphans()
         self.own = children_of_this_process()
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.requests, selectors.EVENT_READ)
+        with self.selector:
+            self.selector.register(self.requests, selectors.EVENT_READ)
             while self.open or self.children:
-                ready = selector.select(POLL_SECONDS if self.children else None) if self.open else []
-                if ready:
+                if any(key.fd == self.requests for key, _ in self.selector.select(self.patience())):
                     self.receive()
-                elif not self.open:
-                    time.sleep(POLL_SECONDS)
                 self.enforce_limits()
                 self.reap()
+
+    def patience(self) -> float | None:
+        """Return the seconds after which there is something to do though nothing is heard; None if nothing will be."""
+        if any(child.ended is None for child in self.children.values()):
+            return POLL_SECONDS
+        limits = [
+            child.started + child.request["limit"] for child in self.children.values() if not child.timed_out
+        ]
+        return max(0.0, min(limits) - time.monotonic()) if limits else None
 
     def receive(self) -> None:
         chunk = os.read(self.requests, 1 << 16)
         if not chunk:
             # The sweep has gone, in good order or not: nobody waits for the children any more.
             self.open = False
+            self.selector.unregister(self.requests)
             for child in self.children.values():
                 self.kill(child)
             return
@@ -294,7 +309,10 @@ class Template:
         for line in lines:
             request = json.loads(line)
             process = self.start(request)
-            self.children[process] = Child(request, process, time.monotonic())
+            ended = descriptor_of(process)
+            if ended is not None:
+                self.selector.register(ended, selectors.EVENT_READ)
+            self.children[process] = Child(request, process, time.monotonic(), ended)
             self.answer({"id": request["id"], "process": process})
 
     def enforce_limits(self) -> None:
@@ -315,6 +333,9 @@ class Template:
             if not done:
                 continue
             child = self.children.pop(process)
+            if child.ended is not None:
+                self.selector.unregister(child.ended)
+                os.close(child.ended)
             self.kill_left_behind(process)
             self.answer(
                 {
@@ -340,6 +361,14 @@ class Template:
                 except PermissionError:
                     # It runs as somebody else: it is theirs.
                     self.own.add(process)
+
+
+def descriptor_of(process: int) -> int | None:
+    """Return a file descriptor that can be read once a child has ended; None where the system gives none."""
+    try:
+        return os.pidfd_open(process)
+    except (AttributeError, OSError):
+        return None
 
 
 def adopt_orphans() -> None:

@@ -115,9 +115,14 @@ def _divergence(
         one, other = (passes(group[0]) for group in verdict.group_by_content(outcomes)[:2])
         return divergence.divergence(one, other, recorded or ())
     artifact = outcomes[0].result
-    if not isinstance(artifact, Artifact) or reviewed is None or recorded is None:
+    if not isinstance(artifact, Artifact):
         return None
     result = artifact.result
+    if isinstance(result, Lowered) and (altered := rightness.alteration(result)) and altered.writer:
+        line = f"pass that changed the model that it was given: {altered.writer}"
+        return divergence.Divergence(line, altered.writer)
+    if reviewed is None or recorded is None:
+        return None
     end = result.pass_name or result.function if isinstance(result, Failure) else None
     found = divergence.departure(recorded, passes(outcomes[0]), end)
     made = result.made if isinstance(result, Failure) else result

@@ -1,4 +1,4 @@
-"""Whether a program is right: its outputs, the constants that it holds, how its delegates are wired."""
+"""Whether a program is right: its outputs, its constants, the wiring of its delegates, the model left as it was."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.artifact import Lowered, Tensor
+from harness.artifact import Altered, Lowered, Tensor
 from harness.decode import Constant, Graph
 from harness.judging.deviation import Deviation
 from harness.judging.golden import decode_delegates
@@ -40,6 +40,7 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
     if outputs:
         yield from beginning(lowered)
     yield from wrong_delegates(lowered)
+    yield from altered_states(lowered)
 
 
 def beginning(lowered: Lowered) -> Iterator[str]:
@@ -95,9 +96,25 @@ def wrong_delegates(lowered: Lowered) -> Iterator[str]:
             yield from (f"delegate {index}: {line}" for line in miswired_outputs(main))
 
 
+def altered_states(lowered: Lowered) -> Iterator[str]:
+    """Yield what lowering changed of the model that it was given; nothing if it left it alone."""
+    for state in lowered.altered:
+        writer = f", in {state.writer}" if state.writer else ""
+        yield f"lowering changed {state.name} of the model that it was given{writer}"
+        change = Deviation(state.name, state.before, state.after)
+        yield from (f"  {line}" for line in change.lines("stood before"))
+
+
+def alteration(lowered: Lowered) -> Altered | None:
+    """Return what lowering first changed of the model that it was given, if nothing else is wrong."""
+    if any(wrong_outputs(lowered)) or any(wrong_delegates(lowered)):
+        return None
+    return next(iter(lowered.altered), None)
+
+
 def excess(lowered: Lowered) -> Excess | None:
     """Return how far the outputs of a program are beyond the tolerance; None if it is not that, or not only that."""
-    if any(wrong_delegates(lowered)):
+    if lowered.altered or any(wrong_delegates(lowered)):
         return None
     bound, wrong = 0.0, []
     for sample in lowered.samples:

@@ -26,7 +26,15 @@ from harness.judging.attribution import Attribution
 from harness.judging.deviation import Deviation
 from harness.judging.divergence import Divergence
 from harness.judging.golden import FAILURE, compared, decode_delegates
-from harness.judging.rightness import Excess, beginning, excess, wrong_delegates, wrong_outputs, wrongs
+from harness.judging.rightness import (
+    Excess,
+    altered_states,
+    beginning,
+    excess,
+    wrong_delegates,
+    wrong_outputs,
+    wrongs,
+)
 from harness.structure import BoundaryChanged, compare
 
 #: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
@@ -186,7 +194,7 @@ def _content(result: Lowered | Failure) -> object:
     if isinstance(result, Failure):
         made = result.made
         return (result.facts(), (made.graph, made.delegates) if made is not None else None)
-    return (result.graph, result.delegates, result.pte_sha256)
+    return (result.graph, result.delegates, result.pte_sha256, result.altered)
 
 
 def _agree(one: Lowered | Failure, other: Lowered | Failure) -> bool:
@@ -275,6 +283,7 @@ def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
         return
     yield from _made_texts(result)
     yield "pte", f"sha256 {result.pte_sha256}\n"
+    yield "changes of the model that was given", "".join(f"{line}\n" for line in altered_states(result))
 
 
 def _made_texts(lowered: Lowered) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -37,7 +38,7 @@ class Defect:
     kind
         ``raises``: a stage of the export does. ``follows-seed``: two hash seeds give two programs. ``outputs``: they
         are not what eager computes. ``slots``: a TOSA delegate declares an output twice, or one that nothing writes.
-        ``crashes``: the process dies of a signal.
+        ``alters``: the model that was given is another afterwards. ``crashes``: the process dies of a signal.
     verdict
         The verdict about the cell; ``failed`` where lowering raises, golden or not.
     reason
@@ -132,6 +133,8 @@ def _corrupt(result: Lowered | Failure, judged: verdict.Verdict, seeds: tuple[in
         graphs = decoded.graphs[:1] if delegate.backend_id == "TOSABackend" else ()
         for line in (line for graph in graphs for line in rightness.miswired_outputs(graph)):
             yield Defect("slots", judged.name, f"a delegate's {line.partition(';')[0]}", seeds=seeds)
+    for line in itertools.islice(rightness.altered_states(result), 1):
+        yield Defect("alters", judged.name, line, seeds=seeds)
 
 
 def _one_tolerance(deviation: Deviation) -> float:

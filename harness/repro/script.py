@@ -48,6 +48,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "follows-seed": ("lowering follows the hash seed", "One program, whatever PYTHONHASHSEED is."),
     "outputs": ("outputs are wrong", "What eager computes."),
     "slots": ("a delegate's outputs are miswired", "An operator writes each output, in a slot of its own."),
+    "alters": ("lowering writes to the model", "The model that is given stays as it is."),
     "crashes": ("a process dies", "It is exported, lowered and run."),
 }
 

@@ -144,7 +144,7 @@ def visible(program: ExportedProgram) -> dict[str, Node]:
     """Return the nodes that can be made outputs, by the name of the node whose value they show.
 
     A value that is quantized with fixed parameters is none: XNNPACK has only its codes. A dequantize shows them. Nor is
-    one that is made of codes and whose activation is quantized in its place.
+    one that is made of codes and whose activation is quantized in its place, nor are parameters that it computes.
     """
     given = set(program.graph_signature.user_inputs)
     outputs = set(program.graph.output_node().all_input_nodes)
@@ -167,6 +167,7 @@ def visible(program: ExportedProgram) -> dict[str, Node]:
             and isinstance(value := node.meta.get("val"), torch.Tensor)
             # The runtime of 1.1.0 ends the process over an output without dimensions.
             and value.dim() > 0
+            and not _is_parameter(node)
             and all(numerics.operator_of(user.target) is not STATIC_QUANTIZE for user in node.users)
             and not any(each in follows and _belongs_to_operator(each) for each in node.all_input_nodes)
         ):
@@ -177,6 +178,14 @@ def visible(program: ExportedProgram) -> dict[str, Node]:
 def _belongs_to_operator(node: Node) -> bool:
     """Whether `node` is a dequantize of an operator that works on codes."""
     return numerics.operator_of(node.target) is STATIC_DEQUANTIZE and bool(node.meta.get(IMPLICIT))
+
+
+def _is_parameter(node: Node) -> bool:
+    """Whether `node` is nothing but a scale or a zero point, which XNNPACK keeps to itself."""
+    quantizing = numerics.QUANTIZE | numerics.DEQUANTIZE
+    return bool(node.users) and all(
+        numerics.operator_of(user.target) in quantizing and node is not user.args[0] for user in node.users
+    )
 
 
 def with_outputs(program: ExportedProgram, wanted: Iterable[Node], keep: bool) -> ExportedProgram:
