@@ -50,6 +50,7 @@ REPORTS = (
 #: The cells that show a finding of docs/findings, and the first release on which they show nothing else; by the name of
 #: the finding, which is that of its patch as well.
 CORRECTED = {
+    "folded-scales": {Cell("tosa-int", "conv2d-depthwise-scaled"): "1.4.1"},
     "shared-bias": {Cell("xnnpack-int8", "shared-weights"): "1.1.0"},
     "merged-users": {
         Cell("tosa-int", "floor-and-trunc"): "1.1.0",

@@ -91,18 +91,22 @@ def test_patches_are_noted_in_the_artifact() -> None:
 
 
 class Masked(torch.nn.Module):
-    """A softmax under a mask of infinities, with a state that it writes to."""
+    """A softmax under a mask of infinities, with states that it writes to."""
 
     mask: torch.Tensor
     seen: torch.Tensor
+    calls: torch.Tensor
 
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("mask", torch.full((4, 4), float("-inf")).triu(1))
         self.register_buffer("seen", torch.zeros(4, 4))
+        self.register_buffer("calls", torch.zeros(1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.seen.add_(x)
+        # Folding constants runs this once more than calibrating does.
+        self.calls.add_(1.0)
         return torch.softmax(x + self.mask, dim=-1) + self.seen
 
 
@@ -139,6 +143,15 @@ def test_what_lowering_writes_to_the_model_that_it_is_given_is_told_with_the_pas
         == "lowering changed mask of the model that it was given, in ReplaceInfAndLimitValuesPass"
     )
     assert "  mask float32[4, 4]: 6 of 16 values differ, max inf" in found.detail[0]
+
+
+def test_a_scale_is_folded_into_the_weights_of_the_model_that_was_given() -> None:
+    """Finding folded-scales, in 1.4.1 and 1.5.1: the declared patch corrects it, and the goldens are with it."""
+    published = lowered(export(ZOO["conv2d-depthwise-scaled"], "tosa-int"))
+    assert [(each.name, each.writer) for each in published.altered] == [
+        ("pointwise.weight", "FoldScalarMulIntoConvPass"),
+        ("pointwise.bias", "FoldScalarMulIntoConvPass"),
+    ]
 
 
 # Samples

@@ -77,13 +77,13 @@ def states(settings: Settings, release: releases.Release, seeds: Sequence[int]) 
     """Return what a release shows of each report and finding with patches off, and with patches on.
 
     A report is shown on the release as it was published, and with the patches declared for it. A finding is shown with
-    these on both sides, so that it stands alone, and with the patches of all findings on the right.
+    those of reports on both sides, so that it stands alone, and with the patches of all findings on the right.
     """
     reports = {
         f"#{number}": cells for number, cells in report_cells(load_zoo(settings.models).values()).items()
     }
     corrected = corrected_cells(release.version)
-    declared = patches.select("auto", release.patches)
+    declared = tuple(name for name in patches.select("auto", release.patches) if name not in corrected)
     published = shown(reports, settings, seeds)
     patched = shown({**reports, **corrected}, replace(settings, patches=declared), seeds)
     mended = shown(corrected, replace(settings, patches=(*declared, *corrected)), seeds)

@@ -108,7 +108,6 @@ class Export:
     def run(self) -> Lowered:
         """Export, lower, emit and run; whatever the release raises passes through."""
         example = self.lowering.cast(example_of(self.case))
-        self.watch.given = given = Given(example.module)
         edge = self.lower(example)
         lowered = edge.exported_program().graph_module
         graph = "\n".join(
@@ -158,7 +157,7 @@ class Export:
         samples = tuple(
             Sample(name, self.expected[name], given, self.spreads[name]) for name, given in outputs.items()
         )
-        altered = tuple(given.altered())
+        altered = tuple(self.watch.given.altered()) if self.watch.given is not None else ()
         return dataclasses.replace(self.made, pte=pte, samples=samples, kernels=kernels, altered=altered)
 
     def with_beginning(self, lowered: Lowered) -> Lowered:
@@ -180,8 +179,9 @@ class Export:
         """Run eagerly, export, quantize where the target does, and lower."""
         if self.executing:
             with torch.no_grad(), self.lowering.eager():
-                remembers = numerics.remembers(example.module, example.inputs)
-            self.samples = dict(samples_of(self.case, example, remembers))
+                states = numerics.states(example.module, example.inputs)
+            self.samples = dict(samples_of(self.case, example, remembers=bool(states)))
+            self.watch.given = Given(example.module, states)
         self.expect(example.module)
         self.stage = "export"
         program = export_program(example.module, example)

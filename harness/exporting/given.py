@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import torch
 
@@ -14,11 +14,16 @@ class Given:
     """The parameters and buffers of a model, as they are when it is given.
 
     Those that numpy cannot hold are left out: sparse ones, those without memory, those of classes of their own.
+
+    Parameters
+    ----------
+    states
+        Buffers that the model writes to when it runs, which are left out: calibrating and folding run it.
     """
 
-    def __init__(self, module: torch.nn.Module) -> None:
+    def __init__(self, module: torch.nn.Module, states: Collection[str]) -> None:
         found = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        self._states = {name: state for name, state in found.items() if _plain(state)}
+        self._states = {name: state for name, state in found.items() if name not in states and _plain(state)}
         self._before = {name: _copy(state) for name, state in self._states.items()}
         self._versions = {name: state._version for name, state in self._states.items()}
         self._writers: dict[str, str] = {}

@@ -83,13 +83,13 @@ def given_by(module: torch.nn.Module, steps: Steps) -> list[Any]:
     return made
 
 
-def remembers(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> bool:
-    """Whether a run of `module`, which is left as it is, changes one of its buffers."""
+def states(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> frozenset[str]:
+    """Return the names of the buffers of `module`, which is left as it is, that a run of it changes."""
     own = copy.deepcopy(module)
-    before = [(buffer, buffer._version) for buffer in own.buffers()]
+    before = [(name, buffer, buffer._version) for name, buffer in own.named_buffers()]
     if before:
         own(*copy.deepcopy(tuple(inputs)))
-    return any(buffer._version > version for buffer, version in before)
+    return frozenset(name for name, buffer, version in before if buffer._version > version)
 
 
 def without_meaning(expected: Mapping[str, Sequence[Tensor]]) -> tuple[str, ...]:

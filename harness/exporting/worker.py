@@ -30,30 +30,22 @@ import json
 import os
 import pickle
 import resource
-import selectors
-import signal
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from harness import shortage
 from harness.artifact import Artifact, Omission
+from harness.exporting.serving import Template
 from harness.guard import GuardError
 from harness.registry import Case, load
 from harness.variations import Variation, exported_before, perturb_heap, shuffle_listings
 
-#: How often a template looks for children that ended, in seconds, where the system does not tell (other than Linux).
-POLL_SECONDS = 0.02
-
 #: The part of its time after which an export says where it is.
 SAID_AT = 0.95
-
-#: Bytes in a unit of ``ru_maxrss``: man 2 getrusage, of macOS and of Linux.
-MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 
 #: Exit status of a child whose request could not be carried out for a reason of the harness's own: the last line of
 #: its log says which.
@@ -61,10 +53,6 @@ HARNESS_ERROR = 70
 
 #: Exit status of a child that memory was not given to: at its limit, or because the machine had no more.
 OUT_OF_MEMORY = 71
-
-#: ``PR_SET_CHILD_SUBREAPER`` (Linux, linux/prctl.h): whose parent has ended becomes a child of this process.
-SUBREAPER = 36
-
 
 #: Directory that ``harness`` is imported from: a checkout, or an environment's site-packages.
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -227,164 +215,6 @@ def pickled_case(request: dict[str, Any]) -> Case:
         return Example(module, inputs, fill=False)
 
     return Case(name=request["case"], family="tests", guards="what a test exports", build=build)
-
-
-@dataclass
-class Child:
-    """A running export.
-
-    Attributes
-    ----------
-    ended
-        File descriptor that can be read once it has (man 2 pidfd_open); None where there is none.
-    """
-
-    request: dict[str, Any]
-    process: int
-    started: float
-    ended: int | None
-    timed_out: bool = False
-
-
-class Template:
-    """Takes requests from `requests`, runs each in a child of its own, answers on `answers`.
-
-    Parameters
-    ----------
-    start
-        Starts a child for a request and returns its process id; the child is a process group leader.
-
-    Attributes
-    ----------
-    own
-        Processes that were its children before the first export.
-    """
-
-    def __init__(self, requests: int, answers: int, start: Callable[[dict[str, Any]], int]) -> None:
-        self.requests = requests
-        self.answers = answers
-        self.start = start
-        self.children: dict[int, Child] = {}
-        self.own: set[int] = set()
-        self.selector = selectors.DefaultSelector()
-        self.buffer = b""
-        self.open = True
-
-    def answer(self, message: dict[str, Any]) -> None:
-        # A sweep that has gone without a word is noticed where its requests end; its exports are ended then.
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self.answers, json.dumps(message).encode() + b"\n")
-
-    def serve(self) -> None:
-        """Serve until the requests end and every child has been answered for."""
-        adopt_orphans()
-        self.own = children_of_this_process()
-        with self.selector:
-            self.selector.register(self.requests, selectors.EVENT_READ)
-            while self.open or self.children:
-                if any(key.fd == self.requests for key, _ in self.selector.select(self.patience())):
-                    self.receive()
-                self.enforce_limits()
-                self.reap()
-
-    def patience(self) -> float | None:
-        """Return the seconds after which there is something to do though nothing is heard; None if nothing will be."""
-        if any(child.ended is None for child in self.children.values()):
-            return POLL_SECONDS
-        limits = [
-            child.started + child.request["limit"] for child in self.children.values() if not child.timed_out
-        ]
-        return max(0.0, min(limits) - time.monotonic()) if limits else None
-
-    def receive(self) -> None:
-        chunk = os.read(self.requests, 1 << 16)
-        if not chunk:
-            # The sweep has gone, in good order or not: nobody waits for the children any more.
-            self.open = False
-            self.selector.unregister(self.requests)
-            for child in self.children.values():
-                self.kill(child)
-            return
-        *lines, self.buffer = (self.buffer + chunk).split(b"\n")
-        for line in lines:
-            request = json.loads(line)
-            process = self.start(request)
-            ended = descriptor_of(process)
-            if ended is not None:
-                self.selector.register(ended, selectors.EVENT_READ)
-            self.children[process] = Child(request, process, time.monotonic(), ended)
-            self.answer({"id": request["id"], "process": process})
-
-    def enforce_limits(self) -> None:
-        for child in self.children.values():
-            if not child.timed_out and time.monotonic() - child.started > child.request["limit"]:
-                child.timed_out = True
-                self.kill(child)
-
-    def kill(self, child: Child) -> None:
-        try:
-            os.killpg(child.process, signal.SIGKILL)
-        except ProcessLookupError:
-            os.kill(child.process, signal.SIGKILL)
-
-    def reap(self) -> None:
-        for process in list(self.children):
-            done, status, usage = os.wait4(process, os.WNOHANG)
-            if not done:
-                continue
-            child = self.children.pop(process)
-            if child.ended is not None:
-                self.selector.unregister(child.ended)
-                os.close(child.ended)
-            self.kill_left_behind(process)
-            self.answer(
-                {
-                    "id": child.request["id"],
-                    "status": os.waitstatus_to_exitcode(status),
-                    "timed_out": child.timed_out,
-                    "seconds": time.monotonic() - child.started,
-                    "core_seconds": usage.ru_utime + usage.ru_stime,
-                    "peak_mb": usage.ru_maxrss * MAXRSS_BYTES / 2**20,
-                }
-            )
-
-    def kill_left_behind(self, group: int) -> None:
-        """Kill what an export that has ended started and left running, in its process group or out of it."""
-        # The number stays the group's while that has members, ended leader or not (Linux, kernel/pid.c).
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)
-        while orphans := children_of_this_process() - self.children.keys() - self.own:
-            for process in orphans:
-                try:
-                    os.kill(process, signal.SIGKILL)
-                    os.waitpid(process, 0)
-                except PermissionError:
-                    # It runs as somebody else: it is theirs.
-                    self.own.add(process)
-
-
-def descriptor_of(process: int) -> int | None:
-    """Return a file descriptor that can be read once a child has ended; None where the system gives none."""
-    try:
-        return os.pidfd_open(process)
-    except (AttributeError, OSError):
-        return None
-
-
-def adopt_orphans() -> None:
-    """Let what exports leave running in sessions of its own become children of this process (Linux)."""
-    with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
-
-
-def children_of_this_process() -> set[int]:
-    """Return the processes whose parent this is (man 5 proc, children); none where the system does not list them."""
-    found: set[int] = set()
-    for listing in Path("/proc/self/task").glob("*/children"):
-        # A thread that has ended meanwhile.
-        with contextlib.suppress(OSError):
-            found.update(map(int, listing.read_text(encoding="ascii").split()))
-    return found
 
 
 def fork_child(answers: int, threads: int) -> Callable[[dict[str, Any]], int]:

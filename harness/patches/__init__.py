@@ -1,7 +1,8 @@
 """Corrections of upstream's defects, one module each, for the process that imports ExecuTorch and exports.
 
-Those of the four reports are declared for the releases that need them, in ``releases.toml``. No release declares those
-of findings: ``--patches`` names them, and ``nox -s stock`` shows what they do.
+Those of the four reports are declared for the releases that need them, in ``releases.toml``, and so is `folded_scales`:
+without it, lowering makes the right program of a model and changes the model. No release declares those of other
+findings: ``--patches`` names them, and ``nox -s stock`` shows what they do.
 
 A patch replaces as little as will do: methods on their class, functions in every module that holds them, so
 that it works in a process that has imported ExecuTorch already. There is no way back; a process is patched
@@ -18,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness import extensions, guard
 from harness.patches import (
+    folded_scales,
     fused_relu,
     gelu_tanh,
     list_qparams,
@@ -39,6 +41,7 @@ PATCHES: dict[str, Patch] = {
     patch.name: patch
     for patch in (
         *(partition_order.PATCH, unique_outputs.PATCH, list_qparams.PATCH, output_aliases.PATCH),
+        folded_scales.PATCH,
         *(shared_bias.PATCH, merged_users.PATCH, gelu_tanh.PATCH, log1p_below_zero.PATCH),
         *(repeated_indices.PATCH, fused_relu.PATCH, same_padding_even_kernel.PATCH),
     )
