@@ -23,6 +23,7 @@ from harness.exporting import numerics
 from harness.exporting.blame import OwnError, handed_on, own_error
 from harness.exporting.data import Data, Example
 from harness.exporting.export import export, failure, normalise
+from harness.exporting.given import Given
 from harness.exporting.numerics import without_meaning
 from harness.judging import verdict
 from harness.judging.comparison import compare, numerics_line
@@ -143,6 +144,23 @@ def test_what_lowering_writes_to_the_model_that_it_is_given_is_told_with_the_pas
         == "lowering changed mask of the model that it was given, in ReplaceInfAndLimitValuesPass"
     )
     assert "  mask float32[4, 4]: 6 of 16 values differ, max inf" in found.detail[0]
+
+
+def test_states_that_cannot_be_compared_are_left_out() -> None:
+    module = torch.nn.Linear(2, 2)
+    with torch.inference_mode():
+        module.register_buffer("made_in_inference", torch.zeros(2))
+    module.register_buffer("sparse", torch.eye(2).to_sparse())
+    module.register_buffer("nowhere", torch.empty(2, device="meta"))
+    module.register_buffer("counted", torch.zeros(2))
+    given = Given(module, states={"counted"})
+    for buffer in module.buffers():
+        if not buffer.is_inference():
+            buffer.zero_()
+    with torch.no_grad():
+        module.bias.fill_(0.5)
+    given.note("SomePass")
+    assert [(each.name, each.writer) for each in given.altered()] == [("bias", "SomePass")]
 
 
 def test_a_scale_is_folded_into_the_weights_of_the_model_that_was_given() -> None:

@@ -13,7 +13,8 @@ from harness.exporting.arrays import array_of
 class Given:
     """The parameters and buffers of a model, as they are when it is given.
 
-    Those that numpy cannot hold are left out: sparse ones, those without memory, those of classes of their own.
+    Those that numpy cannot hold are left out: sparse ones, those without memory, those of classes of their own; and
+    those made in inference mode, of which torch does not count what is written to them.
 
     Parameters
     ----------
@@ -47,9 +48,10 @@ class Given:
 
 
 def _plain(state: torch.Tensor) -> bool:
-    """Whether `state` is a dense tensor in this process's memory, of torch's own class."""
+    """Whether `state` is a dense tensor in this process's memory, of torch's own class, with a version."""
     own = type(state) in (torch.Tensor, torch.nn.Parameter)
-    return own and state.layout is torch.strided and state.device.type == "cpu" and not state.is_quantized
+    dense = state.layout is torch.strided and state.device.type == "cpu" and not state.is_quantized
+    return own and dense and not state.is_inference()
 
 
 def _copy(state: torch.Tensor) -> Tensor:

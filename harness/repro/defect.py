@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -133,8 +132,10 @@ def _corrupt(result: Lowered | Failure, judged: verdict.Verdict, seeds: tuple[in
         graphs = decoded.graphs[:1] if delegate.backend_id == "TOSABackend" else ()
         for line in (line for graph in graphs for line in rightness.miswired_outputs(graph)):
             yield Defect("slots", judged.name, f"a delegate's {line.partition(';')[0]}", seeds=seeds)
-    for line in itertools.islice(rightness.altered_states(result), 1):
-        yield Defect("alters", judged.name, line, seeds=seeds)
+    for state in result.altered[:1]:
+        # The name is the model's: in its exported graph it is another one.
+        reason = f"lowering changed the model that it was given{', in ' * bool(state.writer)}{state.writer}"
+        yield Defect("alters", judged.name, reason, seeds=seeds)
 
 
 def _one_tolerance(deviation: Deviation) -> float:

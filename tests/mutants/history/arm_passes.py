@@ -130,7 +130,6 @@ FIXES = (
                 't = tensor\n            t[t == float("inf")] = 255\n            t[t == float("-inf")] = -255',
             ),
         ),
-        unseen="it failed where the write meets gradients, without which the harness quantizes",
     ),
     Fix(
         name="18092-linear-fixes-its-batch",
