@@ -176,8 +176,9 @@ def explore(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
     install(session, MATRIX.default, "tests")
-    # A file's tests share what was exported once for them: they stay in one process.
-    spread = ("-n", "auto", "--dist", "loadfile")
+    # A file's tests share what was exported once for them: they stay in one process. Many wait for processes that they
+    # start: there is one more of them than there are cores.
+    spread = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile")
     # Model Explorer and its adapters need other versions than a release.
     environment = {"EXECUTORCH_GOLDENS_EXPLORE_PYTHON": beside(session, "explore")}
     # So do compilers. An earlier Vela shows what an upgrade changes.
