@@ -83,10 +83,10 @@ def states(settings: Settings, release: releases.Release, seeds: Sequence[int]) 
         f"#{number}": cells for number, cells in report_cells(load_zoo(settings.models).values()).items()
     }
     corrected = corrected_cells(release.version)
-    declared = tuple(name for name in patches.select("auto", release.patches) if name not in corrected)
+    for_reports = tuple(name for name in patches.select("auto", release.patches) if name not in corrected)
     published = shown(reports, settings, seeds)
-    patched = shown({**reports, **corrected}, replace(settings, patches=declared), seeds)
-    mended = shown(corrected, replace(settings, patches=(*declared, *corrected)), seeds)
+    patched = shown({**reports, **corrected}, replace(settings, patches=for_reports), seeds)
+    mended = shown(corrected, replace(settings, patches=(*for_reports, *corrected)), seeds)
     return {**published, **{name: patched[name] for name in corrected}}, {**patched, **mended}
 
 

@@ -107,9 +107,9 @@ def altered_states(lowered: Lowered) -> Iterator[str]:
 
 def alteration(lowered: Lowered) -> Altered | None:
     """Return what lowering first changed of the model that it was given, if nothing else is wrong."""
-    if any(wrong_outputs(lowered)) or any(wrong_delegates(lowered)):
+    if not lowered.altered or any(wrong_outputs(lowered)) or any(wrong_delegates(lowered)):
         return None
-    return next(iter(lowered.altered), None)
+    return lowered.altered[0]
 
 
 def excess(lowered: Lowered) -> Excess | None:
