@@ -66,6 +66,14 @@ def tree(revision: str) -> Iterator[Path]:
         yield Path(folder)
 
 
+def recorded(release: str) -> set[Cell]:
+    """Return the cells that `REVISION` has a golden of on `release`."""
+    command = ["git", "ls-tree", "-r", "-d", "--name-only", REVISION, f"goldens/{release}"]
+    listed = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout
+    folders = [Path(line).parts for line in listed.splitlines()]
+    return {Cell(parts[2], parts[3]) for parts in folders if len(parts) == 4}
+
+
 def exporter(root: Path, warming: Sequence[Cell]) -> subprocess.Popen[str]:
     """Start `EXPORTER` on the harness and the zoo of `root`."""
     names = patches.select("auto", releases.load().release(installed_release()).patches)
@@ -91,7 +99,8 @@ def goals() -> tuple[Goal, ...]:
 def measure() -> Mapping[str, float]:
     """Export the same cells in both trees at the same time; return seconds here over seconds there, by target."""
     release = releases.load().release(installed_release())
-    cells = draw(load_cells(("models",), release), PER_TARGET, seed=0)
+    both_have = [cell for cell in load_cells(("models",), release) if cell in recorded(release.version)]
+    cells = draw(both_have, PER_TARGET, seed=0)
     first = {cell.target: cell for cell in reversed(cells)}
     seconds: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     with tree(REVISION) as before:
