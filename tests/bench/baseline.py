@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness import patches, releases
+from harness import releases
 from harness.artifact import Cell
 from harness.commands.shortcuts import draw
 from harness.exporting.compat import installed_release
@@ -33,14 +33,19 @@ PER_TARGET = 6
 EXPORTER = """
 import json, sys
 from pathlib import Path
-tree, interpreter, limit, names, targets = json.loads(sys.argv[1])
+tree, interpreter, limit, release, targets = json.loads(sys.argv[1])
 sys.path.insert(0, tree)
+from harness import patches, releases
 from harness.artifact import Cell
-from harness.sweeping.settings import Settings
-from harness.sweeping.sweep import Sweep
+if Path(tree, "harness", "sweep.py").exists():
+    from harness.sweep import Settings, Sweep
+else:
+    from harness.sweeping.settings import Settings
+    from harness.sweeping.sweep import Sweep
 from harness.variations import variations
 (variation,) = variations((0,))
-settings = Settings(Path(interpreter), ("models",), tuple(names), 1, limit)
+names = patches.select("auto", releases.load().release(release).patches)
+settings = Settings(Path(interpreter), ("models",), names, 1, limit)
 # The cells that a sweep begins with say which targets its template warms up for.
 warming = [Cell(target, case) for target, case in targets]
 with Sweep(warming, (variation,), settings, lasting=True) as sweep:
@@ -50,6 +55,8 @@ with Sweep(warming, (variation,), settings, lasting=True) as sweep:
     for line in sys.stdin:
         target, case = json.loads(line)
         (outcome,) = sweep.again(Cell(target, case), (variation,))
+        if type(outcome.result).__name__ != "Artifact":
+            sys.exit(f"{tree}: {target}/{case}: {outcome.result}")
         print(outcome.seconds, flush=True)
 """
 
@@ -76,9 +83,8 @@ def recorded(release: str) -> set[Cell]:
 
 def exporter(root: Path, warming: Sequence[Cell]) -> subprocess.Popen[str]:
     """Start `EXPORTER` on the harness and the zoo of `root`."""
-    names = patches.select("auto", releases.load().release(installed_release()).patches)
     cells = [(cell.target, cell.case) for cell in warming]
-    request = [str(root), str(default_interpreter()), EXPORT_TIMEOUT, list(names), cells]
+    request = [str(root), str(default_interpreter()), EXPORT_TIMEOUT, installed_release(), cells]
     return subprocess.Popen(
         [sys.executable, "-P", "-c", EXPORTER, json.dumps(request)],
         cwd=root,
