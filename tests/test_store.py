@@ -296,16 +296,15 @@ def test_a_store_that_cannot_be_written_any_more_ends_no_run(used: Reuse, tmp_pa
 
 
 def test_a_run_keeps_what_it_made_and_takes_nothing_until_it_is_asked_to(runner: Runner) -> None:
-    words = ("--models", "tests.zoo", "--cell", "xnnpack-fp32/steady", "--hash-seeds", "0,4", "--store")
+    words = ("--models", "tests.zoo", "--cell", "xnnpack-fp32/steady", "--hash-seeds", "0", "--store")
     words = (*words, str(runner.folder / "store"))
-    for kept, code in ((2, 0), (2, 0), (0, 0)):
-        more = () if kept else ("--no-keep",)
-        finished = runner(*words, *more, UPDATE)
-        assert finished.code == code
-        assert ("kept 2 exports, which --reuse takes" in finished.output) == bool(kept)
-    assert f"reused 2 of 2 exports; store: {runner.folder / 'store'}" in runner(*words, "--reuse").output
+    kept = "kept 1 exports, which --reuse takes"
+    assert kept in runner(*words).output
+    assert kept in runner(*words).output
+    assert kept not in runner(*words, "--no-keep").output
+    assert f"reused 1 of 1 exports; store: {runner.folder / 'store'}" in runner(*words, "--reuse").output
     # Machines of CI are new each time, and some keep their caches.
-    assert "--reuse takes" not in runner(*words, CI="1").output
+    assert kept not in runner(*words, CI="1").output
 
 
 def test_a_run_that_only_keeps_does_without_a_store_that_cannot_be_written(runner: Runner) -> None:

@@ -74,10 +74,14 @@ def tree(revision: str) -> Iterator[Path]:
 
 
 def recorded(release: str) -> set[Cell]:
-    """Return the cells that `REVISION` has a golden of on `release`."""
+    """Return the cells that `REVISION` has a golden of on `release`; end with an error where git has no such commit."""
     command = ["git", "ls-tree", "-r", "-d", "--name-only", REVISION, f"goldens/{release}"]
-    listed = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout
-    folders = [Path(line).parts for line in listed.splitlines()]
+    listed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    if listed.returncode:
+        sys.exit(
+            f"bench: baseline needs {REVISION}, `git fetch --unshallow` may bring it: {listed.stderr.strip()}"
+        )
+    folders = [Path(line).parts for line in listed.stdout.splitlines()]
     return {Cell(parts[2], parts[3]) for parts in folders if len(parts) == 4}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
@@ -29,8 +29,9 @@ PYTEST = "a pytest process per seed, without shortcuts: its time / a sweep's"
 INSIDE = "core seconds of exports / (wall x cores) of a sweep, its templates' start included"
 TRACING = "processor time of an export with tracing / without"
 
-#: Cells of each target that are exported, drawn at random: with fewer, the start of the templates is most of the time.
-PER_TARGET = 6
+#: Cells of each target that are exported, drawn at random: with fewer, the start of the templates, which a run of the
+#: whole zoo has once as well, is a large part of the time.
+PER_TARGET = 16
 
 #: Traced and untraced exports of a cell, in turn, after one that fills the caches.
 ROUNDS = 3
@@ -65,13 +66,28 @@ def settings(isolation: str, shortcuts: tuple[str, ...]) -> Settings:
     )
 
 
-def swept(isolation: str, shortcuts: tuple[str, ...], seeds: tuple[int, ...]) -> tuple[float, float]:
-    """Export drawn cells under each seed; return (seconds of wall time, core seconds of the exports)."""
-    selected = drawn()
+def swept(selected: Sequence[Cell], seeds: Sequence[int]) -> tuple[float, dict[tuple[Cell, int], float]]:
+    """Sweep cells under each seed; return seconds of wall time, and core seconds of each cell's export by its seed."""
     started = time.perf_counter()
-    with Sweep(selected, variations(seeds), settings(isolation, shortcuts)) as sweep:
-        outcomes = [outcome for cell in selected for outcome in sweep.outcomes(cell)]
-    return time.perf_counter() - started, sum(outcome.core_seconds for outcome in outcomes)
+    with Sweep(selected, variations(seeds), settings("fork", tuple(SHORTCUTS))) as sweep:
+        spent = {
+            (cell, seed): outcome.core_seconds
+            for cell in selected
+            for seed, outcome in zip(seeds, sweep.outcomes(cell), strict=True)
+        }
+    return time.perf_counter() - started, spent
+
+
+def fresh_interpreters(exports: Sequence[tuple[Cell, int]]) -> float:
+    """Export each cell under its seed in an interpreter of its own, as many at a time as there are cores; seconds."""
+    of_seed = {variation.hash_seed: variation for variation in variations(HASH_SEEDS)}
+    started = time.perf_counter()
+    with (
+        Sweep([cell for cell, _ in exports], (), settings("fresh", ()), lasting=True) as sweep,
+        ThreadPoolExecutor(cores()) as threads,
+    ):
+        list(threads.map(lambda export: sweep.again(export[0], (of_seed[export[1]],)), exports))
+    return time.perf_counter() - started
 
 
 def one_pytest_per_seed(seeds: tuple[int, ...]) -> float:
@@ -98,15 +114,21 @@ def one_pytest_per_seed(seeds: tuple[int, ...]) -> float:
 
 
 def isolation() -> Mapping[str, float]:
-    """Export drawn cells under the four seeds by a sweep, by fresh interpreters and by pytest processes."""
+    """Export drawn cells under the four seeds by a sweep and by pytest processes, and a quarter by fresh interpreters.
+
+    Fresh interpreters export each cell under one of the seeds, in turn, and are compared with that part of the sweep's
+    wall time which these exports have in its core seconds.
+    """
+    selected = drawn()
     # In a new environment whoever comes first compiles every module.
-    swept("fork", tuple(SHORTCUTS), HASH_SEEDS[:1])
-    wall, inside = swept("fork", tuple(SHORTCUTS), HASH_SEEDS)
-    fresh, _ = swept("fresh", (), HASH_SEEDS)
+    swept(selected[::4], HASH_SEEDS[:1])
+    wall, spent = swept(selected, HASH_SEEDS)
+    quarter = [(cell, HASH_SEEDS[number % len(HASH_SEEDS)]) for number, cell in enumerate(selected)]
+    part = sum(spent[export] for export in quarter) / sum(spent.values())
     return {
-        FRESH: fresh / wall,
+        FRESH: fresh_interpreters(quarter) / (wall * part),
         PYTEST: one_pytest_per_seed(HASH_SEEDS) / wall,
-        INSIDE: inside / (wall * cores()),
+        INSIDE: sum(spent.values()) / (wall * cores()),
     }
 
 
