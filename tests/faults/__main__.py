@@ -82,11 +82,8 @@ def updates(sound: Callable[[], Place], folder: Path, options: argparse.Namespac
             return f"{options.kills} of {tried} moments before its end, {between} between two goldens"
 
         def hindered(how: str, update: Update = update, place: Path = place) -> str:
-            calls = updating.calls_of(update, place)
-            chosen = calls[:: max(1, len(calls) // options.calls)] if options.calls else calls
-            for call in chosen:
-                updating.hindered(update, call, how, place)
-            return f"{len(chosen)} of {len(calls)} calls"
+            tried, calls = updating.at_calls(update, how, options.calls, place)
+            return f"{tried} of {calls} calls"
 
         def cut(update: Update = update, place: Path = place) -> str:
             operations, disks = power.cut(update, place)

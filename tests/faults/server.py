@@ -1,7 +1,8 @@
 """Runs commands of the harness in forks of a process that has imported everything: a tenth of a second, not three.
 
-``python -m tests.faults.server`` reads a command a line, as JSON with ``words``, ``variables``, ``log`` and ``folder``,
-and answers with the process that carries it out; later, on an empty line, with its exit status.
+``python -m tests.faults.server`` reads a command a line, as JSON with ``words``, ``variables``, ``log``, ``folder`` and
+``held``, and answers with the process that carries it out; later, on an empty line, with its exit status. A process
+that is held stops before it begins (SIGSTOP), so that strace can attach to it.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from harness.cli import COMMANDS, main
 from tests import REPOSITORY
+from tests.faults.place import until
 
 #: What commands import when they are asked for it.
 LATER = (
@@ -44,6 +48,8 @@ def carry_out(request: Mapping[str, object], variables: Mapping[str, str]) -> in
         os.chdir(str(request["folder"]))
         os.environ.clear()
         os.environ.update(variables)
+        if request["held"]:
+            os.kill(os.getpid(), signal.SIGSTOP)
         words = request["words"]
         assert isinstance(words, list)
         sys.argv = ["harness", *words]
@@ -69,6 +75,12 @@ def serve() -> None:
             print(os.waitstatus_to_exitcode(status), flush=True)
 
 
+def said(process: int, what: str) -> str:
+    """Return what the kernel says of a process (man 5 proc, status)."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    return re.findall(rf"^{what}:\s+(.+)", status, re.MULTILINE)[0]
+
+
 class Server:
     """Such a process, and the command that it carries out."""
 
@@ -81,6 +93,7 @@ class Server:
             stdout=subprocess.PIPE,
             text=True,
         )
+        self._strace: subprocess.Popen[bytes] | None = None
         assert self._answer() == "ready"
 
     def __enter__(self) -> Self:
@@ -89,16 +102,39 @@ class Server:
     def __exit__(self, *raised: object) -> None:
         self._process.communicate()
 
-    def start(self, words: list[str], variables: Mapping[str, str], log: Path) -> int:
-        """Begin a command in the folder of its `log`; return its process."""
+    def start(
+        self, words: list[str], variables: Mapping[str, str], log: Path, strace: Sequence[str] = ()
+    ) -> int:
+        """Begin a command in the folder of its `log`; return its process.
+
+        Parameters
+        ----------
+        strace
+            Options of strace, which the command is carried out under if there are any.
+        """
         request = {"words": words, "variables": dict(variables), "log": str(log), "folder": str(log.parent)}
-        self._ask(json.dumps(request))
-        return int(self._answer())
+        self._ask(json.dumps(request | {"held": bool(strace)}))
+        process = int(self._answer())
+        if strace:
+            self._attach(strace, process)
+        return process
+
+    def _attach(self, strace: Sequence[str], process: int) -> None:
+        """Let strace follow a process that is held, and let it go on."""
+        until(lambda: said(process, "State").startswith("T"), "a command did not wait for strace")
+        self._strace = subprocess.Popen(["strace", "-qq", *strace, "-p", str(process)])
+        until(lambda: said(process, "TracerPid") != "0", "strace did not attach")
+        os.kill(process, signal.SIGCONT)
 
     def wait(self) -> int:
         """Return the exit status of the command, the negative of a signal's number where it died of one."""
         self._ask("")
-        return int(self._answer())
+        code = int(self._answer())
+        if self._strace is not None:
+            # What it writes is there when it has ended.
+            self._strace.wait()
+            self._strace = None
+        return code
 
     def _ask(self, line: str) -> None:
         assert self._process.stdin is not None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -245,16 +245,33 @@ class Call:
     what: str
 
 
-def calls_of(update: Update, folder: Path) -> list[Call]:
-    """Return the calls of the command that change something in its place; raise `LostError` where strace is missing."""
+def at_calls(update: Update, how: str, most: int, folder: Path) -> tuple[int, int]:
+    """Hinder the command at each system call that writes, or at about `most`; return at how many, and of how many.
+
+    Parameters
+    ----------
+    how
+        ``signal``, and it is killed there, or ``error``, and the call fails.
+    """
     demand(shutil.which("strace"), "strace is not installed: apt-get install strace")
+    with Server(update.before.environment()) as server:
+        calls = calls_of(update, server, folder)
+        chosen = calls[:: max(1, len(calls) // most)] if most else calls
+        for call in chosen:
+            hindered(update, server, call, how, folder)
+    return len(chosen), len(calls)
+
+
+def calls_of(update: Update, server: Server, folder: Path) -> list[Call]:
+    """Return the calls of the command that change something in its place, what it prints aside."""
     with update.begun(folder) as place:
-        log = place.folder / "calls"
+        calls, log = place.folder / "calls", place.folder / "log"
         known = ",".join(f"?{name}" for name in CALLS)
-        strace = ["strace", "-qq", "-y", "-s", "0", "-o", str(log), "-e", f"trace={known}"]
-        ended = place.finish(place.start([*strace, sys.executable, "-m", "harness", *update.words(place)]))
-        update.demand_new(place, "under strace", ended.output)
-        lines = log.read_text(errors="replace").splitlines()
+        strace = ("-y", "-s", "0", "-o", str(calls), "-e", f"trace={known}")
+        server.start(update.words(place), place.environment(), log, strace)
+        server.wait()
+        update.demand_new(place, "under strace", log.read_text())
+        lines = calls.read_text(errors="replace").splitlines()
     found, seen = [], dict.fromkeys(CALLS, 0)
     for line in lines:
         name = line.partition("(")[0]
@@ -262,27 +279,26 @@ def calls_of(update: Update, folder: Path) -> list[Call]:
             continue
         seen[name] += 1
         inside = str(folder) in line and not line.endswith("ENOENT (No such file or directory)")
-        if inside and (name != "openat" or "O_CREAT" in line):
+        # No disk is so full that nothing can be written to nowhere.
+        elsewhere = str(log) in line or f'"{os.devnull}"' in line
+        if inside and not elsewhere and (name != "openat" or "O_CREAT" in line):
             found.append(Call(name, seen[name], line))
     return found
 
 
-def hindered(update: Update, call: Call, how: str, folder: Path) -> None:
+def hindered(update: Update, server: Server, call: Call, how: str, folder: Path) -> None:
     """Let a call fail, or the command be killed at it; demand what must hold."""
     error = ERRORS.get(call.name, FULL)
     fault = f"error={error}" if how == "error" else "signal=SIGKILL"
+    inject = f"inject={call.name}:{fault}:when={call.number}"
     with update.begun(folder) as place:
-        strace = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call.name}"]
-        inject = ["-e", f"inject={call.name}:{fault}:when={call.number}"]
-        command = [*strace, *inject, sys.executable, "-m", "harness", *update.words(place)]
-        ended = place.finish(place.start(command))
+        log = place.folder / "log"
+        strace = ("-o", os.devnull, "-e", f"trace={call.name}", "-e", inject)
+        server.start(update.words(place), place.environment(), log, strace)
+        code = server.wait()
         when = f"{fault} at {call.what}"
+        demand(how == "error" or code == -signal.SIGKILL, f"{update.name}, {when}: it was not killed: {code}")
         update.demand_whole(place, when)
-        demand("Traceback" not in ended.output, f"{update.name}, {when}: a traceback:\n{ended.output}")
-        words = update.words(place)
-        if not words:
-            golden.recover(place.goldens / place.release)
-        else:
-            after = place.finish(place.start([sys.executable, "-m", "harness", *words]))
-            demand(after.code == 0, f"{update.name}, {when}, and again: {after.code}:\n{after.output}")
-        update.demand_new(place, when, "")
+        output = log.read_text()
+        demand("Traceback" not in output, f"{update.name}, {when}: a traceback:\n{output}")
+        again(update, place, server, when)
