@@ -29,7 +29,8 @@ from tests import GOLDENS, REPOSITORY
 from tests.faults import power, updating
 from tests.faults.__main__ import FAULTS, NAMES, Row, merged
 from tests.faults.fault import Fault, baseline, tried
-from tests.faults.place import Place
+from tests.faults.place import LostError, Place
+from tests.faults.server import Server
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "graph.txt")
 
@@ -342,6 +343,20 @@ def test_a_golden_that_was_accepted_is_there_after_a_power_cut(tmp_path: Path) -
 def test_a_review_that_is_killed_loses_no_golden(tmp_path: Path) -> None:
     tried, _ = updating.killed_at_random(updating.accepting(tmp_path / "before"), 10, 0, tmp_path / "killed")
     assert tried >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("strace") is None, reason="follows system calls: apt-get install strace")
+def test_a_review_that_is_hindered_at_a_call_loses_no_golden_and_a_call_that_never_comes_is_no_try(
+    tmp_path: Path,
+) -> None:
+    update = updating.accepting(tmp_path / "before", 1)
+    for how in ("signal", "error"):
+        tried, calls = updating.at_calls(update, how, 3, tmp_path / how)
+        assert 3 <= tried < calls
+    never = updating.Call("fsync", 9999, "fsync that never comes")
+    with Server(update.before.environment()) as server, pytest.raises(LostError, match="it was not killed"):
+        updating.hindered(update, server, never, "signal", tmp_path / "never")
 
 
 @pytest.mark.slow
