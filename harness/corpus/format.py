@@ -153,6 +153,10 @@ class Sample:
     expected: tuple[Value, ...] = ()
     tolerances: tuple[float | Value, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raise ValueError where tolerances do not fit what is expected."""
+        _require_measures(self.expected, self.tolerances)
+
     def tolerance(self, index: int) -> npt.NDArray[np.float64] | float:
         """Return how far an output may be off, for all its elements or for each."""
         tolerance = self.tolerances[index]
@@ -272,13 +276,23 @@ def require_whole(sample: SampleEntry) -> None:
         if tensor.size > LARGEST_TENSOR:
             raise ValueError(f"a tensor of {tensor.size:,} bytes, more than {LARGEST_TENSOR:,}")
         _require_strides(tensor.shape, tensor.strides)
-    if not len(sample.outputs) == len(sample.expected) == len(sample.tolerances):
-        raise ValueError("outputs, what is expected and tolerances are not as many")
-    for expected, tolerance in zip(sample.expected, sample.tolerances, strict=True):
-        if expected.dtype in NOT_IN_NUMPY:
-            raise ValueError(f"{expected.dtype} expected, which nothing can be measured by")
-        if isinstance(tolerance, TensorEntry) and (
-            tolerance.dtype != "float64" or tolerance.shape != expected.shape
+    if len(sample.outputs) != len(sample.expected):
+        raise ValueError("outputs and what is expected are not as many")
+    for tensor in sample.expected:
+        if tensor.dtype in NOT_IN_NUMPY:
+            raise ValueError(f"{tensor.dtype} expected, which nothing can be measured by")
+    _require_measures(sample.expected, sample.tolerances)
+
+
+def _require_measures(
+    expected: Sequence[Value | TensorEntry], tolerances: Sequence[float | Value | TensorEntry]
+) -> None:
+    """Raise ValueError unless each tensor that is expected has a tolerance: for all elements, or for each."""
+    if len(expected) != len(tolerances):
+        raise ValueError("what is expected and tolerances are not as many")
+    for tensor, tolerance in zip(expected, tolerances, strict=True):
+        if isinstance(tolerance, Value | TensorEntry) and (
+            tolerance.dtype != "float64" or tolerance.shape not in ((), tensor.shape)
         ):
             raise ValueError(f"a tolerance is {tolerance.dtype}{list(tolerance.shape)}")
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness.judging import golden
 from tests.fuzz_bytes import piece
-from tests.fuzz_bytes.readers import READERS, RESULTS, compiled_goldens, golden_files, tables
+from tests.fuzz_bytes.readers import READERS, RESULTS, compiled_goldens, golden_files, programs, tables
 
 LINES = (RESULTS / "stock" / "1.3.1" / "results.jsonl").read_bytes()
 RUN = (RESULTS / "stock" / "1.3.1" / "run.json").read_bytes()
@@ -19,6 +20,14 @@ RUN = (RESULTS / "stock" / "1.3.1" / "run.json").read_bytes()
 SELECTED = b'  "tosa-int/cat-h-v",\n'
 MANIFEST = golden_files(golden.MANIFEST)[0]
 COMPILED = compiled_goldens()[0]
+
+
+def without_a_tolerance() -> bytes:
+    """Return a program that was shipped, of which an output has no tolerance any more."""
+    shipped = msgspec.msgpack.decode(programs()[2])
+    shipped["programs"][0]["samples"][0]["tolerances"].pop()
+    return msgspec.msgpack.encode(shipped)
+
 
 #: What was found, by reader: each ended in another exception than the reader declares, or took too much memory.
 KEPT = {
@@ -48,6 +57,7 @@ KEPT = {
         "compiled",
         COMPILED.replace(b"scratch: ", b"scratch: " + b"1" * 5000),
     ),
+    "program with an output that has no tolerance": ("program", without_a_tolerance()),
 }
 
 
