@@ -48,6 +48,10 @@ FEW = 3
 
 VARIATIONS = ("--hash-seeds", "0,4")
 
+#: Dask keeps the last thousand messages of each connection, for its developers. With ten of them, these are there from
+#: the first turn on, and what grows is something else.
+SHORT_LOGS = {"DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": "10"}
+
 
 @dataclass
 class Member:
@@ -337,7 +341,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="cluster-soak-") as made:
-        place = Place(Path(made)).make()
+        place = Place(Path(made), variables=dict(SHORT_LOGS)).make()
         place.go_on()
         states, lost = soaked(place, options.seed, options.minutes)
     return soak.concluded(states, lost, grown(states), options.update, CURVES, TABLE)
