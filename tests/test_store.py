@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import zlib
 from collections.abc import Callable
@@ -156,6 +158,46 @@ def test_what_was_used_least_recently_goes_first(tmp_path: Path) -> None:
     assert store.evict() == 6
     assert [key for key in found if store.holds(key)] == [found[0], *found[7:]]
     assert store.evict() == 0
+
+
+def test_what_a_living_run_has_used_goes_when_it_has_ended(tmp_path: Path) -> None:
+    before, used, later = ((("case", name),) for name in ("before", "used", "later"))
+    store, other = (Store(tmp_path / "store", size=0) for _ in range(2))
+    store.open()
+    keys = [store.put(listing, KEPT) for listing in (before, used)]
+    for key in keys:
+        os.utime(store.path(key), ns=(1, 1))
+    other.open()
+    assert other.is_sound(keys[1])
+    keys.append(store.put(later, KEPT))
+    assert store.evict() == 1
+    assert [store.holds(key) for key in keys] == [False, True, True]
+    other.close()
+    assert store.evict() == 2
+
+
+def test_what_began_long_ago_keeps_nothing_in_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = (Store(tmp_path / "store", size=0) for _ in range(2))
+    store.open()
+    other.open()
+    store.put((("case", "x"),), KEPT)
+    assert store.evict() == 0
+    monkeypatch.setattr("harness.storage.store.LONGEST_NS", 0)
+    assert store.evict() == 1
+
+
+def test_a_killed_run_keeps_nothing_in_the_store(tmp_path: Path) -> None:
+    killed = f"from pathlib import Path; from harness.storage.store import Store; Store(Path({str(tmp_path)!r})).open()"
+    subprocess.run([sys.executable, "-c", f"{killed}; import os; os._exit(1)"], check=False)
+    assert len(list((tmp_path / "runs").iterdir())) == 1
+    store = Store(tmp_path, size=0)
+    store.open()
+    store.put((("case", "x"),), KEPT)
+    assert store.evict() == 1
+    store.close()
+    assert not list((tmp_path / "runs").iterdir())
 
 
 def test_runs_may_share_a_store(store: Store) -> None:

@@ -137,6 +137,7 @@ class Reuse:
 
     def close(self) -> None:
         """Keep the store within its size, and what is known of files for the next run."""
+        self.store.close()
         if self.trouble:
             return
         self.store.evict()

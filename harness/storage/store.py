@@ -5,17 +5,21 @@ A store is a directory outside of any repository::
     <root>/artifacts/<first two digits>/<key>   what an export made, checked by its SHA-256
     <root>/last/<release of the name>           of which key an export of that name was made last
     <root>/files/<environment>                  digests of installed files, by size, modification time and inode
+    <root>/runs/<nanoseconds>-<uuid>            when a run began, which holds it locked until it ends
 
-An entry is written aside and renamed, so that runs may share a store: there is a whole entry or none. Nothing that is
-read is ever executed: entries are MessagePack, decoded into the dataclasses of `harness.artifact` by their types.
+An entry is written aside and renamed, so that runs may share a store: there is a whole entry or none. What was used
+since the first of them began is deleted by none, for it may be read late. Nothing that is read is ever executed:
+entries are MessagePack, decoded into the dataclasses of `harness.artifact` by their types.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import re
+import time
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -42,6 +46,13 @@ FULL = 0.9
 
 #: Bytes that one entry may have, compressed or not: what a cell of a model of a hundred million weights takes.
 LARGEST = 2**30
+
+#: The folder with a file for each run that uses the store.
+RUNS = "runs"
+#: Nanoseconds by which a file's time may lag behind the clock: the kernel's ticks, and file systems that count seconds.
+CLOCK_NS = 2 * 10**9
+#: Nanoseconds that a run may last; what began a day ago serves a cluster, and reads an entry as soon as it has used it.
+LONGEST_NS = 24 * 3600 * 10**9
 
 #: First bytes of an entry. The SHA-256 of its key and its content comes next, then the content.
 MAGIC = b"executorch-goldens artifact 1\n"
@@ -111,17 +122,27 @@ class Store:
         self.root = root.absolute()
         self.size = size
         self.damaged: list[str] = []
+        self._run: filelock.BaseFileLock | None = None
 
     def open(self) -> None:
-        """Make the directory ready; raise `StoreError`."""
+        """Make the directory ready, and let nobody delete what is used until `close`; raise `StoreError`."""
         try:
-            for folder in ("artifacts", "last", "files"):
+            for folder in ("artifacts", "last", "files", RUNS):
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
             probe = self.root / f"probe-{uuid.uuid4().hex}"
             probe.write_bytes(b"")
             probe.unlink()
+            self._run = filelock.FileLock(self.root / RUNS / f"{time.time_ns()}-{uuid.uuid4().hex}")
+            self._run.acquire()
         except OSError as error:
             raise StoreError(self.root, f"cannot be written ({error.strerror})") from error
+
+    def close(self) -> None:
+        """Let others delete what was used. A process that ends without has done so."""
+        if self._run is not None:
+            Path(self._run.lock_file).unlink(missing_ok=True)
+            self._run.release()
+            self._run = None
 
     def path(self, key: str) -> Path:
         """Return where the entry of a key stands; raise StoreError for what is none, and could lead elsewhere."""
@@ -257,8 +278,30 @@ class Store:
             with contextlib.suppress(OSError):
                 yield path, path.stat()
 
+    def _first_began(self) -> float:
+        """Return when the first of the other runs began that use the store now, in nanoseconds; infinity for none."""
+        began = []
+        for path in (self.root / RUNS).iterdir():
+            if self._run is not None and path == Path(self._run.lock_file):
+                continue
+            lock = filelock.FileLock(path)
+            try:
+                lock.acquire(timeout=0)
+            except (filelock.Timeout, OSError):
+                # It is held, or somebody else's, of which nobody can tell.
+                with contextlib.suppress(ValueError):
+                    began.append(int(path.name.partition("-")[0]) - CLOCK_NS)
+                continue
+            # Its run was killed.
+            path.unlink(missing_ok=True)
+            lock.release()
+        return min((each for each in began if each > time.time_ns() - LONGEST_NS), default=math.inf)
+
     def evict(self) -> int:
-        """Delete what was used least recently until the store is no larger than it may be; return how many."""
+        """Delete what was used least recently until the store is no larger than it may be; return how many.
+
+        What another run may have used stays, however much that is: the last of them deletes it.
+        """
         lock = filelock.FileLock(self.root / "evicting.lock")
         try:
             lock.acquire(timeout=0)
@@ -271,8 +314,9 @@ class Store:
             evicted = 0
             if taken <= self.size:
                 return 0
+            began = self._first_began()
             for path, stat in found:
-                if taken <= self.size * FULL:
+                if taken <= self.size * FULL or stat.st_mtime_ns >= began:
                     break
                 with contextlib.suppress(OSError):
                     path.unlink()

@@ -120,7 +120,7 @@ def faults() -> Iterator[Fault]:
     )
     yield Fault(
         "three runs, one store",
-        "twice, with room for two exports: each evicts what others keep",
+        "twice, with room for two exports: each evicts what no other uses",
         "all `stable`; 0",
         one_store,
     )
