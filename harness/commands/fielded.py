@@ -168,6 +168,7 @@ def programs(
         raise UsageError(f"--cell {' '.join(options.cell)}: no cell of {', '.join(made)} matches")
     # Its size is the business of runs that keep artifacts there.
     reuse.remember_files()
+    reuse.store.close()
     return made
 
 

@@ -138,7 +138,7 @@ class Store:
             raise StoreError(self.root, f"cannot be written ({error.strerror})") from error
 
     def close(self) -> None:
-        """Let others delete what was used. A process that ends without has done so."""
+        """Let others delete what was used, as the end of the process does."""
         if self._run is not None:
             Path(self._run.lock_file).unlink(missing_ok=True)
             self._run.release()
