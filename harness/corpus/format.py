@@ -278,10 +278,13 @@ def require_whole(sample: SampleEntry) -> None:
         _require_strides(tensor.shape, tensor.strides)
     if len(sample.outputs) != len(sample.expected):
         raise ValueError("outputs and what is expected are not as many")
-    for tensor in sample.expected:
-        if tensor.dtype in NOT_IN_NUMPY:
-            raise ValueError(f"{tensor.dtype} expected, which nothing can be measured by")
     _require_measures(sample.expected, sample.tolerances)
+    for expected, tolerance in zip(sample.expected, sample.tolerances, strict=True):
+        if expected.dtype in NOT_IN_NUMPY:
+            raise ValueError(f"{expected.dtype} expected, which nothing can be measured by")
+        # What is one number for all elements is written as a number here.
+        if isinstance(tolerance, TensorEntry) and tolerance.shape != expected.shape:
+            raise ValueError(f"a tolerance is {tolerance.dtype}{list(tolerance.shape)}")
 
 
 def _require_measures(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -261,6 +262,12 @@ def heed_signals() -> None:
     """Take back what a shell's background jobs and nohup hand on: to ignore SIGINT, and SIGHUP."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+
+
+def status(process: int | str, what: str) -> str:
+    """Return what the kernel says of a process (man 5 proc, status)."""
+    lines = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    return re.findall(rf"^{what}:\s+(.+)", lines, re.MULTILINE)[0]
 
 
 def until(held: Callable[[], object], otherwise: str, patience: float = PATIENCE) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from typing import Self
 
 from harness.cli import COMMANDS, main
 from tests import REPOSITORY
-from tests.faults.place import until
+from tests.faults.place import status, until
 
 #: What commands import when they are asked for it.
 LATER = (
@@ -75,12 +74,6 @@ def serve() -> None:
             print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def said(process: int, what: str) -> str:
-    """Return what the kernel says of a process (man 5 proc, status)."""
-    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
-    return re.findall(rf"^{what}:\s+(.+)", status, re.MULTILINE)[0]
-
-
 class Server:
     """Such a process, and the command that it carries out."""
 
@@ -121,9 +114,9 @@ class Server:
 
     def _attach(self, strace: Sequence[str], process: int) -> None:
         """Let strace follow a process that is held, and let it go on."""
-        until(lambda: said(process, "State").startswith("T"), "a command did not wait for strace")
+        until(lambda: status(process, "State").startswith("T"), "a command did not wait for strace")
         self._strace = subprocess.Popen(["strace", "-qq", *strace, "-p", str(process)])
-        until(lambda: said(process, "TracerPid") != "0", "strace did not attach")
+        until(lambda: status(process, "TracerPid") != "0", "strace did not attach")
         os.kill(process, signal.SIGCONT)
 
     def wait(self) -> int:

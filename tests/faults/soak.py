@@ -27,7 +27,7 @@ from harness.sweeping.settings import Settings, default_interpreter
 from harness.sweeping.sweep import Sweep
 from harness.variations import variations
 from tests import REPOSITORY
-from tests.faults.place import SOUND, TARGET, LostError, Place, demand, kill, until
+from tests.faults.place import SOUND, TARGET, LostError, Place, demand, kill, status, until
 
 PAGE = REPOSITORY / "docs" / "reliability.md"
 TABLE = re.compile(r"(?<=<!-- soak -->\n).*?(?=<!-- /soak -->)", re.DOTALL)
@@ -84,8 +84,7 @@ class State:
 
 def resident_mb(process: int | str) -> float:
     """Return the resident memory of a process, in 2**20 bytes (man 5 proc, VmRSS)."""
-    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
-    return round(int(re.findall(r"^VmRSS:\s+(\d+)", status, re.MULTILINE)[0]) / 1024, 1)
+    return round(int(status(process, "VmRSS").removesuffix(" kB")) / 1024, 1)
 
 
 class Soak:
