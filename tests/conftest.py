@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import filelock
 import pytest
 
 from harness import messages
@@ -231,15 +232,48 @@ class ZooRun:
     finished: Finished
 
 
+Shared = Callable[[str, Callable[[], Any]], Any]
+
+
 @pytest.fixture(scope="session")
-def zoo_run(tmp_path_factory: pytest.TempPathFactory, release: str) -> ZooRun:
+def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of these tests have, one or several (pytest-xdist)."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "together"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared(together: Path) -> Shared:
+    """Make something by its name: the first process of the tests does, the others wait and read what it made."""
+
+    def shared(name: str, make: Callable[[], Any]) -> Any:
+        made = together / f"{name}.pickle"
+        with filelock.FileLock(f"{made}.lock"):
+            if not made.exists():
+                made.write_bytes(pickle.dumps(make()))
+            return pickle.loads(made.read_bytes())
+
+    return shared
+
+
+@pytest.fixture(scope="session")
+def zoo_run(together: Path, shared: Shared, release: str) -> ZooRun:
     """Run every case of tests.zoo on xnnpack-fp32, asked to record what it finds."""
-    runner = Runner(tmp_path_factory.mktemp("zoo"), release)
-    finished = runner(
-        *("--models", "tests.zoo", "--cell", "xnnpack-fp32/*", "--hash-seeds", "0,4", "--jobs", "2"),
-        *("--export-timeout", str(ZOO_LIMIT), "--snapshot-update", "--factors", "0"),
-    )
-    return ZooRun(runner, finished)
+
+    def make() -> ZooRun:
+        folder = together / "zoo"
+        folder.mkdir(exist_ok=True)
+        runner = Runner(folder, release)
+        finished = runner(
+            *("--models", "tests.zoo", "--cell", "xnnpack-fp32/*", "--hash-seeds", "0,4", "--jobs", "2"),
+            *("--export-timeout", str(ZOO_LIMIT), "--snapshot-update", "--factors", "0"),
+        )
+        return ZooRun(runner, finished)
+
+    found: ZooRun = shared("zoo-run", make)
+    return found
 
 
 Sweeper = Callable[..., Sweep]
@@ -269,27 +303,38 @@ def sweeper() -> Iterator[Sweeper]:
 
 
 @pytest.fixture(scope="session")
-def other_flatc(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def other_flatc(together: Path, shared: Shared) -> Path:
     """Another flatc than the environment's: it notes in ``called`` beside it that it ran, and fails."""
-    folder = tmp_path_factory.mktemp("other")
-    (folder / "flatc").write_text(f"#!/bin/sh\ntouch {folder}/called\nexit 1\n")
-    (folder / "flatc").chmod(0o755)
-    return folder / "flatc"
+
+    def make() -> Path:
+        folder = together / "other"
+        folder.mkdir(exist_ok=True)
+        (folder / "flatc").write_text(f"#!/bin/sh\ntouch {folder}/called\nexit 1\n")
+        (folder / "flatc").chmod(0o755)
+        return folder / "flatc"
+
+    found: Path = shared("other-flatc", make)
+    return found
 
 
 @pytest.fixture(scope="session")
-def exports(sweeper: Sweeper, other_flatc: Path) -> Mapping[str, tuple[Outcome, ...]]:
+def exports(shared: Shared, sweeper: Sweeper, other_flatc: Path) -> Mapping[str, tuple[Outcome, ...]]:
     """Real exports of the zoo's cases that come to an end, under seeds 0 and 4, by name of the case.
 
     They are made where another flatc stands first on the PATH.
     """
     cases = ["steady", "hashed-constant", "set-of-strings", "wrong", "does-not-lower", "does-not-run"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{other_flatc.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
-        patch.setenv("FLATC_EXECUTABLE", str(other_flatc))
-        sweep = sweeper(cases, seeds=(0, 4))
-        found = {case: sweep.outcomes(Cell("xnnpack-fp32", case)) for case in cases}
-        sweep.stop()
+
+    def make() -> dict[str, tuple[Outcome, ...]]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", f"{other_flatc.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
+            patch.setenv("FLATC_EXECUTABLE", str(other_flatc))
+            sweep = sweeper(cases, seeds=(0, 4))
+            found = {case: sweep.outcomes(Cell("xnnpack-fp32", case)) for case in cases}
+            sweep.stop()
+        return found
+
+    found: dict[str, tuple[Outcome, ...]] = shared("exports", make)
     return found
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from harness.artifact import Lowered, Sample, Tensor
+from harness.artifact import Artifact, Lowered, Sample, Tensor
 from harness.cli import main
 from harness.commands.tolerances import PARTS, table
 from harness.judging.accuracy import Accuracy
@@ -63,9 +64,14 @@ def test_a_line_counts_cells_by_the_part_of_the_tolerance_that_they_take() -> No
 
 
 def test_results_of_an_earlier_version_are_refused(
-    tmp_path: Path, runner: Runner, release: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    runner: Runner,
+    release: str,
+    artifacts: Mapping[str, tuple[Artifact, ...]],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    runner("--models", "tests.zoo", "--cell", "xnnpack-fp32/steady", "--hash-seeds", "0")
+    runner.answers({"alpha": artifacts["steady"][0]})
+    runner("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--hash-seeds", "0")
     results = shutil.copytree(runner.sweeps, tmp_path / "results")
     assert main(["tolerances", str(results)]) == 0
     assert f"| {release} | xnnpack-fp32 | 1 | 1 | - |" in capsys.readouterr().out

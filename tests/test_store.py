@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness import releases
+from harness import options, releases
 from harness.arguments import amount
 from harness.artifact import (
     Artifact,
@@ -340,13 +341,31 @@ def test_a_store_that_cannot_be_written_any_more_ends_no_run(used: Reuse, tmp_pa
 def test_a_run_keeps_what_it_made_and_takes_nothing_until_it_is_asked_to(runner: Runner) -> None:
     words = ("--models", "tests.zoo", "--cell", "xnnpack-fp32/steady", "--hash-seeds", "0", "--store")
     words = (*words, str(runner.folder / "store"))
-    kept = "kept 1 exports, which --reuse takes"
+    kept = "exports kept for --reuse: 1;"
     assert kept in runner(*words).output
     assert kept in runner(*words).output
-    assert kept not in runner(*words, "--no-keep").output
     assert f"reused 1 of 1 exports; store: {runner.folder / 'store'}" in runner(*words, "--reuse").output
-    # Machines of CI are new each time, and some keep their caches.
-    assert kept not in runner(*words, CI="1").output
+
+
+@pytest.mark.parametrize(
+    ("words", "ci", "keeping"),
+    [
+        ((), "", True),
+        (("--no-keep",), "", False),
+        # Machines of CI are new each time, and some keep their caches.
+        ((), "1", False),
+        (("--reuse",), "1", True),
+    ],
+)
+def test_where_a_run_keeps_what_it_made(
+    words: tuple[str, ...], ci: str, keeping: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    parser = argparse.ArgumentParser()
+    options.add_to(parser.add_argument)
+    # pytest's own, by syrupy.
+    parser.set_defaults(update_snapshots=False, update_new_snapshots_only=False)
+    assert options.read(parser.parse_args(words), words).keeping is keeping
 
 
 def test_a_run_that_only_keeps_does_without_a_store_that_cannot_be_written(runner: Runner) -> None:

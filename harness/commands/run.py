@@ -17,8 +17,9 @@ PYTEST = (
     *("-p", "harness.plugin", "-p", "no:cacheprovider", "-o", "addopts=", "--pyargs", "harness.cells"),
     # How far a run is, the plugin shows.
     *("-o", "console_output_style=classic"),
-    # ExecuTorch brings hypothesis, whose plugin takes a second at the end to find that there is nothing to say.
-    *("-p", "no:hypothesispytest"),
+    # ExecuTorch brings packages with plugins that no cell needs: hypothesis' takes a second at the end to find that
+    # there is nothing to say, to import the others takes a tenth of a run that exports nothing.
+    *("-p", "no:hypothesispytest", "-p", "no:hydra_pytest", "-p", "no:anyio"),
     # No module of the harness asserts for pytest to rewrite.
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )

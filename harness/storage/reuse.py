@@ -237,7 +237,7 @@ class Reuse:
         """Yield what a person is told of it."""
         line = f"reused {self.reused} of {self.wanted} exports"
         if not self.takes:
-            line = f"kept {self.kept} exports, which --reuse takes"
+            line = f"exports kept for --reuse: {self.kept}"
         if self.checked:
             line += (
                 f"; exported {self.checked} of the stored again: {sum(map(len, self.wrong.values()))} differ"
