@@ -19,12 +19,12 @@ from harness.branches import RECORDER
 from harness.branches.page import lines_of, read
 from harness.branches.sources import Branch, require_coverage
 from harness.cli import SAME, CommandError
-from harness.drawing import explained, names, page
-from harness.drawing.cause import IN_ORDER
-from harness.drawing.explained import Explanation
-from harness.drawing.guidance import GENERATION, Guide, digest
-from harness.drawing.kept import Judged
-from harness.drawing.search import BATCH, ZOO, Search
+from harness.fuzzing import explained, names, page
+from harness.fuzzing.cause import IN_ORDER
+from harness.fuzzing.explained import Explanation
+from harness.fuzzing.guidance import GENERATION, Guide, digest
+from harness.fuzzing.kept import Judged
+from harness.fuzzing.search import BATCH, ZOO, Search
 from harness.results import lock
 from harness.selection import (
     EXPORT_TIMEOUT,

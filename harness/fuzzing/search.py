@@ -15,12 +15,12 @@ from harness import branches
 from harness.artifact import Cell
 from harness.branches.records import Records
 from harness.branches.sources import Branch, Sources
-from harness.drawing import FOLDER, names
-from harness.drawing.cause import IN_ORDER, Cause, judge
-from harness.drawing.kept import Judged, Lines, Minimal
-from harness.drawing.model import Model
-from harness.drawing.reduction import reduce
 from harness.exporting.worker import with_harness
+from harness.fuzzing import FOLDER, names
+from harness.fuzzing.cause import IN_ORDER, Cause, judge
+from harness.fuzzing.kept import Judged, Lines, Minimal
+from harness.fuzzing.model import Model
+from harness.fuzzing.reduction import reduce
 from harness.judging.verdict import DISAGREEING
 from harness.releases import Release
 from harness.selection import Installed
@@ -37,7 +37,7 @@ LOOK = 1.0
 SAID = "the script by itself: "
 
 #: The zoo of a folder of drawn models.
-ZOO = "harness.drawing.zoo"
+ZOO = "harness.fuzzing.zoo"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from harness.drawing.model import BUFFER, COMPUTED, INPUT, Model, Source, Step, Value
+from harness.fuzzing.model import BUFFER, COMPUTED, INPUT, Model, Source, Step, Value
 
 #: Models that are tried for one failure, at most.
 MOST_TRIED = 120

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.drawing.cause import IN_ORDER, Cause
-from harness.drawing.explained import Explanation, finding
-from harness.drawing.kept import Judged
+from harness.fuzzing.cause import IN_ORDER, Cause
+from harness.fuzzing.explained import Explanation, finding
+from harness.fuzzing.kept import Judged
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "generator.md"
 #: Verdicts that have a column of their own, and what that is called; others share one.

@@ -12,8 +12,8 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from harness.branches.sources import Branch
-from harness.drawing.chance import Chance
-from harness.drawing.names import MOST_CHANGES, changed, changes, drawn, name
+from harness.fuzzing.chance import Chance
+from harness.fuzzing.names import MOST_CHANGES, changed, changes, drawn, name
 
 #: Models that are chosen at a time, without what the others of them take.
 GENERATION = 25

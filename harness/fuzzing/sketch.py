@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.drawing.chance import Chance
-from harness.drawing.model import BUFFER, COMPUTED, INPUT, PARAMETER, Model, Source, Step, Value
+from harness.fuzzing.chance import Chance
+from harness.fuzzing.model import BUFFER, COMPUTED, INPUT, PARAMETER, Model, Source, Step, Value
 
 #: Sizes of a dimension: one, even and odd.
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9)

@@ -1,6 +1,6 @@
 """The drawn models that lie in a folder, as a zoo: each file ``<name>.py`` is a case of that name.
 
-The environment variable `harness.drawing.FOLDER` names the folder. A file is loaded where its case is exported, as it
+The environment variable `harness.fuzzing.FOLDER` names the folder. A file is loaded where its case is exported, as it
 is at that moment.
 """
 
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.drawing import FOLDER
+from harness.fuzzing import FOLDER
 from harness.registry import CASES, Case, ZooError
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from harness.drawing.model import Value
-from harness.drawing.sketch import BOOLEAN, Sketch, operator, register
+from harness.fuzzing.model import Value
+from harness.fuzzing.sketch import BOOLEAN, Sketch, operator, register
 
 #: Of some dimensions, or of all.
 REDUCTIONS = {

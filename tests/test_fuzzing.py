@@ -22,19 +22,19 @@ from harness.branches.records import Records
 from harness.branches.sources import Branch
 from harness.cli import ERROR, main
 from harness.commands import fuzz
-from harness.drawing import explained, guidance, names, page
-from harness.drawing.cause import Cause
-from harness.drawing.chance import Chance
-from harness.drawing.kept import Judged, Lines
-from harness.drawing.model import COMPUTED, INPUT, PARAMETER, Model
-from harness.drawing.reduction import reduce, reductions
-from harness.drawing.sketch import OPERATORS
+from harness.fuzzing import explained, guidance, names, page
+from harness.fuzzing.cause import Cause
+from harness.fuzzing.chance import Chance
+from harness.fuzzing.kept import Judged, Lines
+from harness.fuzzing.model import COMPUTED, INPUT, PARAMETER, Model
+from harness.fuzzing.reduction import reduce, reductions
+from harness.fuzzing.sketch import OPERATORS
 from harness.registry import NAME_PATTERN
 from harness.selection import UsageError
 from tests import REPOSITORY
 
 #: Another one means that every name means another model: results so far cannot be gone on with, and the witnesses in
-#: harness/drawing/explained.toml have to be found anew.
+#: harness/fuzzing/explained.toml have to be found anew.
 DIGEST = "c63bd19b8113"
 #: The same of changes; names of models that are not changed do not follow it.
 DIGEST_OF_CHANGES = "a7df0f1d68ef"

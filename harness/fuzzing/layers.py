@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.drawing.chance import Chance
-from harness.drawing.model import Value
-from harness.drawing.sketch import Sketch, operator
+from harness.fuzzing.chance import Chance
+from harness.fuzzing.model import Value
+from harness.fuzzing.sketch import Sketch, operator
 
 FUNCTIONAL = "torch.nn.functional"
 

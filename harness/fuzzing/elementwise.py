@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from harness.drawing.model import PARAMETER, Value
-from harness.drawing.sketch import BOOLEAN, FLOAT, INTEGERS, Sketch, operator, register
+from harness.fuzzing.model import PARAMETER, Value
+from harness.fuzzing.sketch import BOOLEAN, FLOAT, INTEGERS, Sketch, operator, register
 
 #: Of floats. Those that are not defined everywhere get arguments that keep off where they are not. Those that jump get
 #: some thirty-seconds more: what is drawn are sixteenths, and of a value at a jump rounding decides.

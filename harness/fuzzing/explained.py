@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.drawing import names
-from harness.drawing.kept import Judged
+from harness.fuzzing import names
+from harness.fuzzing.kept import Judged
 
 TABLE = Path(__file__).with_name("explained.toml")
 

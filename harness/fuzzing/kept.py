@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from harness.drawing.cause import Cause
+from harness.fuzzing.cause import Cause
 from harness.selection import UsageError
 
 

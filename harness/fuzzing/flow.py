@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.drawing.sketch import Sketch, operator
+from harness.fuzzing.sketch import Sketch, operator
 
 #: What the branches of a condition compute; none may return its argument as it is.
 BRANCHES = ("x * 2", "x.sin()", "x - 1", "torch.relu(x) + 1", "-x")

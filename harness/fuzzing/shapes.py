@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import math
 
-from harness.drawing.model import Value
-from harness.drawing.sketch import MOST_ELEMENTS, Sketch, operator
+from harness.fuzzing.model import Value
+from harness.fuzzing.sketch import MOST_ELEMENTS, Sketch, operator
 
 
 def _anything(sketch: Sketch, least_rank: int = 0) -> Value | None:

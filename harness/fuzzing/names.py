@@ -11,11 +11,12 @@ import itertools
 import re
 from collections.abc import Iterable
 
-# What there is to draw from; the order in which these are imported is part of what a name means.
-from harness.drawing import elementwise, flow, layers, reductions, shapes
-from harness.drawing.model import Model
-from harness.drawing.sketch import draw
 from harness.errors import HarnessError
+
+# What there is to draw from; the order in which these are imported is part of what a name means.
+from harness.fuzzing import elementwise, flow, layers, reductions, shapes
+from harness.fuzzing.model import Model
+from harness.fuzzing.sketch import draw
 
 TABLES = (elementwise, shapes, reductions, layers, flow)
 
