@@ -27,6 +27,7 @@ from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 from executorch.exir.lowered_backend_module import get_lowered_submodules
 
 from harness import guard, patches
+from harness.exporting import shortcuts
 
 RELEASE = version("executorch").partition("+")[0]
 
@@ -400,6 +401,7 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
+    shortcuts.install(shortcuts.select("all"), RELEASE)
     two_delegates()
     itself_and_sum()
     for job in sys.argv[1:]:
