@@ -40,6 +40,7 @@ from typing import Any, NoReturn
 from harness import shortage
 from harness.artifact import Artifact, Omission
 from harness.exporting.serving import Template
+from harness.exporting.shortcuts import collector
 from harness.guard import GuardError
 from harness.registry import Case, load
 from harness.variations import Variation, exported_before, perturb_heap, shuffle_listings
@@ -337,6 +338,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # The hash seed is the interpreter's, the directory that of each request.
     variation = Variation(0, options.heap_seed, options.listings_seed, options.history_seed)
     sys.path[:0] = options.paths
+    if collector.SHORTCUT.name in options.shortcuts:
+        # For the imports; with the others it is checked and noted.
+        collector.SHORTCUT.install()
     # What an import makes of a listing stays as well. Children inherit the shuffle, or are given the same seed.
     shuffle_listings(variation.listings)
     # What torch and ExecuTorch allocate when they are imported, operators for instance, never moves again.
