@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import filelock
 import pytest
@@ -232,39 +232,30 @@ class ZooRun:
     finished: Finished
 
 
-Shared = Callable[[str, Callable[[], Any]], Any]
+Made = TypeVar("Made")
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made]) -> Made:
+    """Return what `make` makes in a folder of its own, made by one process of these tests (pytest-xdist) for all.
+
+    The first that asks makes it, the others wait and read what it made.
+    """
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder.with_suffix(".pickle")
+    with filelock.FileLock(folder.with_suffix(".lock")):
+        if not made.exists():
+            made.write_bytes(pickle.dumps(make(folder)))
+        found: Made = pickle.loads(made.read_bytes())
+    return found
 
 
 @pytest.fixture(scope="session")
-def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that all processes of these tests have, one or several (pytest-xdist)."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "together"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def shared(together: Path) -> Shared:
-    """Make something by its name: the first process of the tests does, the others wait and read what it made."""
-
-    def shared(name: str, make: Callable[[], Any]) -> Any:
-        made = together / f"{name}.pickle"
-        with filelock.FileLock(f"{made}.lock"):
-            if not made.exists():
-                made.write_bytes(pickle.dumps(make()))
-            return pickle.loads(made.read_bytes())
-
-    return shared
-
-
-@pytest.fixture(scope="session")
-def zoo_run(together: Path, shared: Shared, release: str) -> ZooRun:
+def zoo_run(tmp_path_factory: pytest.TempPathFactory, release: str) -> ZooRun:
     """Run every case of tests.zoo on xnnpack-fp32, asked to record what it finds."""
 
-    def make() -> ZooRun:
-        folder = together / "zoo"
-        folder.mkdir(exist_ok=True)
+    def make(folder: Path) -> ZooRun:
         runner = Runner(folder, release)
         finished = runner(
             *("--models", "tests.zoo", "--cell", "xnnpack-fp32/*", "--hash-seeds", "0,4", "--jobs", "2"),
@@ -272,11 +263,12 @@ def zoo_run(together: Path, shared: Shared, release: str) -> ZooRun:
         )
         return ZooRun(runner, finished)
 
-    found: ZooRun = shared("zoo-run", make)
-    return found
+    return made_once(tmp_path_factory, "zoo", make)
 
 
 Sweeper = Callable[..., Sweep]
+#: Of the fixture `artifacts`, those that came to an end.
+Artifacts = Mapping[str, tuple[Artifact, ...]]
 
 
 @pytest.fixture(scope="session")
@@ -303,29 +295,28 @@ def sweeper() -> Iterator[Sweeper]:
 
 
 @pytest.fixture(scope="session")
-def other_flatc(together: Path, shared: Shared) -> Path:
+def other_flatc(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Another flatc than the environment's: it notes in ``called`` beside it that it ran, and fails."""
 
-    def make() -> Path:
-        folder = together / "other"
-        folder.mkdir(exist_ok=True)
+    def make(folder: Path) -> Path:
         (folder / "flatc").write_text(f"#!/bin/sh\ntouch {folder}/called\nexit 1\n")
         (folder / "flatc").chmod(0o755)
         return folder / "flatc"
 
-    found: Path = shared("other-flatc", make)
-    return found
+    return made_once(tmp_path_factory, "other", make)
 
 
 @pytest.fixture(scope="session")
-def exports(shared: Shared, sweeper: Sweeper, other_flatc: Path) -> Mapping[str, tuple[Outcome, ...]]:
+def exports(
+    tmp_path_factory: pytest.TempPathFactory, sweeper: Sweeper, other_flatc: Path
+) -> Mapping[str, tuple[Outcome, ...]]:
     """Real exports of the zoo's cases that come to an end, under seeds 0 and 4, by name of the case.
 
     They are made where another flatc stands first on the PATH.
     """
     cases = ["steady", "hashed-constant", "set-of-strings", "wrong", "does-not-lower", "does-not-run"]
 
-    def make() -> dict[str, tuple[Outcome, ...]]:
+    def make(folder: Path) -> dict[str, tuple[Outcome, ...]]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PATH", f"{other_flatc.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
             patch.setenv("FLATC_EXECUTABLE", str(other_flatc))
@@ -334,8 +325,7 @@ def exports(shared: Shared, sweeper: Sweeper, other_flatc: Path) -> Mapping[str,
             sweep.stop()
         return found
 
-    found: dict[str, tuple[Outcome, ...]] = shared("exports", make)
-    return found
+    return made_once(tmp_path_factory, "exports", make)
 
 
 @pytest.fixture(scope="session")

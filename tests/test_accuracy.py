@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from harness.artifact import Artifact, Lowered, Sample, Tensor
+from harness.artifact import Lowered, Sample, Tensor
 from harness.cli import main
 from harness.commands.tolerances import PARTS, table
 from harness.judging.accuracy import Accuracy
 from harness.results import FILE
-from tests.conftest import Runner
+from tests.conftest import Artifacts, Runner
 
 
 def program(actual: list[float], spread: list[float] | None = None) -> Lowered:
@@ -67,7 +66,7 @@ def test_results_of_an_earlier_version_are_refused(
     tmp_path: Path,
     runner: Runner,
     release: str,
-    artifacts: Mapping[str, tuple[Artifact, ...]],
+    artifacts: Artifacts,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     runner.answers({"alpha": artifacts["steady"][0]})

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -22,14 +21,13 @@ from harness.judging import golden, known, table
 from harness.judging.compact import compact
 from harness.registry import NAME_PATTERN
 from harness.releases import KnownDefect
-from tests.conftest import Runner
+from tests.conftest import Artifacts, Runner
 
 RELEASES = tuple(releases.load().releases)
 INSTALLED = metadata.version("executorch").partition("+")[0]
 LISTED = [name for name in ZOOS if listing.path_of(name).is_file()]
 UPDATE = "--snapshot-update"
 
-Artifacts = Mapping[str, tuple[Artifact, ...]]
 
 #: A file of tests as upstream writes them, in each way that upstream does.
 TESTS = """

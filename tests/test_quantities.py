@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from harness import releases
-from harness.artifact import Artifact, Cell, Outcome
+from harness.artifact import Cell, Outcome
 from harness.drift.quantities import directions, measured, over
 from harness.drift.reading import Reading, reading
 from harness.judging import golden, verdict
@@ -19,10 +19,8 @@ from harness.judging.verdict import Verdict
 from harness.sweeping.settings import Settings, default_interpreter
 from harness.sweeping.sweep import Sweep
 from harness.variations import variations
-from tests.conftest import RUN_LIMIT, Runner
+from tests.conftest import RUN_LIMIT, Artifacts, Runner
 from tests.mutants.mutant import Mutated
-
-Artifacts = Mapping[str, tuple[Artifact, ...]]
 
 CELL = Cell("xnnpack-fp32", "alpha")
 UPDATE = "--snapshot-update"

@@ -6,7 +6,6 @@ The exports are real ones made once (`conftest.exports`) and put in the place of
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,13 +16,11 @@ from harness.artifact import Artifact, Cell, Lowered, Tensor
 from harness.judging import golden
 from harness.releases import MATRIX
 from tests import replay
-from tests.conftest import ZOO_VERDICTS, Runner, ZooRun
+from tests.conftest import ZOO_VERDICTS, Artifacts, Runner, ZooRun
 
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
 UPDATE = "--snapshot-update"
 SEEDS = ("--hash-seeds", "0,4")
-
-Artifacts = Mapping[str, tuple[Artifact, ...]]
 
 
 #: Two cases, alpha and beta, on all targets.

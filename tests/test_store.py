@@ -39,7 +39,7 @@ from harness.storage.store import Kept, Store, StoreError, _head
 from harness.sweeping.settings import Settings, default_interpreter
 from harness.sweeping.sweep import Sweep
 from harness.variations import variations
-from tests.conftest import Runner
+from tests.conftest import Artifacts, Runner
 
 LISTING = (("case", "a"), ("installed torch", "b"))
 TENSOR = Tensor("float32", (2,), bytes(8))
@@ -366,6 +366,16 @@ def test_where_a_run_keeps_what_it_made(
     # pytest's own, by syrupy.
     parser.set_defaults(update_snapshots=False, update_new_snapshots_only=False)
     assert options.read(parser.parse_args(words), words).keeping is keeping
+
+
+def test_a_run_that_is_not_to_keep_has_no_store(runner: Runner, artifacts: Artifacts) -> None:
+    runner.answers({"alpha": artifacts["steady"][0]})
+    words = ("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--hash-seeds", "0")
+    words = (*words, "--store", str(runner.folder / "store"))
+    said = "exports kept for --reuse:"
+    assert said in runner(*words).output
+    assert said not in runner(*words, "--no-keep").output
+    assert said not in runner(*words, CI="1").output
 
 
 def test_a_run_that_only_keeps_does_without_a_store_that_cannot_be_written(runner: Runner) -> None:

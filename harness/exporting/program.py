@@ -5,16 +5,21 @@ from __future__ import annotations
 import base64
 import copy
 import dataclasses
+import importlib.util
 import re
+import sys
 import textwrap
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule
 from torch.fx.graph import CodeGen
+
+from harness.exporting.data import Example
 
 #: Columns of a generated line, as of this project's own.
 WIDTH = 110
@@ -158,6 +163,24 @@ class Program:
     def file(self) -> str:
         """Return `source` as a module of its own."""
         return "\n".join([*self.imports(), "import torch", "", "", self.source()])
+
+
+def example_in(file: Path, name: str) -> Example:
+    """Load a model as it is written at this moment, by `Program.source` for instance, from `file`.
+
+    Parameters
+    ----------
+    name
+        What its Python module is called from now on. It has ``Model``, ``inputs`` and perhaps ``dynamic_shapes``.
+    """
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    # A strict export looks names up in the module that the model's class says it is of.
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    shapes = getattr(module, "dynamic_shapes", None)
+    return Example(module.Model(), module.inputs, fill=False, dynamic_shapes=shapes)
 
 
 def _attribute(module: torch.nn.Module, path: str) -> torch.Tensor:

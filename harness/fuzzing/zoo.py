@@ -7,9 +7,7 @@ is at that moment.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,16 +20,9 @@ if TYPE_CHECKING:
 
 def build(file: Path, data: Data) -> Example:
     """Load a model as it is written at this moment."""
-    from harness.exporting.data import Example
+    from harness.exporting.program import example_in
 
-    spec = importlib.util.spec_from_file_location("drawn_model", file)
-    assert spec is not None
-    assert spec.loader is not None
-    # A strict export looks names up in the module that the model's class says it is of.
-    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    shapes = getattr(module, "dynamic_shapes", None)
-    return Example(module.Model(), module.inputs, fill=False, dynamic_shapes=shapes)
+    return example_in(file, "drawn_model")
 
 
 def register(folder: Path) -> None:

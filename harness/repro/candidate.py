@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,17 +20,10 @@ ZOOS, QUANTIZATION = "GOLDENS_REPRO_ZOOS", "GOLDENS_REPRO_QUANTIZATION"
 
 
 def build(data: Data) -> Example:
-    """Load the program as it is written at this moment; see `harness.exporting.program.Program.source`."""
-    from harness import Example
+    """Load the program as it is written at this moment."""
+    from harness.exporting.program import example_in
 
-    spec = importlib.util.spec_from_file_location("repro_candidate", Path(os.environ[FILE]))
-    assert spec is not None
-    assert spec.loader is not None
-    # A strict export looks names up in the module that the model's class says it is of.
-    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    shapes = getattr(module, "dynamic_shapes", None)
-    return Example(module.Model(), module.inputs, fill=False, dynamic_shapes=shapes)
+    return example_in(Path(os.environ[FILE]), "repro_candidate")
 
 
 if ORIGIN in os.environ:

@@ -2,8 +2,8 @@
 
 A job is a function of this file, a colon and the patches to apply, with commas between them; an argument of the
 function follows a slash: ``finding/gelu-tanh:gelu-tanh``. For each job one line of JSON: what the function returned, or
-``{"error": ...}``. The parent has exported once for each backend before it
-forks, as the harness's templates have, and applies no patch.
+``{"error": ...}``. The parent has the shortcuts and has exported once for each backend
+before it forks, as the harness's templates have, and applies no patch.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,7 @@ from harness.review import proposals
 from harness.review.groups import Group, grouped
 from harness.review.standing import Standing
 from tests import REPOSITORY, replay
-from tests.conftest import Runner, Shared
-
-Artifacts = Mapping[str, tuple[Artifact, ...]]
+from tests.conftest import Artifacts, Runner, made_once
 
 RUN = ("--hash-seeds", "0,4", "--models", "zoo_three", "--factors", "0", "--omissions", "0")
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
@@ -36,16 +34,14 @@ def wrong(artifact: Artifact) -> Artifact:
 
 
 @pytest.fixture(scope="session")
-def proposing(together: Path, shared: Shared, release: str, artifacts: Artifacts) -> Runner:
+def proposing(tmp_path_factory: pytest.TempPathFactory, release: str, artifacts: Artifacts) -> Runner:
     """A runner whose goldens are recorded, and whose last run found three causes.
 
     A constant differs in every cell of alpha. Lowering fails in those of beta on XNNPACK. Of those of gamma, two are
     wrong and one differs between its variations.
     """
 
-    def make() -> Runner:
-        folder = together / "proposing"
-        folder.mkdir(exist_ok=True)
+    def make(folder: Path) -> Runner:
         runner = Runner(folder, release)
         runner.zoo("zoo_three", "alpha", "beta", "gamma")
         constants, steady = artifacts["hashed-constant"], artifacts["steady"][0]
@@ -71,8 +67,7 @@ def proposing(together: Path, shared: Shared, release: str, artifacts: Artifacts
         ]
         return runner
 
-    runner: Runner = shared("proposing", make)
-    return runner
+    return made_once(tmp_path_factory, "proposing", make)
 
 
 @pytest.fixture
