@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness import cli
+from harness import cli, logged
 from harness.artifact import Cell
 from harness.cli import DIFFERENT, ERROR, SAME
 from harness.corpus import comparing, runner, running
@@ -538,7 +538,7 @@ def test_a_process_that_died_has_crashed_whatever_it_left(tmp_path: Path, xnnpac
 
 def test_the_reason_of_a_refused_payload_is_the_reference_models_error_not_its_warning() -> None:
     log = "WARNING: Different TOSA spec\nERROR: TOSA file created with newer SerLib\nWARNING AT /x.cpp"
-    said = running.explained("ValueError:\n Invalid", log)
+    said = logged.explained("ValueError:\n Invalid", log)
     assert said == "ValueError: Invalid; TOSA file created with newer SerLib"
 
 

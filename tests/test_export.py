@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
@@ -517,6 +518,18 @@ def test_a_case_that_calls_the_harness_wrongly_does_not_run(call: str) -> None:
     artifact = export(Case("some-case", "tests", "raises", build), "xnnpack-fp32")  # type: ignore[arg-type]
     assert isinstance(artifact.result, Failure)
     assert artifact.result.stage == "model"
+
+
+def test_a_program_that_the_runtime_refuses_has_the_runtimes_words(capfd: pytest.CaptureFixture[str]) -> None:
+    """The runtime raises a number, and writes why to stderr."""
+    print("[before.cpp:1] the export", file=sys.stderr)
+    artifact = export(ZOO["one-channel-channels-last"], "xnnpack-fp32")
+    assert isinstance(artifact.result, Failure)
+    raised, _, said = artifact.result.message.partition("; ")
+    assert raised == "Failed to execute method forward, error: 0x10"
+    assert (
+        said == "Attempted to resize a static tensor. Expected shape (1, 5, 7, 5), but received (1, 5, 1, 5)."
+    )
 
 
 def test_a_delegate_that_is_not_what_it_declares_is_a_program_that_does_not_run(

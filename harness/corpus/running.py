@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import os
-import re
 import selectors
 import signal
 import subprocess
@@ -22,6 +21,7 @@ import msgspec
 from harness import untrusted
 from harness.corpus.format import LARGEST_TENSOR, MOST_TENSORS, Dimensions, Name, Program, Value
 from harness.errors import HarnessError
+from harness.logged import explained
 from harness.sweeping.settings import absolute, worker_environment
 from harness.sweeping.sweep import exit_reason
 
@@ -288,29 +288,8 @@ def _end_of(folder: Path, answer: Mapping[str, Any], limits: Limits) -> tuple[st
         return "", ""
     error, log = _text(folder / "error"), _text(folder / "log")
     if status > 0 and error:
-        return REFUSED, explained(error, log)
-    return CRASHED, explained(exit_reason(status), log)
-
-
-#: A message of the runtime (ExecuTorch, runtime/platform/log.cpp): file and line before the words. What it says of the
-#: processor is no error, nor that 1.1.0 is built without a check. One of the reference model (tosa-tools 2026.2.1)
-#: begins as an error.
-MESSAGE = re.compile(
-    r"^(?:\[(?!cpuinfo_utils)[\w.]+:\d+\] (?!InternalConsistency verification requested)|ERROR: )(?P<words>.*)$",
-    re.MULTILINE,
-)
-
-
-def explained(how: str, log: str) -> str:
-    """Return how a program ended, with the first error that the engine logged, in one line.
-
-    >>> explained("RuntimeError: loading failed with error 0x23", "[program.cpp:30] too short")
-    'RuntimeError: loading failed with error 0x23; too short'
-    """
-    words = [how]
-    if (logged := MESSAGE.search(log)) is not None:
-        words.append(logged["words"])
-    return "; ".join(" ".join(each.split()) for each in words)[:SHOWN]
+        return REFUSED, explained(error, log)[:SHOWN]
+    return CRASHED, explained(exit_reason(status), log)[:SHOWN]
 
 
 def _text(path: Path) -> str:

@@ -17,7 +17,7 @@ from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-from harness import shortage
+from harness import logged, shortage
 from harness.artifact import (
     DELEGATE,
     EDGE,
@@ -75,6 +75,8 @@ class Export:
         What there is before it is run: graph and delegates.
     program
         The lowered program before it is emitted, once there is one that is to be run.
+    log
+        Where in the log what runs it begins to write.
     watch
         Notes the stages; enter it to have passes and node visitors noted as well.
     """
@@ -103,6 +105,7 @@ class Export:
         self.unjudged: tuple[tuple[str, str], ...] = ()
         self.made: Lowered | None = None
         self.program: beginning.Program | None = None
+        self.log: int | None = None
         self.watch = Watch(keep, omission)
 
     def run(self) -> Lowered:
@@ -133,7 +136,7 @@ class Export:
         )
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
         if self.target.runs == REFERENCE_MODEL:
-            self.stage = "run"
+            self.stage, self.log = "run", logged.end()
             program = edge.exported_program()
             with self.lowering.eager():
                 outputs = {
@@ -148,7 +151,7 @@ class Export:
         self.watch.stage("pte", pte)
         kernels: tuple[str, ...] = ()
         if self.target.runs == RUNTIME:
-            self.stage = "run"
+            self.stage, self.log = "run", logged.end()
             kernels = numerics.without_kernel(emitted.executorch_program) if self.executing else ()
             samples_run = {} if kernels else self.samples
             outputs = {
@@ -325,7 +328,10 @@ def export(
             raise own from error
         result = failure(attempt.stage, error)
         if attempt.stage == "run":
-            result = dataclasses.replace(result, made=attempt.made)
+            said = logged.since(attempt.log)
+            first, *rest = result.message.split("\n")
+            message = "\n".join((normalise(logged.explained(first, said)), *rest))
+            result = dataclasses.replace(result, message=message, made=attempt.made)
     if isinstance(result, Lowered):
         # What is lowered again for this is none of the export's passes: nothing watches.
         result = attempt.with_beginning(result)
