@@ -86,6 +86,14 @@ def test_tests_that_a_release_ships_beside_its_passes_have_no_branches(tmp_path:
     assert {branch.file for branch in found.branches()} == {FILE}
 
 
+def test_passes_of_other_backends_have_no_branches(tmp_path: Path) -> None:
+    found = sources(tmp_path, "from executorch.backends.transforms.ours import Fold\n" + PASS)
+    (tmp_path / "backends" / "transforms").mkdir()
+    for name in ("ours", "theirs"):
+        (tmp_path / "backends" / "transforms" / f"{name}.py").write_text(PASS)
+    assert {branch.file for branch in found.branches()} == {FILE, "backends/transforms/ours.py"}
+
+
 def test_records_of_several_exports_are_added_up(tmp_path: Path) -> None:
     records = Records(tmp_path / "deep")
     records.write(LINEAR, "0", {"a.py": [(1, 2)], "b.py": []})

@@ -16,6 +16,9 @@ FOLDERS = (
     "backends/transforms",
 )
 
+#: Folders whose code a backend here may run; of others, only what these import.
+BACKENDS = ("backends/arm", "backends/xnnpack")
+
 #: Environment variable: the folder that exporting processes write their records to.
 RECORDS = "GOLDENS_BRANCHES"
 #: The module that exporting processes import beside the zoo, and the patch that it brings.

@@ -79,7 +79,7 @@ def page(release: str, branches: Iterable[Branch], taken: Mapping[str, Taken]) -
         "",
         f'Written by `nox -s "branches({release})" -- --so-far --update`, from what was recorded by then. What a',
         "branch is, and how it is recorded: [maintaining](../maintaining.md#branches). Each one, with what takes it:",
-        f"[{lines_of(release).name}]({lines_of(release).name}).",
+        f"[{lines_of(release).name}]({lines_of(release).name}). Passes that neither backend imports are not counted.",
         "",
         "| exports of | cells recorded | branches taken |",
         "|---|---:|---:|",

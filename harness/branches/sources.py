@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.branches import FOLDERS
+from harness.branches import BACKENDS, FOLDERS
 from harness.branches.records import Jumps
 from harness.selection import UsageError
+from harness.storage.sources import Modules, Source
 
 
 def require_coverage() -> None:
@@ -64,11 +65,31 @@ class Sources:
 
     @functools.cached_property
     def files(self) -> dict[str, _File]:
-        """Every file that has branches, by its name relative to the package."""
-        paths = (path for folder in FOLDERS for path in sorted((self.package / folder).rglob("*.py")))
-        names = (path.relative_to(self.package) for path in paths)
-        found = {name.as_posix(): _File(self.package, name) for name in names if "test" not in name.parts}
+        """Every file that has branches and that one of the backends imports, by its name relative to the package."""
+        imported = self._imported()
+        found = {
+            name.as_posix(): _File(self.package, name)
+            for name in self._names(FOLDERS)
+            if self.package / name in imported
+        }
         return {name: file for name, file in found.items() if file.branches}
+
+    def _names(self, folders: Iterable[str]) -> Iterator[Path]:
+        """Yield the files of some folders, tests apart, relative to the package."""
+        for folder in folders:
+            for path in sorted((self.package / folder).rglob("*.py")):
+                name = path.relative_to(self.package)
+                if "test" not in name.parts:
+                    yield name
+
+    def _imported(self) -> set[Path]:
+        """Return the files of the backends, and those that they import."""
+        modules = Modules((), {"executorch": self.package}, dynamic=False)
+        starts = (
+            Source(".".join(("executorch", *name.with_suffix("").parts)), self.package / name)
+            for name in self._names(BACKENDS)
+        )
+        return {source.file for source in modules.closure(starts).values()}
 
     def branches(self) -> Iterator[Branch]:
         for file in self.files.values():
