@@ -110,6 +110,20 @@ def test_codes_that_get_another_scale_are_rounded_and_those_that_keep_theirs_are
     assert spread(Of(lambda x: again(x, 2 * SCALE)), X).max() >= 2 * SCALE
 
 
+def test_what_is_quantized_by_channel_moves_by_the_scale_of_its_channel() -> None:
+    scales, zeros = torch.tensor([SCALE, 4 * SCALE]), torch.zeros(2, dtype=torch.int64)
+
+    def through_channels(x: torch.Tensor) -> torch.Tensor:
+        codes = quantized.quantize_per_channel(x, scales, zeros, 0, -128, 127, torch.int8)
+        return quantized.dequantize_per_channel(codes, scales, zeros, 0, -128, 127, torch.int8)
+
+    # The second row's scale is four times as large: 4 is a code, and 6 lies between two.
+    x = torch.tensor([[1.0, 1.5, 2.0], [4.0, 6.0, 8.0]])
+    moved = spread(Of(lambda x: through_channels(x * SCALE)), x)
+    assert moved.tolist() == [pytest.approx([TOUCHED, s, TOUCHED]) for s in scales.tolist()]
+    assert not spread(Of(lambda x: through_channels(through_channels(x))), x * SCALE).any()
+
+
 def test_int16_is_moved_by_up_to_a_code() -> None:
     assert spread(Of(lambda x: through_codes(x * SCALE, torch.int16)), torch.tensor([1.2, 3.0])).all()
 

@@ -127,10 +127,14 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             with self:
                 return func.decompose(*args, **kwargs)
         if kind == "quantize":
-            if self._is_exact(args[0], args[1], name):
+            scale = args[1]
+            if name == "quantize_per_channel":
+                with self:
+                    scale = _along_axis(args[0], scale, args[3])
+            if self._is_exact(args[0], scale, name):
                 kind = "exact"
             else:
-                args = (self._before_quantizing(args[0], args[1], name, args[-1]), *args[1:])
+                args = (self._before_quantizing(args[0], scale, name, args[-1]), *args[1:])
         result = func(*args, **kwargs)
         for made in pytree.tree_leaves(result):
             if not isinstance(made, torch.Tensor):
@@ -209,7 +213,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         state = self._state_of(value) or GIVEN
         if self._is_chosen_anew(scale, name) or state == ROUNDED:
             return False
-        codes = value / scale if name == "quantize_per_tensor" else value
+        codes = value / scale if name in ("quantize_per_tensor", "quantize_per_channel") else value
         return state == GIVEN or bool(((codes - codes.round()).abs() < WHOLE).all())
 
     def _before_quantizing(self, value: torch.Tensor, scale: Any, name: str, dtype: Any) -> torch.Tensor:
@@ -224,6 +228,13 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self.direction
         drawn = self.generator.random(tuple(like.shape), np.float32)
         return torch.from_numpy(np.asarray(drawn)) * 2.0 - 1.0
+
+
+def _along_axis(value: torch.Tensor, scales: torch.Tensor, axis: int) -> torch.Tensor:
+    """Return `scales`, one for each place along `axis` of `value`, in a shape that broadcasts to its."""
+    shape = [1] * value.dim()
+    shape[axis] = -1
+    return scales.reshape(shape)
 
 
 def distance(moved: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
