@@ -268,8 +268,8 @@ class Lowered:
     unjudged
         Samples that are left out, with what eager does on them and not on the example: it gives no finite number,
         raises, or does not end.
-    kernels
-        Operators of the program for which the installed runtime has no kernel: it was not run, there are no samples.
+    not_run
+        Why the program was not run, so that there are no samples: what runs it lacks something. Empty where it was.
     altered
         What lowering changed of the model that it was given, which is its user's; nothing should be.
     begins
@@ -286,7 +286,7 @@ class Lowered:
     scales: tuple[float, ...] = ()
     codes: tuple[Tensor, ...] = ()
     unjudged: tuple[tuple[str, str], ...] = ()
-    kernels: tuple[str, ...] = ()
+    not_run: str = ""
     limit: float = IMPRECISE
     altered: tuple[Altered, ...] = ()
     begins: Beginning | None = field(default=None, compare=False)

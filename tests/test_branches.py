@@ -110,6 +110,7 @@ def test_what_is_written_for_programs_is_read_again_without_what_only_drawn_mode
     taken = {
         page.CORE: page.Taken(1, 2, every[:1]),
         page.ZOO: page.Taken(1, 2, every[:2]),
+        page.SITUATIONS: page.Taken(0, 0, ()),
         page.GUESTS: page.Taken(1, 2, every[2:3]),
         page.DRAWN: page.Taken(1, None, every[3:4]),
     }
@@ -123,14 +124,14 @@ def test_the_page_counts_what_each_group_takes_and_lists_what_none_does(tmp_path
     every = sorted(sources(tmp_path, PASS).branches())
     nothing = page.Taken(0, 5, ())
     taken = {page.CORE: page.Taken(1, 2, every[:3]), page.ZOO: page.Taken(2, 9, every[:5])}
-    taken |= {page.GUESTS: nothing, page.DRAWN: page.Taken(7, None, every[5:6])}
+    taken |= {page.SITUATIONS: nothing, page.GUESTS: nothing, page.DRAWN: page.Taken(7, None, every[5:6])}
     text = "\n".join(page.page("9.9.9", every, taken))
     # One of the eight leads to a raise.
     assert "| core | 1 of 2 | 2 of 7 (28.6%) |\n| zoo | 2 of 9 | 4 of 7 (57.1%) |" in text
     assert "| generator | 7 | 1 of 7 (14.3%) |\n| any of these | | 5 of 7 (71.4%) |" in text
     link = f"https://github.com/pytorch/executorch/blob/v9.9.9/{FILE}"
-    assert f"| [Fold]({link}) | 5 | 1 | `call` 14→15 |" in text
-    assert "| Fold | 5 | 2 | 4 | 0 | 1 | 5 |\n| fold | 2 | 0 | 0 | 0 | 0 | 0 |" in text
+    assert f"| [Fold]({link}) | 5 | 1 | not known | `call` 14→15 |" in text
+    assert "| Fold | 5 | 2 | 4 | 0 | 0 | 1 | 5 |\n| fold | 2 | 0 | 0 | 0 | 0 | 0 | 0 |" in text
 
 
 @pytest.fixture(scope="module")

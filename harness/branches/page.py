@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,13 @@ from harness.branches.sources import Branch
 from harness.coverage import TABLES, share
 
 #: What exports are of, in the order of the columns.
-CORE, ZOO, GUESTS, DRAWN = GROUPS = ("core", "zoo", "guests", "generator")
+CORE, ZOO, SITUATIONS, GUESTS, DRAWN = GROUPS = ("core", "zoo", "situations", "guests", "generator")
+#: The groups of which a branch counts as taken by a cell.
+OF_CELLS = (CORE, ZOO, SITUATIONS, GUESTS)
 #: Of the owners with the most branches that nothing takes, this many are listed with these.
 LISTED = 20
+#: Why nothing takes what is left of an owner, by its name.
+WHY = Path(__file__).with_name("why.toml")
 #: The sources of a release.
 UPSTREAM = "https://github.com/pytorch/executorch/blob/v{release}/{file}"
 COLUMNS = ("file", "start", "end", "owner", "function", "raises", "taken by")
@@ -58,7 +63,7 @@ def read(text: str) -> frozenset[Branch]:
     found = set()
     for line in text.splitlines()[1:]:
         file, start, end, owner, function, raises, by = line.split("\t")
-        if set(by.split()) & {CORE, ZOO, GUESTS}:
+        if not set(by.split()).isdisjoint(OF_CELLS):
             found.add(Branch(file, int(start), int(end), owner, function, bool(raises)))
     return frozenset(found)
 
@@ -91,8 +96,8 @@ def page(release: str, branches: Iterable[Branch], taken: Mapping[str, Taken]) -
     yield f"| any of these | | {share(*_within(Taken(0, None, every), counted))} |"
     yield from ("", "## Owners with the most branches that no cell takes", "")
     yield from ("Lines are those of the release; `out` is where a function is left.", "")
-    yield from ("| owner | branches | not taken | which |", "|---|---:|---:|---|")
-    of_cells = {branch for group in (CORE, ZOO, GUESTS) for branch in taken[group].branches}
+    yield from ("| owner | branches | not taken | why | which |", "|---|---:|---:|---|---|")
+    of_cells = {branch for group in OF_CELLS for branch in taken[group].branches}
     yield from _longest(release, _by_owner(counted), of_cells)
     for folder in FOLDERS:
         here = [branch for branch in counted if branch.file.startswith(f"{folder}/")]
@@ -118,6 +123,7 @@ def _by_owner(branches: Iterable[Branch]) -> dict[tuple[str, str], list[Branch]]
 def _longest(
     release: str, owners: Mapping[tuple[str, str], Sequence[Branch]], taken: Collection[Branch]
 ) -> Iterator[str]:
+    why = tomllib.loads(WHY.read_text(encoding="utf-8"))
     left = {owner: [each for each in owned if each not in taken] for owner, owned in owners.items()}
     for file, owner in sorted(left, key=lambda key: (-len(left[key]), key))[:LISTED]:
         missing = left[file, owner]
@@ -125,7 +131,7 @@ def _longest(
             which = ", ".join(_named(missing))
             count = len(owners[file, owner])
             link = UPSTREAM.format(release=release, file=file)
-            yield f"| [{owner}]({link}) | {count} | {len(missing)} | {which} |"
+            yield f"| [{owner}]({link}) | {count} | {len(missing)} | {why.get(owner, 'not known')} | {which} |"
 
 
 def _named(branches: Iterable[Branch]) -> Iterator[str]:

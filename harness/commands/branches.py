@@ -29,6 +29,8 @@ from harness.variations import variations
 
 #: The records of the repository's own zoo, beside those of guest zoos, which have the names of these.
 OWN = "zoo"
+#: Further zoos, by name: the situations (docs/history.md), and those of guests.
+MODULES = {page.SITUATIONS: "models.situations", **{name: zoo.module for name, zoo in ZOOS.items()}}
 #: Seconds between two looks at the clock while an export is waited for.
 LOOK = 1.0
 
@@ -41,7 +43,7 @@ def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         description="Export cells that have no record yet, each once, and record which branches they take; then print "
         "what all records say. A run goes on where an earlier one was stopped.",
     )
-    parser.add_argument("--zoo", choices=ZOOS, help="a guest zoo in place of the repository's own")
+    parser.add_argument("--zoo", choices=tuple(MODULES), help="in place of the repository's own")
     parser.add_argument("--tier", choices=TIERS, default=CORE, help="of its own zoo (default: %(default)s)")
     share(parser.add_argument, "--cell")
     parser.add_argument("--minutes", type=positive_float, help="begin no export after (default: none)")
@@ -72,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.so_far:
         folder = repository.goldens / release.version
         cells = load_cells(zoos(options.zoo, repository), release)
-        # A guest zoo has no core of this kind.
+        # A further zoo has no core of this kind.
         tier = FULL if options.zoo else options.tier
         wanted = core.chosen(cells, options.cell, tier, folder)
         records = Records((options.records / release.version / (options.zoo or OWN)).absolute())
@@ -110,9 +112,9 @@ def run(options: argparse.Namespace) -> int:
     return SAME
 
 
-def zoos(guests: str | None, repository: Config) -> tuple[str, ...]:
-    """Return the modules of a guest zoo, or of the repository's own for None."""
-    return repository.zoos(None) if guests is None else (ZOOS[guests].module,)
+def zoos(further: str | None, repository: Config) -> tuple[str, ...]:
+    """Return the modules of a further zoo, or of the repository's own for None."""
+    return repository.zoos(None) if further is None else (MODULES[further],)
 
 
 def record(
@@ -135,11 +137,11 @@ def groups(
     """Return what the records say of each group of exports."""
     folder = options.records / release.version
     own = Records(folder / OWN)
-    # Of some guest zoos every test is left out: they have no cells.
-    guests = {name: Records(folder / name) for name in ZOOS if (folder / name).exists()}
+    # What has no records may not be there, or have no cells.
+    further = {name: Records(folder / name) for name in MODULES if (folder / name).exists()}
     drawn = Records(options.drawn / release.version / "branches")
     of_core = core.read(repository.goldens / release.version / core.FILE)
-    of_guests = {name: load_cells((ZOOS[name].module,), release) for name in guests}
+    of_further = {name: load_cells((MODULES[name],), release) for name in further}
 
     def taken(of: Iterable[tuple[Records, Iterable[Cell]]], known: int | None) -> page.Taken:
         pairs = [(records, records.cells().keys() & set(cells)) for records, cells in of]
@@ -148,12 +150,18 @@ def groups(
         )
         return page.Taken(sum(len(cells) for _, cells in pairs), known, found)
 
-    of_zoo = load_cells(repository.zoos(None), release)
+    def of_zoos(names: Iterable[str]) -> page.Taken:
+        there = [name for name in names if name in further]
+        known = sum(len(of_further[name]) for name in there)
+        return taken([(further[name], of_further[name]) for name in there], known)
+
+    # The situations stand within the repository's own zoo, once they are loaded.
+    own_cells = load_cells(repository.zoos(None), release)
+    of_zoo = [cell for cell in own_cells if cell not in of_further.get(page.SITUATIONS, ())]
     return {
         page.CORE: taken([(own, of_core)], len(of_core)),
         page.ZOO: taken([(own, of_zoo)], len(of_zoo)),
-        page.GUESTS: taken(
-            [(guests[name], of_guests[name]) for name in guests], sum(map(len, of_guests.values()))
-        ),
+        page.SITUATIONS: of_zoos([page.SITUATIONS]),
+        page.GUESTS: of_zoos(ZOOS),
         page.DRAWN: taken([(drawn, drawn.cells())], None),
     }

@@ -108,8 +108,8 @@ def _right(cell: Cell, outcomes: Sequence[Outcome]) -> Lowered:
     result = verdict.agreed(outcomes).result
     if isinstance(result, Failure):
         raise RefusedError(f"lowering fails: {result.type}: {result.message.partition(chr(10))[0]}")
-    if result.kernels:
-        raise RefusedError(f"{verdict.NOT_RUN} {', '.join(result.kernels)}")
+    if result.not_run:
+        raise RefusedError(f"not run: {result.not_run}")
     return result
 
 

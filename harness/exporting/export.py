@@ -135,13 +135,15 @@ class Export:
             limit=limit,
         )
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
+        not_run, outputs = "", {}
         if self.target.runs == REFERENCE_MODEL:
             self.stage, self.log = "run", logged.end()
             program = edge.exported_program()
+            not_run = numerics.beyond_reference_model(program) if self.executing else ""
             with self.lowering.eager():
                 outputs = {
                     name: numerics.in_reference_model(program, copy.deepcopy(steps))
-                    for name, steps in self.samples.items()
+                    for name, steps in ({} if not_run else self.samples).items()
                 }
         if self.executing:
             self.program = beginning.Program.of(edge.exported_program())
@@ -149,19 +151,18 @@ class Export:
         emitted = edge.to_executorch()
         pte = bytes(emitted.buffer)
         self.watch.stage("pte", pte)
-        kernels: tuple[str, ...] = ()
         if self.target.runs == RUNTIME:
             self.stage, self.log = "run", logged.end()
-            kernels = numerics.without_kernel(emitted.executorch_program) if self.executing else ()
-            samples_run = {} if kernels else self.samples
+            not_run = numerics.beyond_runtime(emitted.executorch_program) if self.executing else ""
             outputs = {
-                name: numerics.in_runtime(pte, copy.deepcopy(steps)) for name, steps in samples_run.items()
+                name: numerics.in_runtime(pte, copy.deepcopy(steps))
+                for name, steps in ({} if not_run else self.samples).items()
             }
         samples = tuple(
             Sample(name, self.expected[name], given, self.spreads[name]) for name, given in outputs.items()
         )
         altered = tuple(self.watch.given.altered()) if self.watch.given is not None else ()
-        return dataclasses.replace(self.made, pte=pte, samples=samples, kernels=kernels, altered=altered)
+        return dataclasses.replace(self.made, pte=pte, samples=samples, not_run=not_run, altered=altered)
 
     def with_beginning(self, lowered: Lowered) -> Lowered:
         """Return `lowered` with where its outputs begin to depart, if they do, or rounding may hide that they do."""

@@ -115,8 +115,8 @@ def _departs(output: Tensor, of_example: Tensor) -> bool:
     return bool((here & ~there).any() if here.shape == there.shape else here.any() and not there.any())
 
 
-def without_kernel(program: Any) -> tuple[str, ...]:
-    """Return the operators, sorted, of an emitted program for which the installed runtime has no kernel.
+def beyond_runtime(program: Any) -> str:
+    """Return what the installed runtime lacks for an emitted program: kernels of operators; empty if it has all.
 
     Parameters
     ----------
@@ -131,7 +131,22 @@ def without_kernel(program: Any) -> tuple[str, ...]:
         for plan in program.execution_plan
         for operator in plan.operators
     }
-    return tuple(sorted(asked - there))
+    lacking = ", ".join(sorted(asked - there))
+    return f"the runtime has no kernel for {lacking}" if lacking else ""
+
+
+def beyond_reference_model(program: torch.export.ExportedProgram) -> str:
+    """Return what TOSA's reference model lacks for the delegates of a lowered program; empty if it has all."""
+    for _, module in program.graph_module.named_modules():
+        if isinstance(module, LoweredBackendModule) and any(
+            isinstance(size, torch.SymInt)
+            for node in module.original_module.graph.nodes
+            for value in pytree.tree_leaves(node.meta.get("val"))
+            if isinstance(value, torch.Tensor)
+            for size in value.shape
+        ):
+            return "the reference model takes no dimension whose size the payload leaves open"
+    return ""
 
 
 def in_runtime(pte: bytes, steps: Steps) -> tuple[Tensor, ...]:

@@ -91,7 +91,7 @@ def own_state(outcome: Outcome) -> str:
     assert isinstance(outcome.result, Artifact)
     made = outcome.result.result
     # A failure, or a program that the runtime has no kernel for.
-    if isinstance(made, Failure) or made.kernels:
+    if isinstance(made, Failure) or made.not_run:
         return REFUSED
     try:
         return WRONG if any(wrongs(made)) else RIGHT

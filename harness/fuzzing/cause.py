@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,10 +13,12 @@ from harness.judging.verdict import Verdict
 from harness.releases import Release
 from harness.repro.defect import signature
 
-#: Verdicts that only drawn models have. ``not-run``: right as far as is known, but the runtime lacks a kernel.
+#: Verdicts that only drawn models have. ``not-run``: right as far as is known, but what runs it lacks something.
 #: ``ill-formed``: the model itself does not run; ``refused``: torch.export does not take it. Neither says anything of
 #: ExecuTorch.
 STABLE, NOT_RUN, ILL_FORMED, REFUSED = "stable", "not-run", "ill-formed", "refused"
+#: How `judge` is told that values of an output are wrong.
+DIFFER = re.compile(r"\b\d+ of \d+ values differ\b")
 #: Verdicts with nothing to look into.
 IN_ORDER = (STABLE, NOT_RUN, ILL_FORMED, REFUSED)
 
@@ -52,9 +55,9 @@ def judge(cell: Cell, outcomes: Sequence[Outcome], release: Release) -> tuple[Ca
         return _of_failure(judged.name, result)
     if judged.name == "new":
         assert isinstance(result, Lowered)
-        return Cause(NOT_RUN if result.kernels else STABLE), judged.reason if result.kernels else ""
+        return Cause(NOT_RUN if result.not_run else STABLE), judged.reason if result.not_run else ""
     if isinstance(result, Lowered) and judged.name in ("corrupt", "imprecise"):
-        return Cause(judged.name, _beginning(result), signature(judged.reason)), judged.reason
+        return Cause(judged.name, _beginning(result), _of_outputs(judged.reason)), judged.reason
     where = judged.divergence.name if judged.divergence is not None else ""
     return Cause(judged.name, where, signature(_without_variation(judged))), judged.reason
 
@@ -65,6 +68,15 @@ def _of_failure(verdict: str, failure: Failure) -> tuple[Cause, str]:
     function = (failure.function or "").removeprefix("executorch.")
     where = ", ".join(part for part in (failure.stage, failure.pass_name, function) if part)
     return Cause(name, where, signature(reason)), reason
+
+
+def _of_outputs(reason: str) -> str:
+    """Return what is wrong with outputs: which, how many values and by how much follow the model.
+
+    >>> _of_outputs("output 0 float32[1, 2]: 20 of 40 values differ, max 0.75 (tolerance 0.006)")
+    'values differ'
+    """
+    return "values differ" if DIFFER.search(reason) else signature(reason)
 
 
 def _beginning(lowered: Lowered) -> str:

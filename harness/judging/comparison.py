@@ -162,8 +162,8 @@ def numerics_line(artifact: Artifact, before: int | None = None) -> str:
     lowered = artifact.result
     if not isinstance(lowered, Lowered):
         return "none: lowering fails"
-    if lowered.kernels:
-        return f"{verdict.NOT_RUN} {', '.join(lowered.kernels)}"
+    if lowered.not_run:
+        return f"not run: {lowered.not_run}"
     most = max(
         (
             lowered.imprecision(sample, index)

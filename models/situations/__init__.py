@@ -7,6 +7,7 @@ A zoo of its own, with goldens in ``goldens/situations`` for the releases that t
 from models.situations import (
     branching,
     chains,
+    conditions,
     constants,
     edges,
     float_types,
@@ -25,6 +26,7 @@ from models.situations import (
 __all__ = [
     "branching",
     "chains",
+    "conditions",
     "constants",
     "edges",
     "float_types",
