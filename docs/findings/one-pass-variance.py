@@ -1,4 +1,4 @@
-"""Kernels: layer norm and group norm of values far from zero are wrong, since the variance is a difference of squares."""
+"""Kernels: layer norm and group norm of values far from zero are wrong: a variance is a difference of squares."""
 
 import sys
 
