@@ -12,12 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from executorch.exir.lowered_backend_module import LoweredBackendModule
 
 from harness import releases
 from harness.artifact import Beginning, Departure, Lowered, Sample, Tensor
 from harness.decode import decode
 from harness.exporting import numerics
 from harness.exporting.departure import beginning as departure
+from harness.exporting.departure import xnnpack
 from harness.exporting.departure.apart import ApartError, run_apart
 from harness.exporting.departure.beginning import AFTER, BEFORE, WITHIN
 from harness.exporting.departure.comparison import arrangements
@@ -157,6 +159,18 @@ def found(attempt: Export, lowered: Lowered) -> Beginning:
 
 def moved(tensor: Tensor) -> Tensor:
     return Tensor.of(tensor.array() + np.float32(1))
+
+
+def test_what_a_delegate_takes_may_be_a_parameter(linear: tuple[Export, Lowered]) -> None:
+    """A parameter that two delegates share is an input of both."""
+    attempt, made = linear
+    assert attempt.program is not None
+    (delegate,) = (
+        each for each in attempt.program.module.children() if isinstance(each, LoweredBackendModule)
+    )
+    (x,), *_ = attempt.samples["example"]
+    (again,) = xnnpack.run(delegate, [torch.nn.Parameter(x)])
+    np.testing.assert_array_equal(again.numpy(), made.samples[0].outputs[0].array())
 
 
 def test_a_program_that_is_right_begins_nowhere(linear: tuple[Export, Lowered]) -> None:

@@ -252,7 +252,7 @@ def run_again(
     if payload is not None and [bytes(each.processed_bytes) for each in made] != [bytes(payload)]:
         raise RuntimeError("lowering the delegate again gives another payload")
     pte = bytes(again.to_executorch().buffer)
-    return numerics.run_forward(pte, [[tensor.contiguous() for tensor in inputs]])
+    return numerics.run_forward(pte, [[tensor.detach().contiguous() for tensor in inputs]])
 
 
 class _Whole(Partitioner):
