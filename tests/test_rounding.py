@@ -110,6 +110,17 @@ def test_codes_that_get_another_scale_are_rounded_and_those_that_keep_theirs_are
     assert spread(Of(lambda x: again(x, 2 * SCALE)), X).max() >= 2 * SCALE
 
 
+def test_an_output_that_is_a_buffer_moves_as_a_copy_of_it_does() -> None:
+    def both(x: torch.Tensor, buffer: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return buffer.add_(x * 0.3), buffer.clone()
+
+    model = Of(both, buffer=torch.zeros(4, 6))  # type: ignore[arg-type]
+    itself, copied = spreads(model, [[X]], (), np.random.default_rng(0), {})
+    assert itself.array().any()
+    np.testing.assert_array_equal(itself.array(), copied.array())
+    assert not model.buffer.any()
+
+
 def test_what_is_quantized_by_channel_moves_by_the_scale_of_its_channel() -> None:
     scales, zeros = torch.tensor([SCALE, 4 * SCALE]), torch.zeros(2, dtype=torch.int64)
 

@@ -267,21 +267,24 @@ def spreads(
     """
     states = [(buffer, buffer.clone()) for buffer in model.buffers()]
 
-    def run(own: Steps) -> list[torch.Tensor]:
+    def restore() -> None:
         with torch.no_grad():
-            outputs = given_by(model, own)
             for buffer, before in states:
                 buffer.copy_(before)
-        return outputs
 
     # Not what the model gives that the graph was made of: where the graph is another, that is no rounding.
-    expected = flatten(run([[x.clone() for x in inputs] for inputs in steps]))
+    with torch.no_grad():
+        expected = flatten(given_by(model, [[x.clone() for x in inputs] for inputs in steps]))
+    restore()
     furthest = [np.zeros(tensor.shape) for tensor in expected]
     for direction in RUNS:
         own = [[x.clone() for x in inputs] for inputs in steps]
-        with Rounding(pytree.tree_leaves(own), direction, generator, off) as rounding:
-            moved = run(own)
-        for index, (value, made, right) in enumerate(zip(moved, flatten(moved), expected, strict=True)):
+        with torch.no_grad(), Rounding(pytree.tree_leaves(own), direction, generator, off) as rounding:
+            moved = given_by(model, own)
+        # An output may be a buffer itself.
+        outputs = flatten(moved)
+        restore()
+        for index, (value, made, right) in enumerate(zip(moved, outputs, expected, strict=True)):
             if made.shape != right.shape:
                 # Rounding decides of the shape.
                 furthest[index].fill(np.inf)
