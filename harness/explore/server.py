@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -102,4 +102,6 @@ def require_free(port: int) -> None:
 
 def serve(made: ModelExplorerConfig, port: int, browser: bool) -> None:
     """Serve until a person interrupts it."""
-    model_explorer.visualize_from_config(made, host=HOST, port=port, no_open_in_browser=not browser)
+    # Model Explorer takes an interrupt only once it waits, which is a little after it has printed its address.
+    with suppress(KeyboardInterrupt):
+        model_explorer.visualize_from_config(made, host=HOST, port=port, no_open_in_browser=not browser)
