@@ -121,6 +121,19 @@ def test_an_output_that_is_a_buffer_moves_as_a_copy_of_it_does() -> None:
     assert not model.buffer.any()
 
 
+def test_an_output_that_follows_from_a_state_alone_moves_where_it_is_rounded() -> None:
+    def three(x: torch.Tensor, buffer: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.tanh(buffer), buffer.flip(0), x.relu()
+
+    model = Of(three, buffer=X.clone())  # type: ignore[arg-type]
+    computed, handed_on, given = (
+        found.array() for found in spreads(model, [[X]], (), np.random.default_rng(0), {})
+    )
+    assert 2**-23 < computed.max() < 2**-20
+    assert not handed_on.any()
+    assert not given.any()
+
+
 def test_what_is_quantized_by_channel_moves_by_the_scale_of_its_channel() -> None:
     scales, zeros = torch.tensor([SCALE, 4 * SCALE]), torch.zeros(2, dtype=torch.int64)
 

@@ -5,7 +5,9 @@ move it: a floating result by units in its last place, a quantization by a part 
 element of an output goes is its tolerance. This is Monte Carlo arithmetic (Parker 1997; verificarlo and CADNA do it to
 programs), applied to ATen's operators.
 
-Only what follows from an input is moved. Constants, and what hands inputs on, stay exact: their tolerance is zero.
+Only what follows from an input is moved. Constants, and what hands inputs on, stay exact: their tolerance is zero. An
+output that follows from parameters and buffers alone may be computed when the program runs: there, what follows from
+these is moved.
 """
 
 from __future__ import annotations
@@ -277,22 +279,40 @@ def spreads(
         expected = flatten(given_by(model, [[x.clone() for x in inputs] for inputs in steps]))
     restore()
     furthest = [np.zeros(tensor.shape) for tensor in expected]
-    for direction in RUNS:
+    constant = set(range(len(expected)))
+
+    def move(direction: float | None, source: np.random.Generator, states: Sequence[torch.Tensor]) -> None:
+        """Run the model once, every rounding moved; of what `states` are given for, only constant outputs count."""
         own = [[x.clone() for x in inputs] for inputs in steps]
-        with torch.no_grad(), Rounding(pytree.tree_leaves(own), direction, generator, off) as rounding:
+        with (
+            torch.no_grad(),
+            Rounding([*pytree.tree_leaves(own), *states], direction, source, off) as rounding,
+        ):
             moved = given_by(model, own)
         # An output may be a buffer itself.
         outputs = flatten(moved)
         restore()
         for index, (value, made, right) in enumerate(zip(moved, outputs, expected, strict=True)):
+            if states and index not in constant:
+                continue
             if made.shape != right.shape:
                 # Rounding decides of the shape.
                 furthest[index].fill(np.inf)
-                continue
-            if value not in rounding:
-                # A constant that the program may compute when it runs.
-                furthest[index].fill(scales[index] if index < len(scales) else 0.0)
-            if not rounding.is_rounded(value):
-                continue
-            furthest[index] = np.maximum(furthest[index], distance(made.wide(), right.wide()))
+            elif value in rounding:
+                if not states:
+                    constant.discard(index)
+                if rounding.is_rounded(value):
+                    furthest[index] = np.maximum(furthest[index], distance(made.wide(), right.wide()))
+
+    for direction in RUNS:
+        move(direction, generator, ())
+    for index, scale in enumerate(scales):
+        if index in constant and scale:
+            furthest[index].fill(scale)
+            constant.discard(index)
+    if constant:
+        # Other draws than those of the case: they stay what they are.
+        (apart,) = generator.spawn(1)
+        for direction in RUNS:
+            move(direction, apart, [*model.parameters(), *model.buffers()])
     return tuple(Tensor.of(each.astype(np.float32)) for each in furthest)
