@@ -88,6 +88,8 @@ class Release:
     compilers
         What compiles its TOSA payloads further (`harness.compiling`): distribution name to the version that upstream
         names. No environment of a release has them.
+    known_in
+        The file that `known` stands in.
     """
 
     version: str
@@ -98,6 +100,7 @@ class Release:
     reports: dict[int, str]
     known: dict[str, KnownDefect]
     compilers: dict[str, str] = field(default_factory=dict)
+    known_in: str = MATRIX.name
 
     def requirements(self) -> list[str]:
         """Return the pins as pip requirements."""

@@ -117,7 +117,9 @@ class Run:
         if options.zoo is not None or known.stated(self.root):
             # The repository's file states the defects of its own zoo.
             self.release = dataclasses.replace(
-                self.release, known=known.read(self.root, self.release.version)
+                self.release,
+                known=known.read(self.root, self.release.version),
+                known_in=str(self.root / known.FILE),
             )
         chosen = select(of_families(self.known, options.families, options.models), options.cells)
         self.tier = core.tier(options, self.root)

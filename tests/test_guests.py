@@ -429,6 +429,8 @@ def test_a_guest_that_changes_fails_until_it_is_recorded(guests: Runner, artifac
     assert finished.code == 1
     assert set(finished.verdicts().values()) == {"changed"}
     assert "differs from its golden in manifest.txt" in finished.output
+    assert f"is right now, but {guests.root / known.FILE} knows it as corrupt" in finished.output
+    assert "--snapshot-update deletes that entry" in finished.output
     finished = guests(*RUN, UPDATE)
     assert finished.code == 0, finished.output
     assert not (guests.root / known.FILE).exists()
@@ -475,7 +477,8 @@ def test_a_zoo_that_is_no_guest_may_have_what_is_known_beside_its_goldens(
     runner.answers({"alpha": steady})
     finished = runner(*run)
     assert finished.code == 1
-    assert "is right now" in finished.output
+    assert f"is right now, but {runner.root / known.FILE} knows it as corrupt" in finished.output
+    assert "delete that entry" in finished.output
     # A person wrote it: recording leaves it alone.
     before = (runner.root / known.FILE).read_bytes()
     assert runner(*run, UPDATE).code == 1

@@ -70,7 +70,8 @@ def compare(
         return Comparison(dataclasses.replace(objection, known=known, divergence=found))
     if defect is not None:
         known_as = f"{defect.verdict} ({defect.reason})"
-        reason = f"is right now, but releases.toml knows it as {known_as}: delete that entry"
+        way_out = "--snapshot-update deletes that entry" if compacted else "delete that entry"
+        reason = f"is right now, but {release.known_in} knows it as {known_as}: {way_out}"
         return Comparison(Verdict(cell, "changed", reason))
     if compacted:
         texts = compact(texts)
