@@ -31,6 +31,8 @@ class Explanation:
         Names of drawn operators of which the model has one; any model for none.
     witness
         A drawn model that shows it, on a target: ``tosa-fp/drawn-1-000012``.
+    release
+        The release on which the witness shows it.
     """
 
     finding: str
@@ -40,6 +42,7 @@ class Explanation:
     where: str = ""
     what: str = ""
     operators: tuple[str, ...] = ()
+    release: str = "1.4.1"
 
     def explains(self, row: Judged) -> bool:
         return (
