@@ -69,14 +69,19 @@ def prints_table(parser: argparse.ArgumentParser, table: Callable[[Path], Iterab
     share(parser.add_argument, "--goldens")
 
     def run(arguments: argparse.Namespace) -> int:
-        goldens = arguments.goldens or config.load().goldens
-        if not goldens.is_dir():
-            raise CommandError(f"{goldens} is not a folder: name a root of goldens with --goldens")
-        for line in table(goldens):
+        for line in table(root_of(arguments)):
             print(line)
         return SAME
 
     parser.set_defaults(run=run)
+
+
+def root_of(arguments: argparse.Namespace) -> Path:
+    """Return the root of the goldens that ``--goldens`` names, or the repository's; raise CommandError."""
+    goldens: Path = arguments.goldens or config.load().goldens
+    if not goldens.is_dir():
+        raise CommandError(f"{goldens} is not a folder: name a root of goldens with --goldens")
+    return goldens
 
 
 class Shown:

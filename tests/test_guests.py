@@ -14,13 +14,15 @@ import pytest
 
 from harness import releases
 from harness.artifact import Artifact, Cell, Lowered, Tensor
+from harness.commands import failures
 from harness.drift.reading import reading
-from harness.guests import ZOOS, listing
+from harness.guests import ZOOS, listing, triage
 from harness.guests.listing import Entry, Listing, Omitted, names_of
 from harness.judging import golden, known, table
 from harness.judging.compact import compact
 from harness.registry import NAME_PATTERN
 from harness.releases import KnownDefect
+from tests import GOLDENS, REPOSITORY
 from tests.conftest import Artifacts, Runner
 
 RELEASES = tuple(releases.load().releases)
@@ -504,3 +506,44 @@ def test_a_guest_is_exported_as_any_case_and_twice_the_same(runner: Runner) -> N
     assert set(finished.verdicts().values()) == {"new"}
     shutil.rmtree(runner.sweeps)
     assert set(runner(*words).verdicts().values()) == {"stable"}
+
+
+# What they show
+
+
+def test_the_page_says_what_the_committed_goldens_show() -> None:
+    page = (REPOSITORY / "docs" / "guests.md").read_text(encoding="utf-8")
+    tables = "\n".join(triage.tables(GOLDENS))
+    assert f"<!-- verdicts -->\n{tables}\n<!-- end -->" in page, (
+        "python -m harness guests --verdicts prints it"
+    )
+
+
+def test_every_guest_that_is_wrong_is_explained_and_every_explanation_is_used() -> None:
+    table = triage.explanations()
+    found = [each for *_, those in triage.recorded(GOLDENS) for each in those]
+    assert {triage.why(each, table) for each in found} == {row.why for row in table}
+
+
+def test_what_nothing_explains_is_counted(tmp_path: Path) -> None:
+    folder = tmp_path / ZOOS["arm-ops"].folder / INSTALLED
+    folder.mkdir(parents=True)
+    known.write(
+        folder,
+        INSTALLED,
+        {
+            "tosa-int/abs": KnownDefect("imprecise", "right within rounding"),
+            "tosa-int/add": KnownDefect("corrupt", "values differ"),
+            "tosa-int/mul": KnownDefect("crashed", "killed"),
+        },
+    )
+    lines = list(triage.tables(tmp_path))
+    assert f"| arm-ops | {INSTALLED} | 3 | 0 | 0 | 1 | 1 | 0 | 1 | 2 |" in lines
+    assert f"| corrupt | {triage.UNEXPLAINED} | arm-ops | {INSTALLED}: 1 |" in lines
+
+
+def test_failures_of_a_guest_zoo_are_its_own(tmp_path: Path) -> None:
+    (tmp_path / INSTALLED).mkdir()
+    known.write(tmp_path / INSTALLED, INSTALLED, {"tosa-int/abs": KnownDefect("crashed", "killed by us")})
+    lines = [line for line in failures.table(tmp_path) if INSTALLED in line]
+    assert lines == [f"| known: crashed | killed by us | tosa-int/abs ({INSTALLED}) |"]

@@ -10,7 +10,7 @@ from typing import Any
 from harness import releases
 from harness.causes import Cause, cause
 from harness.cli import prints_table
-from harness.judging import golden
+from harness.judging import golden, known
 
 
 def add_to(subparsers: Any) -> None:
@@ -19,7 +19,7 @@ def add_to(subparsers: Any) -> None:
         "failures",
         help="list which cells fail to lower and why, from the goldens",
         description="Print a Markdown table of the goldens that are failures, and of the defects that releases.toml "
-        "declares: a line per cause.",
+        "or known.toml declares: a line per cause.",
     )
     prints_table(parser, table)
 
@@ -32,7 +32,9 @@ def table(root: Path) -> Iterator[str]:
             texts = golden.read(golden.directory(root / version, cell))
             if texts is not None and golden.FAILURE in texts:
                 found[cause(texts[golden.FAILURE])][str(cell)].append(version)
-        for name, defect in release.known.items():
+        # A further zoo says by itself what is known of it.
+        own = known.read(root / version, version) if known.stated(root / version) else release.known
+        for name, defect in own.items():
             found[Cause(f"known: {defect.verdict}", defect.reason)][name].append(version)
     yield "| where | why | cells and releases |"
     yield "|---|---|---|"

@@ -1,4 +1,7 @@
-"""The command ``guests``: compare the listings of the guest zoos with the tests of the release that is installed."""
+"""The command ``guests``: compare the listings of the guest zoos with the tests of the release that is installed.
+
+With ``--verdicts``: what their goldens show.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ import sys
 from typing import Any
 
 from harness import releases
-from harness.cli import DIFFERENT, SAME
-from harness.guests import ZOOS, listing
+from harness.arguments import share
+from harness.cli import DIFFERENT, SAME, root_of
+from harness.guests import ZOOS, listing, triage
 from harness.selection import Installed, find_release
 from harness.sweeping.settings import default_interpreter
 
@@ -25,12 +29,22 @@ def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
         "they hand over with the listings in harness/guests/listings.",
     )
     parser.add_argument("--zoo", action="append", choices=tuple(ZOOS), help="only this one; repeatable")
-    parser.add_argument("--update", action="store_true", help="write the listings")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--update", action="store_true", help="write the listings")
+    chosen.add_argument(
+        "--verdicts",
+        action="store_true",
+        help="print what the goldens of the guest zoos show, as the tables of docs/guests.md, and compare nothing",
+    )
+    share(parser.add_argument, "--goldens")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare, or update; return the exit code."""
+    """Compare, update, or print; return the exit code."""
+    if arguments.verdicts:
+        print(*triage.tables(root_of(arguments)), sep="\n")
+        return SAME
     from harness.guests.finding import listing_of
 
     release = find_release(Installed.probe(default_interpreter()), None).version
