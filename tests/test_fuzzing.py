@@ -290,6 +290,13 @@ def test_the_page_gets_new_lines_for_a_release_and_keeps_the_others() -> None:
     assert "| 2 | 0 | 2.0 |" in page.updated(both, {"1.4.1": rows}, table)
 
 
+def test_what_is_imprecise_is_no_cause_to_look_into() -> None:
+    rows = [judged("drawn-0-000001", "imprecise"), judged("drawn-0-000002", "failed")]
+    ((cause, _),) = page.left(rows, ())
+    assert cause.verdict == "failed"
+    assert "| 2 | 2 | 0 | 0 | 1 | 0 | 1 | 0 | 0 | 1 |" in page.updated("", {"1.4.1": rows}, ())
+
+
 def test_an_unknown_target_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fuzz", "--target", "no-target", "--models", "1"]) == ERROR
     assert "no-target" in capsys.readouterr().err

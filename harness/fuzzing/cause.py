@@ -19,8 +19,9 @@ from harness.repro.defect import signature
 STABLE, NOT_RUN, ILL_FORMED, REFUSED = "stable", "not-run", "ill-formed", "refused"
 #: How `judge` is told that values of an output are wrong.
 DIFFER = re.compile(r"\b\d+ of \d+ values differ\b")
-#: Verdicts with nothing to look into.
-IN_ORDER = (STABLE, NOT_RUN, ILL_FORMED, REFUSED)
+#: Verdicts with nothing to look into. What is ``imprecise`` is right within rounding: the model is one that cannot be
+#: judged.
+IN_ORDER = (STABLE, NOT_RUN, ILL_FORMED, REFUSED, "imprecise")
 
 
 @dataclass(frozen=True, order=True)

@@ -210,10 +210,10 @@ def write(folder: Path, name: str, model: Model) -> None:
 
 
 def representatives(rows: Sequence[Judged]) -> Iterator[Judged]:
-    """Yield the row with the fewest steps for each cause on each target that is wrong; what is imprecise comes last."""
+    """Yield the row with the fewest steps for each cause on each target that is wrong."""
     groups: dict[tuple[str, Cause], list[Judged]] = {}
     for row in rows:
         if row.cause.verdict not in IN_ORDER:
             groups.setdefault((row.target, row.cause), []).append(row)
-    for _, members in sorted(groups.items(), key=lambda item: item[0][1].verdict == "imprecise"):
+    for members in groups.values():
         yield min(members, key=lambda row: (len(names.drawn(row.model).steps), row.model))
