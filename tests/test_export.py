@@ -419,6 +419,7 @@ def test_what_raises_is_a_failure_of_its_stage(
         ("'/opt/env/x.py':/opt/env/y.py", "'…/x.py':…/y.py"),
         ("path=/opt/env/x.py (/opt/env/y.py) [/opt/env/z.py]", "path=…/x.py (…/y.py) […/z.py]"),
         ("/opt/env/x.so: not found\n/opt/env/y.so", "…/x.so: not found\n…/y.so"),
+        ("missing {'b::c', 'a::d'} of {'b': 2, 'a': 1}", "missing {'a::d', 'b::c'} of {'b': 2, 'a': 1}"),
         ("see https://github.com/pytorch/tlparse?tab=readme", "see https:/…/tlparse?tab=readme"),
     ],
 )

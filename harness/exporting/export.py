@@ -378,8 +378,8 @@ MASKS = (
 )
 
 
-#: What is printed of a set; a dictionary has colons.
-SET = re.compile(r"\{([^{}:]*)\}")
+#: What is printed of a set; a dictionary has colons with a space behind, and names of operators two without.
+SET = re.compile(r"\{((?:[^{}:]|:(?! ))*)\}")
 
 
 def normalise(message: str) -> str:
@@ -389,6 +389,8 @@ def normalise(message: str) -> str:
     'cannot open …/x.py:… for <Pass object at 0x…>'
     >>> normalise("one of {torch.int8, torch.bool} is needed")
     'one of {torch.bool, torch.int8} is needed'
+    >>> normalise("{'b::c', 'a::d'} but not {'b': 2, 'a': 1}")
+    "{'a::d', 'b::c'} but not {'b': 2, 'a': 1}"
     """
     for pattern, replacement in MASKS:
         message = pattern.sub(replacement, message)
