@@ -23,7 +23,9 @@ model = torch.export.export(Sum(), inputs).module()
 prepared = prepare_pt2e(model, XNNPACKQuantizer().set_global(get_symmetric_quantization_config()))
 prepared(*inputs)
 quantized = convert_pt2e(prepared)
-lowered = to_edge_transform_and_lower(torch.export.export(quantized, inputs), partitioner=[XnnpackPartitioner()])
+lowered = to_edge_transform_and_lower(
+    torch.export.export(quantized, inputs), partitioner=[XnnpackPartitioner()]
+)
 pte = lowered.to_executorch().buffer  # the runtime does not keep it
 (given,) = _load_for_executorch_from_buffer(pte).run_method("forward", inputs)
 expected = quantized(*inputs)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness.exporting.data import Data, Example
 
 #: Weights and inputs are drawn as upstream's tests draw them: histograms, as upstream ships them, on a grid.
-QUANTIZATION = "histogram-on-grid"
+QUANTIZATION = "as-upstream-tests"
 
 
 def register(zoo: str, build: Callable[..., Example]) -> None:
