@@ -1,0 +1,95 @@
+"""Operators along one dimension, and sums, of what lies channels-last in memory."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from harness import Data, Example, case
+
+
+class Behind(nn.Module):
+    """What pooling and a convolution give, each along its width, its height and its channels."""
+
+    def __init__(self, *operators: str) -> None:
+        super().__init__()
+        self.pool = nn.MaxPool2d(2)
+        self.conv = nn.Conv2d(3, 4, 2, stride=2)
+        self.operators = operators
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        pooled, convolved = self.pool(x), self.conv(x)
+        return tuple(
+            getattr(self, operator)(image, dim)
+            for operator in self.operators
+            for image, dim in ((pooled, -1), (convolved, 3), (convolved, 2), (pooled, 1))
+        )
+
+    def softmax(self, image: torch.Tensor, dim: int) -> torch.Tensor:
+        return functional.softmax(image, dim)
+
+    def log_softmax(self, image: torch.Tensor, dim: int) -> torch.Tensor:
+        return functional.log_softmax(image, dim)
+
+    def mean(self, image: torch.Tensor, dim: int) -> torch.Tensor:
+        return image.mean(dim)
+
+    def amax(self, image: torch.Tensor, dim: int) -> torch.Tensor:
+        return image.amax(dim, keepdim=True)
+
+    def cat(self, image: torch.Tensor, dim: int) -> torch.Tensor:
+        return torch.cat((image, -image), dim)
+
+    def select(self, image: torch.Tensor, dim: int) -> torch.Tensor:
+        return image.select(dim, 1)
+
+
+def image(data: Data) -> torch.Tensor:
+    return data.tensor("x", 1, 3, 6, 8)
+
+
+@case(guards="a softmax behind a pooling or a convolution is one over the dimension that it names")
+def softmax_behind(data: Data) -> Example:
+    return Example(Behind("softmax", "log_softmax"), (image(data),))
+
+
+@case(guards="reductions behind a pooling or a convolution go over the dimension that they name")
+def reductions_behind(data: Data) -> Example:
+    return Example(Behind("mean", "amax"), (image(data),))
+
+
+@case(
+    guards="what is joined or cut behind a pooling or a convolution is so along the dimension that it names"
+)
+def joined_behind(data: Data) -> Example:
+    return Example(Behind("cat", "select"), (image(data),))
+
+
+class Sums(nn.Module):
+    """Sums of an input with itself, with another one, and with what a pooling makes of it."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x + x, x + y, functional.max_pool2d(x, 1) + y
+
+
+@case(guards="a sum adds elements of like places where an input is channels-last")
+def channels_last_sums(data: Data) -> Example:
+    x = data.tensor("x", 1, 3, 3, 3).to(memory_format=torch.channels_last)
+    return Example(Sums(), (x, data.tensor("y", 1, 3, 3, 3)))
+
+
+class NumbersFirst(nn.Module):
+    """Numbers, and parameters of one element, before the tensor; the result is permuted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.factor = nn.Parameter(torch.full((1, 1), 0.75))
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (1 - x).t(), (self.factor * x).t(), (2 - y).permute(0, 2, 1), (x - 1).t()
+
+
+@case(guards="a permutation behind a number and a tensor permutes the tensor")
+def numbers_first(data: Data) -> Example:
+    return Example(NumbersFirst(), (data.tensor("x", 3, 3), data.tensor("y", 2, 3, 3)))
