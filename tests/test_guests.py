@@ -542,6 +542,13 @@ def test_what_nothing_explains_is_counted(tmp_path: Path) -> None:
     assert f"| corrupt | {triage.UNEXPLAINED} | arm-ops | {INSTALLED}: 1 |" in lines
 
 
+def test_a_guest_that_is_not_the_same_every_time_has_its_column(tmp_path: Path) -> None:
+    folder = tmp_path / ZOOS["arm-ops"].folder / INSTALLED
+    folder.mkdir(parents=True)
+    known.write(folder, INSTALLED, {"tosa-int/abs": KnownDefect("unstable", "2 different artifacts")})
+    assert f"| arm-ops | {INSTALLED} | 1 | 0 | 0 | 0 | 0 | 1 | 0 | 1 |" in list(triage.tables(tmp_path))
+
+
 def test_failures_of_a_guest_zoo_are_its_own(tmp_path: Path) -> None:
     (tmp_path / INSTALLED).mkdir()
     known.write(tmp_path / INSTALLED, INSTALLED, {"tosa-int/abs": KnownDefect("crashed", "killed by us")})

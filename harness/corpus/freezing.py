@@ -109,7 +109,7 @@ def _right(cell: Cell, outcomes: Sequence[Outcome]) -> Lowered:
     if isinstance(result, Failure):
         raise RefusedError(f"lowering fails: {result.type}: {result.message.partition(chr(10))[0]}")
     if result.not_run:
-        raise RefusedError(f"not run: {result.not_run}")
+        raise RefusedError(f"{verdict.NOT_RUN} {result.not_run}")
     return result
 
 

@@ -267,11 +267,11 @@ def spreads(
     scales
         See `harness.artifact.Lowered`.
     """
-    states = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    kept = [(buffer, buffer.clone()) for buffer in model.buffers()]
 
     def restore() -> None:
         with torch.no_grad():
-            for buffer, before in states:
+            for buffer, before in kept:
                 buffer.copy_(before)
 
     # Not what the model gives that the graph was made of: where the graph is another, that is no rounding.

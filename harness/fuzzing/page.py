@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from harness import markdown
 from harness.fuzzing.cause import IN_ORDER, Cause
 from harness.fuzzing.explained import Explanation, finding
 from harness.fuzzing.kept import Judged
@@ -78,10 +79,6 @@ def _between(
     before, _, rest = page.partition(begin)
     old, _, after = rest.partition(end)
     others = [line for line in old.splitlines()[2:] if line.split(" ")[1] not in versions]
-    ordered = sorted([*others, *map(_row, lines)], key=lambda line: line.split(" ")[1])
-    table = [_row(columns), "|" + "---|" * len(columns), *ordered]
+    ordered = sorted([*others, *map(markdown.row, lines)], key=lambda line: line.split(" ")[1])
+    table = [*markdown.head(columns), *ordered]
     return before + begin + "\n".join(table) + "\n" + end + after
-
-
-def _row(entries: Sequence[str]) -> str:
-    return f"| {' | '.join(entry.replace('|', chr(92) + '|') for entry in entries)} |"

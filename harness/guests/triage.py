@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import releases
+from harness import markdown, releases
 from harness.artifact import Cell
 from harness.causes import cause
 from harness.guests import ZOOS
@@ -24,7 +24,7 @@ TABLE = Path(__file__).with_name("explained.toml")
 #: Verdict of a golden that is a failure.
 FAILED = "failed"
 #: Verdicts in the table of cells; others share a column.
-NAMED = ("corrupt", "imprecise", "nondeterministic")
+NAMED = ("corrupt", "imprecise", "unstable")
 #: What nothing explains.
 UNEXPLAINED = "not looked into"
 
@@ -107,24 +107,18 @@ def tables(root: Path) -> Iterator[str]:
     """Yield the lines of the two Markdown tables of docs/guests.md."""
     found = list(recorded(root))
     columns = ("zoo", "release", "cells", "right", FAILED, *NAMED, "other", UNEXPLAINED)
-    yield _row(columns)
-    yield "|" + "---|" * len(columns)
+    yield from markdown.head(columns)
     table = explanations()
     for zoo, version, right, wrong in found:
         counts = Counter(each.verdict if each.verdict in (FAILED, *NAMED) else "other" for each in wrong)
         left = sum(why(each, table) == UNEXPLAINED for each in wrong)
         numbers = (right + len(wrong), right, *(counts[name] for name in (FAILED, *NAMED, "other")), left)
-        yield _row((zoo, version, *map(str, numbers)))
+        yield markdown.row((zoo, version, *map(str, numbers)))
     yield ""
-    yield _row(("verdict", "why", "zoo", "cells by release"))
-    yield "|" + "---|" * 4
+    yield from markdown.head(("verdict", "why", "zoo", "cells by release"))
     groups: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for _, _, _, wrong in found:
         for each in wrong:
             groups[each.verdict, why(each, table), each.zoo][each.release] += 1
     for key, counts in sorted(groups.items(), key=lambda item: (-item[1].total(), item[0])):
-        yield _row((*key, ", ".join(f"{version}: {counts[version]}" for version in sorted(counts))))
-
-
-def _row(entries: Sequence[str]) -> str:
-    return f"| {' | '.join(entry.replace('|', chr(92) + '|') for entry in entries)} |"
+        yield markdown.row((*key, ", ".join(f"{version}: {counts[version]}" for version in sorted(counts))))

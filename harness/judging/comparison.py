@@ -164,7 +164,7 @@ def numerics_line(artifact: Artifact, before: int | None = None) -> str:
     if not isinstance(lowered, Lowered):
         return "none: lowering fails"
     if lowered.not_run:
-        return f"not run: {lowered.not_run}"
+        return f"{verdict.NOT_RUN} {lowered.not_run}"
     most = max(
         (
             lowered.imprecision(sample, index)

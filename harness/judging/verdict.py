@@ -42,6 +42,9 @@ SHOWN_LINES = 12
 #: Changes of a payload that are shown.
 SHOWN_CHANGES = 4
 
+#: How it is said that a program was not run, before the reason.
+NOT_RUN = "not run:"
+
 #: Verdicts of cells whose variations disagree.
 DISAGREEING = ("order-only", "unstable")
 #: Verdicts of cells whose variations mostly agree on what is wrong.
@@ -407,5 +410,5 @@ def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -
 def new(cell: Cell, artifact: Artifact) -> Verdict:
     """Say that an artifact to which there is no `objection` has no golden, and whether it was run."""
     why = artifact.result.not_run if isinstance(artifact.result, Lowered) else ""
-    not_run = f"; not run: {why}" if why else ""
+    not_run = f"; {NOT_RUN} {why}" if why else ""
     return Verdict(cell, "new", f"has no golden yet{not_run}", recordable=True)
