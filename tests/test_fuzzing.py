@@ -28,6 +28,7 @@ from harness.fuzzing.chance import Chance
 from harness.fuzzing.kept import Judged, Lines
 from harness.fuzzing.model import COMPUTED, INPUT, PARAMETER, Model
 from harness.fuzzing.reduction import reduce, reductions
+from harness.fuzzing.search import results_of
 from harness.fuzzing.sketch import OPERATORS
 from harness.registry import NAME_PATTERN
 from harness.selection import UsageError
@@ -264,7 +265,7 @@ def test_every_explanation_names_a_finding_and_has_a_witness() -> None:
     rows = explained.load()
     assert rows
     for row in rows:
-        assert row.finding in pages or re.fullmatch(r"#\d+", row.finding), row
+        assert row.finding in pages or re.fullmatch(r"#\d+|limit: .+", row.finding), row
         target, _, name = row.witness.partition("/")
         assert target in releases.load().release(row.release).targets
         assert set(row.operators) <= set(OPERATORS)
@@ -276,25 +277,53 @@ def test_every_explanation_names_a_finding_and_has_a_witness() -> None:
 def test_the_page_gets_new_lines_for_a_release_and_keeps_the_others() -> None:
     empty = "text\n<!-- figures -->\n<!-- end of figures -->\nmore\n<!-- causes -->\n<!-- end of causes -->\nend\n"
     rows = [judged("drawn-0-000000"), judged("drawn-0-000001", "failed"), judged("drawn-0-000002", "failed")]
-    one = page.updated(empty, {"1.4.1": rows}, ())
-    assert "| 1.4.1 | 3 | 3 | 1 | 0 | 2 | 0 | 0 | 0 | 0 | 1 | 2.0 |\n" in one
+    found = page.Found(rows)
+    one = page.updated(empty, {"1.4.1": found}, ())
+    assert "| 1.4.1 | 3 | 3 | 1 | 0 | 2 | 0 | 0 | 0 | 0 | 0 | 1 | 2.0 |\n" in one
     assert "| 1.4.1 | failed | lower, SomePass | Error: … | 2 | tosa-fp/drawn-0-000001 |\n" in one
-    both = page.updated(one, {"1.1.0": rows[:1]}, ())
+    both = page.updated(one, {"1.1.0": page.Found(rows[:1])}, ())
     assert "| 1.1.0 | 1 | 1 | 1 |" in both
-    assert page.updated(both, {"1.4.1": rows}, ()) == both
+    assert page.updated(both, {"1.4.1": found}, ()) == both
     assert both.startswith("text\n")
     assert both.endswith("<!-- end of causes -->\nend\n")
     table = (
         explained.Explanation("fused-relu", "tosa-*", "failed", "tosa-fp/drawn-0-000001", where="SomePass"),
     )
-    assert "| 2 | 0 | 2.0 |" in page.updated(both, {"1.4.1": rows}, table)
+    assert "| 2 | 0 | 0 | 2.0 |" in page.updated(both, {"1.4.1": found}, table)
 
 
 def test_what_is_imprecise_is_no_cause_to_look_into() -> None:
     rows = [judged("drawn-0-000001", "imprecise"), judged("drawn-0-000002", "failed")]
-    ((cause, _),) = page.left(rows, ())
+    found = page.Found(rows)
+    ((cause, _),) = found.left(())
     assert cause.verdict == "failed"
-    assert "| 2 | 2 | 0 | 0 | 1 | 0 | 1 | 0 | 0 | 1 |" in page.updated("", {"1.4.1": rows}, ())
+    assert "| 2 | 2 | 0 | 0 | 1 | 0 | 1 | 0 | 0 | 0 | 1 |" in page.updated("", {"1.4.1": found}, ())
+
+
+def test_what_a_later_release_does_right_is_no_cause_to_look_into(tmp_path: Path) -> None:
+    failed, other = judged("drawn-0-000001", "failed"), judged("drawn-0-000002", "failed")
+    for version, rows in {
+        "1.3.1": [judged("drawn-0-000002")],
+        "1.4.1": [failed],
+        "1.5.1": [judged("drawn-0-000001"), dataclasses.replace(other, cause=Cause("failed", "elsewhere"))],
+    }.items():
+        kept = Lines(results_of(tmp_path, version), Judged, {"release": version, "drawing": names.digest()})
+        kept.open()
+        for row in rows:
+            kept.add(row)
+    with results_of(tmp_path, "1.5.1").open("a") as file:
+        file.write('{"model": "drawn-0-')
+    found = page.Found([failed, other], fuzz.right_later(tmp_path, "1.4.1"))
+    ((_, members),) = found.left(())
+    assert members == [other]
+    assert "| 2 | 2 | 0 | 0 | 2 | 0 | 0 | 0 | 0 | 1 | 1 |" in page.updated("", {"1.4.1": found}, ())
+
+
+def test_results_of_models_drawn_otherwise_say_nothing_of_these(tmp_path: Path) -> None:
+    kept = Lines(results_of(tmp_path, "1.5.1"), Judged, {"release": "1.5.1", "drawing": "other"})
+    kept.open()
+    kept.add(judged("drawn-0-000001"))
+    assert fuzz.right_later(tmp_path, "1.4.1") == frozenset()
 
 
 def test_an_unknown_target_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,6 +124,15 @@ def test_the_core_of_a_guest_zoo_is_one_case_of_each_test() -> None:
     assert "abs-zeros" not in core
 
 
+def test_the_core_of_the_suite_is_one_case_of_each_operator() -> None:
+    core = listing.core("suite-ops", INSTALLED)
+    files = [entry.file for entry in listing.read("suite-ops").entries if entry.name in core]
+    assert len(files) == len(set(files)) == len(core)
+    assert {each.file for each in listing.read("suite-ops").entries if INSTALLED in each.releases} == set(
+        files
+    )
+
+
 def test_a_release_is_listed_anew_without_touching_what_others_have() -> None:
     both = Entry("abs-one", "test_abs.py", "test_abs[one]", 0, ("float",), ("1.4.1", "1.5.1"))
     gone = Omitted("test_vit.py", "needs the package torchvision", ("1.5.1",))

@@ -13,18 +13,17 @@ from typing import Any
 
 import filelock
 
-from harness import patches, variations
+from harness import patches, releases, variations
 from harness.arguments import positive_float, positive_int, share
 from harness.branches import RECORDER
 from harness.branches.page import lines_of, read
 from harness.branches.sources import Branch, require_coverage
 from harness.cli import SAME, CommandError
 from harness.fuzzing import explained, names, page
-from harness.fuzzing.cause import IN_ORDER
 from harness.fuzzing.explained import Explanation
 from harness.fuzzing.guidance import GENERATION, Guide, digest
-from harness.fuzzing.kept import Judged
-from harness.fuzzing.search import BATCH, ZOO, Search
+from harness.fuzzing.kept import Judged, Key, Lines
+from harness.fuzzing.search import BATCH, ZOO, Search, results_of
 from harness.results import lock
 from harness.selection import (
     EXPORT_TIMEOUT,
@@ -110,7 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--results {searching.folder} cannot be written: {error}") from error
     except SweepError as error:
         raise CommandError(str(error)) from error
-    print(*summary(rows, table), sep="\n")
+    found = page.Found(rows, right_later(arguments.results, searching.release.version))
+    print(*summary(found, table), sep="\n")
     if searching.recording:
         taken = searching.taken({row.model for row in rows})
         print(
@@ -118,8 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.update:
         text = page.PAGE.read_text(encoding="utf-8")
-        found = {searching.release.version: rows}
-        page.PAGE.write_text(page.updated(text, found, table), encoding="utf-8")
+        page.PAGE.write_text(page.updated(text, {searching.release.version: found}, table), encoding="utf-8")
         print(f"{page.PAGE}: written")
     return SAME
 
@@ -156,7 +155,7 @@ def carry_out(
     minutes = arguments.minutes or (math.inf if arguments.models else MINUTES)
     exporting = 1.0 if arguments.no_shrinking else 1.0 - SHRINKING
     for row in searching.export(wanted, start + 60 * minutes * exporting):
-        if row.cause.verdict not in IN_ORDER:
+        if row.wrong:
             print(line(row, explained.finding(row, table)), flush=True)
     rows = searching.judged.open()
     if not arguments.no_shrinking:
@@ -216,12 +215,21 @@ def line(row: Judged, finding: str) -> str:
     return f"{cause} [{finding or row.cause.where or 'nowhere'}]"
 
 
-def summary(rows: Sequence[Judged], table: Sequence[Explanation]) -> Iterator[str]:
-    """Yield how many cells have which verdict, and the causes that no finding explains."""
-    for verdict, count in sorted(Counter(row.cause.verdict for row in rows).items()):
-        alike = [row for row in rows if row.cause.verdict == verdict and verdict not in IN_ORDER]
+def right_later(results: Path, release: str) -> frozenset[Key]:
+    """Return what is in order on a later release, as far as the same models were exported there."""
+    versions = list(releases.load().releases)
+    later = versions[versions.index(release) + 1 :]
+    same = {"drawing": names.digest()}
+    kept = (Lines(results_of(results, version), Judged, same) for version in later)
+    return frozenset(row.key for lines in kept for row in lines.there() if not row.wrong)
+
+
+def summary(found: page.Found, table: Sequence[Explanation]) -> Iterator[str]:
+    """Yield how many cells have which verdict, and the causes to look into."""
+    for verdict, count in sorted(Counter(row.cause.verdict for row in found.rows).items()):
+        alike = [row for row in found.rows if row.cause.verdict == verdict and row.wrong]
         known = sum(bool(explained.finding(row, table)) for row in alike)
         yield f"{verdict}: {count}" + (f", of which a finding explains {known}" if known else "")
-    for cause, members in page.left(rows, table):
+    for cause, members in found.left(table):
         cells = ", ".join(f"{row.target}/{row.model}" for row in members[:3])
         yield f"{len(members)} x {cause.verdict}: {cause.where}: {cause.what} ({cells})"

@@ -22,7 +22,8 @@ class Explanation:
     Attributes
     ----------
     finding
-        Name of its page in docs/findings, or ``#`` and the number of a thread of upstream's tracker.
+        Name of its page in docs/findings, ``#`` and the number of a thread of upstream's tracker, or ``limit:`` and
+        what the runtime or this harness does not do.
     targets
         Pattern of their names.
     verdict, where, what

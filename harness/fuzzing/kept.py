@@ -8,8 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from harness.fuzzing.cause import Cause
+from harness.fuzzing.cause import IN_ORDER, Cause
 from harness.selection import UsageError
+
+#: Names of a model and a target.
+Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,13 @@ class Judged:
     seconds: float
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> Key:
         return (self.model, self.target)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether there is something to look into."""
+        return self.cause.verdict not in IN_ORDER
 
 
 @dataclass(frozen=True)
@@ -64,10 +72,6 @@ class Minimal:
     script: str
     why_not: str
 
-    @property
-    def key(self) -> tuple[str, str]:
-        return (self.model, self.target)
-
 
 Row = TypeVar("Row", bound=Judged | Minimal)
 
@@ -90,13 +94,12 @@ class Lines(Generic[Row]):
         """Return what the file has, for more to be added; a line that a stop has cut is cut off. Raise UsageError."""
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            text = self.file.read_text(encoding="utf-8") if self.file.exists() else ""
-            whole = text[: text.rfind("\n") + 1]
+            text, whole = self._text()
             if whole != text or not whole:
                 self.file.write_text(whole or json.dumps(self.head) + "\n", encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
             raise UsageError(f"{self.file} cannot be used: {error}") from error
-        head, *rows = self._read() if whole else [self.head]
+        head, *rows = self._parsed(whole) if whole else [self.head]
         if head != self.head:
             raise UsageError(
                 f"{self.file} holds results of {head}, and this run has {self.head}: move that folder away, "
@@ -104,12 +107,25 @@ class Lines(Generic[Row]):
             )
         return [self._row(row) for row in rows]
 
+    def there(self) -> list[Row]:
+        """Return what a file has that some run may be writing; nothing if its head says other than `head` does."""
+        head, *rows = list(self._parsed(self._text()[1])) or [{}]
+        return [self._row(row) for row in rows] if self.head.items() <= head.items() else []
+
     def add(self, row: Row) -> None:
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(row)) + "\n")
 
-    def _read(self) -> Iterator[Any]:
-        for number, line in enumerate(self.file.read_text(encoding="utf-8").splitlines(), 1):
+    def _text(self) -> tuple[str, str]:
+        """Return what the file has, and its whole lines; empty if there is none."""
+        try:
+            text = self.file.read_text(encoding="utf-8") if self.file.exists() else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{self.file} cannot be used: {error}") from error
+        return text, text[: text.rfind("\n") + 1]
+
+    def _parsed(self, text: str) -> Iterator[Any]:
+        for number, line in enumerate(text.splitlines(), 1):
             try:
                 yield json.loads(line)
             except ValueError as error:

@@ -17,7 +17,7 @@ from harness.branches.records import Records
 from harness.branches.sources import Branch, Sources
 from harness.exporting.worker import with_harness
 from harness.fuzzing import FOLDER, names
-from harness.fuzzing.cause import IN_ORDER, Cause, judge
+from harness.fuzzing.cause import Cause, judge
 from harness.fuzzing.kept import Judged, Lines, Minimal
 from harness.fuzzing.model import Model
 from harness.fuzzing.reduction import reduce
@@ -87,7 +87,7 @@ class Search:
 
     @property
     def judged(self) -> Lines[Judged]:
-        return Lines(self.folder / "results.jsonl", Judged, self._head())
+        return Lines(results_of(self.folder.parent, self.release.version), Judged, self._head())
 
     @property
     def minimal(self) -> Lines[Minimal]:
@@ -204,6 +204,11 @@ class Search:
         return said[-1].removeprefix(SAID), ""
 
 
+def results_of(folder: Path, release: str) -> Path:
+    """Return the file of what was judged on a release, in the folder that ``--results`` names."""
+    return folder / release / "results.jsonl"
+
+
 def write(folder: Path, name: str, model: Model) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.py").write_text(model.source(), encoding="utf-8")
@@ -213,7 +218,7 @@ def representatives(rows: Sequence[Judged]) -> Iterator[Judged]:
     """Yield the row with the fewest steps for each cause on each target that is wrong."""
     groups: dict[tuple[str, Cause], list[Judged]] = {}
     for row in rows:
-        if row.cause.verdict not in IN_ORDER:
+        if row.wrong:
             groups.setdefault((row.target, row.cause), []).append(row)
     for members in groups.values():
         yield min(members, key=lambda row: (len(names.drawn(row.model).steps), row.model))

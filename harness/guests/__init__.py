@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,15 @@ class GuestZoo:
         The folder with the tests, in the package ``executorch``.
     floats, quantized
         The targets that a model is exported for which upstream's tests lower as it is, or quantize.
+    core
+        What the core has one case of: each ``test``, or each ``file`` of tests, where these differ in shapes alone.
     """
 
     name: str
     tests: str
     floats: tuple[str, ...]
     quantized: tuple[str, ...]
+    core: Literal["test", "file"] = "test"
 
     @property
     def module(self) -> str:
@@ -54,7 +58,7 @@ ZOOS: Mapping[str, GuestZoo] = {
         GuestZoo("arm-models", "backends/arm/test/models", *_TOSA),
         GuestZoo("xnnpack-ops", "backends/xnnpack/test/ops", *_XNNPACK),
         GuestZoo("xnnpack-models", "backends/xnnpack/test/models", *_XNNPACK),
-        GuestZoo("suite-ops", "backends/test/suite/operators", *_BOTH),
+        GuestZoo("suite-ops", "backends/test/suite/operators", *_BOTH, core="file"),
         GuestZoo("suite-models", "backends/test/suite/models", *_BOTH),
     )
 }

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import HarnessError
+from harness.guests import ZOOS
 
 FOLDER = Path(__file__).parent / "listings"
 #: The command that writes them.
@@ -168,11 +169,14 @@ def read(zoo: str) -> Listing:
 
 
 def core(zoo: str, release: str) -> frozenset[str]:
-    """Return the names of the cases that stand for a guest zoo on a release: of each test's, the first by name."""
+    """Return the names of the cases that stand for a guest zoo on a release: see `harness.guests.GuestZoo.core`.
+
+    Each is the first by name.
+    """
     first: dict[tuple[str, str], str] = {}
     for entry in read(zoo).entries:
         if release in entry.releases:
-            test = FLOWS.sub("", entry.node.partition("[")[0])
+            test = FLOWS.sub("", entry.node.partition("[")[0]) if ZOOS[zoo].core == "test" else ""
             first.setdefault((entry.file, test), entry.name)
     return frozenset(first.values())
 
