@@ -114,7 +114,7 @@ class Run:
         self.goldens = options.goldens.resolve()
         roots.check(self.goldens, options.models, options.adopting, options.updating)
         self.root = self.goldens / self.release.version
-        if options.zoo is not None or known.stated(self.root):
+        if options.zoo is not None or known.own(self.goldens, self.release.version):
             # The repository's file states the defects of its own zoo.
             self.release = dataclasses.replace(
                 self.release,

@@ -15,7 +15,7 @@ from harness.cli import ERROR, SAME, main
 from harness.drift.differences import differences
 from harness.drift.reading import Reading, read
 from harness.drift.report import Drift
-from harness.judging import golden
+from harness.judging import golden, known
 from tests import GOLDENS
 
 OLD, NEW = "1.1.0", "1.5.1"
@@ -220,12 +220,20 @@ def test_two_failures_of_one_cause_are_no_change() -> None:
 
 
 def test_known_defects_of_the_matrix_count_as_failures() -> None:
-    known = releases.load().releases["1.4.1"].known
-    assert read(GOLDENS / "1.4.1", known, "tosa-fp/identity-permute") == {
+    defects = releases.load().releases["1.4.1"].known
+    assert read(GOLDENS / "1.4.1", defects, "tosa-fp/identity-permute") == {
         Cell("tosa-fp", "identity-permute"): Reading(
             "corrupt: the delegate declares its input as an output that no operator writes (#22436)"
         )
     }
+
+
+def test_defects_of_the_repository_s_zoo_say_nothing_of_a_guest_zoo_that_has_none() -> None:
+    guests = GOLDENS / "guests" / "xnnpack-ops"
+    assert not (guests / "1.3.1" / known.FILE).exists()
+    found = Drift.between(guests, "1.3.1", "1.4.1").entries
+    assert found
+    assert {cell.target for entry in found for cell in entry.cells} <= {"xnnpack-fp32", "xnnpack-int8"}
 
 
 def test_json_and_markdown_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,14 +27,13 @@ def add_to(subparsers: Any) -> None:
 def table(root: Path) -> Iterator[str]:
     """Yield the Markdown table of the failures under `root`, most frequent cause first."""
     found: dict[Cause, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for version, release in releases.load().releases.items():
+    declared = {version: release.known for version, release in releases.load().releases.items()}
+    for version in declared:
         for cell in golden.recorded(root / version):
             texts = golden.read(golden.directory(root / version, cell))
             if texts is not None and golden.FAILURE in texts:
                 found[cause(texts[golden.FAILURE])][str(cell)].append(version)
-        # A further zoo says by itself what is known of it.
-        own = known.read(root / version, version) if known.stated(root / version) else release.known
-        for name, defect in own.items():
+        for name, defect in known.of(root, version, declared).items():
             found[Cause(f"known: {defect.verdict}", defect.reason)][name].append(version)
     yield "| where | why | cells and releases |"
     yield "|---|---|---|"

@@ -13,6 +13,7 @@ from harness.artifact import Cell
 from harness.drift.differences import differences
 from harness.drift.quantities import measured
 from harness.drift.reading import Reading, read
+from harness.judging import known
 
 #: Sections with their titles, those that matter most to a reader first.
 KINDS = {
@@ -83,9 +84,12 @@ class Drift:
     @classmethod
     def between(cls, root: Path, before: str, after: str, pattern: str = "*") -> Drift:
         """Compare the goldens of two releases under `root`."""
-        known = releases.known_defects(config.load().known_defects)
+        declared = releases.known_defects(config.load().known_defects)
         return cls.of(
-            *((version, read(root / version, known.get(version, {}), pattern)) for version in (before, after))
+            *(
+                (version, read(root / version, known.of(root, version, declared), pattern))
+                for version in (before, after)
+            )
         )
 
     @classmethod

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness import releases
-from harness.judging import golden
+from harness.guests import ZOOS
+from harness.judging import golden, roots
 from harness.judging.verdict import Verdict
 from harness.releases import KnownDefect
 
@@ -22,12 +23,30 @@ NEVER = ("timed-out", "out-of-memory", "damaged-golden")
 
 def read(folder: Path, release: str) -> dict[str, KnownDefect]:
     """Return the defects that a release's folder of goldens knows, by cell; raise `harness.releases.MatrixError`."""
-    return releases.known_defects(folder / FILE).get(release, {}) if stated(folder) else {}
+    path = folder / FILE
+    return releases.known_defects(path).get(release, {}) if path.is_file() else {}
 
 
-def stated(folder: Path) -> bool:
-    """Whether a release's folder of goldens says by itself what is known to be wrong."""
-    return (folder / FILE).is_file()
+def own(root: Path, release: str) -> bool:
+    """Whether a root of goldens says by itself what is wrong on a release; raise `harness.judging.golden.GoldenError`.
+
+    That of a guest zoo does, also where nothing is wrong; a different one where it has the file.
+    """
+    of_guests = {zoo.module for zoo in ZOOS.values()}
+    return not of_guests.isdisjoint(roots.zoo(root) or ()) or (root / release / FILE).is_file()
+
+
+def of(
+    root: Path, release: str, declared: Mapping[str, Mapping[str, KnownDefect]]
+) -> Mapping[str, KnownDefect]:
+    """Return what is wrong on a release with the cells of a root of goldens, by cell.
+
+    Parameters
+    ----------
+    declared
+        What the repository says of its own zoo, by release and cell.
+    """
+    return read(root / release, release) if own(root, release) else declared.get(release, {})
 
 
 def settled(known: Mapping[str, KnownDefect], judged: Verdict) -> dict[str, KnownDefect]:

@@ -14,7 +14,7 @@ from harness.config import Config
 from harness.drift.quantities import measured
 from harness.drift.reading import Reading, reading
 from harness.errors import HarnessError
-from harness.judging import golden
+from harness.judging import golden, known
 from harness.judging.golden import GoldenError
 from harness.judging.verdict import DISAGREEING
 from harness.releases import MATRIX, KnownDefect
@@ -125,9 +125,9 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
                     f"{each.folder}: name one folder with results of it"
                 )
             found[each.name] = each
-    known = releases.known_defects(repository.known_defects)
+    declared = releases.known_defects(repository.known_defects)
     readings = {
-        release: dict(_readings(each, goldens / release, known.get(release, {})))
+        release: dict(_readings(each, goldens / release, known.of(goldens, release, declared)))
         for release, each in parts.items()
     }
     rejected = {cause: why for root in roots for cause, why in Rejections.read(root).reasons.items()}
@@ -135,11 +135,11 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
 
 
 def _readings(
-    parts: Sequence[merging.Part], root: Path, known: Mapping[str, KnownDefect]
+    parts: Sequence[merging.Part], root: Path, defects: Mapping[str, KnownDefect]
 ) -> Iterator[tuple[Cell, Reading]]:
     for row in (row for part in parts for row in part.rows):
         cell = Cell(row["target"], row["case"])
-        if defect := known.get(str(cell)):
+        if defect := defects.get(str(cell)):
             yield cell, Reading(f"{defect.verdict}: {defect.reason}")
             continue
         # That a golden is damaged is the cell's verdict.
