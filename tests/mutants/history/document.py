@@ -39,8 +39,7 @@ other, nor further once {enough} cells of a zoo have seen them. Cells that have 
 them wrong, or that are not stable without any edit, say nothing. What sessions found is kept, and committed,
 in `tests/mutants/history/kept`; what was found with another golden or another edit does not count. What the
 first session found over the zoo in 1.5.1, before there were situations, was not kept: of it there are counts.
-Over the zoo in 1.3.1 no such session was run: fixes that no situation names were tried on a few cells that were
-chosen for them, and `not tried` says nothing of what the zoo would have seen.
+So the column "seen by the zoo" is what was seen before there were situations, and "seen by either" what is now.
 """
 REPOSITORY = "https://github.com/pytorch/executorch/pull/"
 #: Of many verdicts and passes, so many are listed.
