@@ -133,6 +133,12 @@ def test_the_core_of_the_suite_is_one_case_of_each_operator() -> None:
     )
 
 
+def test_the_core_of_models_is_every_case() -> None:
+    there = {each.name for each in listing.read("arm-models").entries if INSTALLED in each.releases}
+    assert listing.core("arm-models", INSTALLED) == there
+    assert len({name for name in there if name.startswith("nn-functional-")}) > 1
+
+
 def test_a_release_is_listed_anew_without_touching_what_others_have() -> None:
     both = Entry("abs-one", "test_abs.py", "test_abs[one]", 0, ("float",), ("1.4.1", "1.5.1"))
     gone = Omitted("test_vit.py", "needs the package torchvision", ("1.5.1",))

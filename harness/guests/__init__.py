@@ -26,14 +26,14 @@ class GuestZoo:
     floats, quantized
         The targets that a model is exported for which upstream's tests lower as it is, or quantize.
     core
-        What the core has one case of: each ``test``, or each ``file`` of tests, where these differ in shapes alone.
+        What the core has: every ``case``, one of each ``test``, or, where these are alike, one of each ``file``.
     """
 
     name: str
     tests: str
     floats: tuple[str, ...]
     quantized: tuple[str, ...]
-    core: Literal["test", "file"] = "test"
+    core: Literal["case", "test", "file"] = "test"
 
     @property
     def module(self) -> str:
@@ -55,9 +55,9 @@ ZOOS: Mapping[str, GuestZoo] = {
     zoo.name: zoo
     for zoo in (
         GuestZoo("arm-ops", "backends/arm/test/ops", *_TOSA),
-        GuestZoo("arm-models", "backends/arm/test/models", *_TOSA),
+        GuestZoo("arm-models", "backends/arm/test/models", *_TOSA, core="case"),
         GuestZoo("xnnpack-ops", "backends/xnnpack/test/ops", *_XNNPACK),
-        GuestZoo("xnnpack-models", "backends/xnnpack/test/models", *_XNNPACK),
+        GuestZoo("xnnpack-models", "backends/xnnpack/test/models", *_XNNPACK, core="case"),
         GuestZoo("suite-ops", "backends/test/suite/operators", *_BOTH, core="file"),
         GuestZoo("suite-models", "backends/test/suite/models", *_BOTH),
     )

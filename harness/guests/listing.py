@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -169,15 +169,19 @@ def read(zoo: str) -> Listing:
 
 
 def core(zoo: str, release: str) -> frozenset[str]:
-    """Return the names of the cases that stand for a guest zoo on a release: see `harness.guests.GuestZoo.core`.
+    """Return the names of the cases that stand for a guest zoo on a release, as `harness.guests.GuestZoo.core` says.
 
-    Each is the first by name.
+    Of a test or a file it is the first by name.
     """
-    first: dict[tuple[str, str], str] = {}
+    of_what: dict[str, Callable[[Entry], tuple[str, ...]]] = {
+        "case": lambda entry: (entry.name,),
+        "test": lambda entry: (entry.file, FLOWS.sub("", entry.node.partition("[")[0])),
+        "file": lambda entry: (entry.file,),
+    }
+    first: dict[tuple[str, ...], str] = {}
     for entry in read(zoo).entries:
         if release in entry.releases:
-            test = FLOWS.sub("", entry.node.partition("[")[0]) if ZOOS[zoo].core == "test" else ""
-            first.setdefault((entry.file, test), entry.name)
+            first.setdefault(of_what[ZOOS[zoo].core](entry), entry.name)
     return frozenset(first.values())
 
 
