@@ -564,6 +564,15 @@ def test_a_guest_that_is_not_the_same_every_time_has_its_column(tmp_path: Path) 
     assert f"| arm-ops | {INSTALLED} | 1 | 0 | 0 | 0 | 0 | 1 | 0 | 1 |" in list(triage.tables(tmp_path))
 
 
+def test_the_page_compares_each_release_with_the_one_before_it(tmp_path: Path) -> None:
+    for version, verdict, by in (("1.3.1", "corrupt", 1), ("1.5.1", "crashed", 2)):
+        folder = tmp_path / ZOOS["arm-ops"].folder / version
+        folder.mkdir(parents=True)
+        defects = {"abs": KnownDefect(verdict, "killed"), "add": KnownDefect("corrupt", f"off by 0.{by}")}
+        known.write(folder, version, {f"tosa-fp/{name}": defect for name, defect in defects.items()})
+    assert "| arm-ops | 1.3.1 | 1.5.1 | 2 | 1 | 1 | 0 | 0 |" in list(triage.tables(tmp_path))
+
+
 def test_failures_of_a_guest_zoo_are_its_own(tmp_path: Path) -> None:
     (tmp_path / INSTALLED).mkdir()
     known.write(tmp_path / INSTALLED, INSTALLED, {"tosa-int/abs": KnownDefect("crashed", "killed by us")})

@@ -7,6 +7,7 @@ a finding that nobody has looked into, or a false alarm of ours.
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import re
 import tomllib
 from collections import Counter, defaultdict
@@ -17,6 +18,7 @@ from pathlib import Path
 from harness import markdown, releases
 from harness.artifact import Cell
 from harness.causes import cause
+from harness.drift.report import Drift
 from harness.guests import ZOOS
 from harness.judging import golden, known
 
@@ -104,7 +106,7 @@ def _failure(folder: Path, cell: Cell) -> str | None:
 
 
 def tables(root: Path) -> Iterator[str]:
-    """Yield the lines of the two Markdown tables of docs/guests.md."""
+    """Yield the lines of the three Markdown tables of docs/guests.md: cells, what is wrong with them, drift."""
     found = list(recorded(root))
     columns = ("zoo", "release", "cells", "right", FAILED, *NAMED, "other", UNEXPLAINED)
     yield from markdown.head(columns)
@@ -122,3 +124,20 @@ def tables(root: Path) -> Iterator[str]:
             groups[each.verdict, why(each, table), each.zoo][each.release] += 1
     for key, counts in sorted(groups.items(), key=lambda item: (-item[1].total(), item[0])):
         yield markdown.row((*key, ", ".join(f"{version}: {counts[version]}" for version in sorted(counts))))
+    yield ""
+    yield from markdown.head(
+        ("zoo", "from", "to", "in both", "same", "now wrong", "now right", "delegates lost")
+    )
+    for (zoo, before, *_), (other, after, *_) in itertools.pairwise(found):
+        if zoo == other:
+            yield markdown.row(
+                (zoo, before, after, *map(str, _drift(root / ZOOS[zoo].folder, before, after)))
+            )
+
+
+def _drift(root: Path, before: str, after: str) -> Iterator[int]:
+    """Yield how many cells two releases have in common, and how many of these are the same, or not in some way."""
+    drift = Drift.between(root, before, after)
+    yield from (len(drift.common), len(drift.same))
+    for kind in ("fails", "lowers", "gone"):
+        yield sum(len(entry.cells) for entry in drift.entries if entry.kind == kind)
