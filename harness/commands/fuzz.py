@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         searching.folder.mkdir(parents=True, exist_ok=True)
         with lock(searching.folder).acquire(timeout=0):
-            rows = carry_out(searching, wanted, arguments, table)
+            found = carry_out(searching, wanted, arguments, table)
     except filelock.Timeout as error:
         raise UsageError(
             f"a different run works in {searching.folder}: wait for it, or give this one another --results"
@@ -109,10 +109,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--results {searching.folder} cannot be written: {error}") from error
     except SweepError as error:
         raise CommandError(str(error)) from error
-    found = page.Found(rows, right_later(arguments.results, searching.release.version))
     print(*summary(found, table), sep="\n")
     if searching.recording:
-        taken = searching.taken({row.model for row in rows})
+        taken = searching.taken({row.model for row in found.rows})
         print(
             f"branches: {len(taken)}, of which no cell takes {len(taken - of_cells(searching.release.version))}"
         )
@@ -149,7 +148,7 @@ def of_cells(release: str) -> frozenset[Branch]:
 
 def carry_out(
     searching: Search, wanted: Iterator[str], arguments: argparse.Namespace, table: Sequence[Explanation]
-) -> list[Judged]:
+) -> page.Found:
     """Export, judge and make smaller, as long as there is time; return all results that there are."""
     start = time.monotonic()
     minutes = arguments.minutes or (math.inf if arguments.models else MINUTES)
@@ -157,12 +156,12 @@ def carry_out(
     for row in searching.export(wanted, start + 60 * minutes * exporting):
         if row.wrong:
             print(line(row, explained.finding(row, table)), flush=True)
-    rows = searching.judged.open()
+    found = page.Found(searching.judged.open(), right_later(arguments.results, searching.release.version))
     if not arguments.no_shrinking:
-        unexplained = [row for row in rows if not explained.finding(row, table)]
-        for minimal in searching.shrink(unexplained, start + 60 * minutes):
+        left = [row for _, members in found.left(table) for row in members]
+        for minimal in searching.shrink(left, start + 60 * minutes):
             print(f"minimal: {minimal.target}/{minimal.model}: {', '.join(minimal.operators)}", flush=True)
-    return rows
+    return found
 
 
 def search(arguments: argparse.Namespace) -> Search:
