@@ -1,0 +1,54 @@
+"""TOSA-1.0+INT: of a sum of three tensors, the sum of the first two is not cut off where its quantization ends."""
+
+import sys
+
+import torch
+import tosa_reference_model
+from executorch.backends.arm.quantizer import TOSAQuantizer, get_symmetric_quantization_config
+from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
+from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
+from executorch.exir import to_edge_transform_and_lower
+from executorch.exir.delegate import executorch_call_delegate
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+
+class Sums(torch.nn.Module):
+    def forward(self, x, y, z):
+        return x + y + z
+
+
+class InReferenceModel(torch.fx.Interpreter):
+    def call_function(self, target, args, kwargs):
+        if target is not executorch_call_delegate:
+            return super().call_function(target, args, kwargs)
+        given, _ = tosa_reference_model.run(
+            args[0].processed_bytes,
+            [x.numpy() for x in args[1:]],
+            verbosity="LOW",
+            initialize_variable_tensor_from_numpy=True,
+            debug_mode=None,
+        )
+        return [torch.tensor(y) for y in given]
+
+
+spec = TosaCompileSpec("TOSA-1.0+INT")
+config = get_symmetric_quantization_config()
+quantizer = TOSAQuantizer(spec)
+quantizer.set_global(config)
+quantizer.set_io(config)
+x, zeros = torch.linspace(-1.0, 1.0, 9), torch.zeros(9)
+inputs = (x, zeros, zeros.clone())
+prepared = prepare_pt2e(torch.export.export(Sums(), inputs).module(check_guards=False), quantizer)
+for calibration in (inputs, (zeros, x, zeros), (zeros, zeros, x)):  # no sum is beyond -1 and 1
+    prepared(*calibration)
+converted = convert_pt2e(prepared)
+edge = to_edge_transform_and_lower(
+    torch.export.export(converted, inputs), partitioner=[TOSAPartitioner(spec)]
+)
+inputs = (torch.ones(9), torch.ones(9), -torch.ones(9))  # the first sum is cut off to 1
+(given,) = InReferenceModel(edge.exported_program().graph_module).run(*inputs)
+expected = converted(*inputs)
+if not torch.allclose(given, expected, atol=0.05):
+    print(f"quantized eager gives {expected[0]:.3f}, TOSA gives {given[0]:.3f}")
+    sys.exit(1)
+print("not reproduced")
