@@ -7,7 +7,6 @@ from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPar
 from executorch.exir import to_edge_transform_and_lower
 
 
-
 class TwoNorms(torch.nn.Module):
     def __init__(self):
         super().__init__()
