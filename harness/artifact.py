@@ -300,15 +300,26 @@ class Lowered:
 
         It is zero where no rounding touches the output. Where no element of the output was seen to move by more than a
         code, on any sample, it is that. Elsewhere an element may be off by `MARGIN` times what it moved, or what those
-        that moved, on all samples, moved on average.
+        that moved, on all samples, moved on average; where the output is quantized, by so many whole codes, as no
+        difference of codes is a fraction of one.
         """
-        scale = self.scales[index] if index < len(self.scales) else 0.0
-        least = max(self.bound * self.largest(sample, index), scale * ONE_CODE)
+        reach = self._reach(sample, index)
+        code = self._code(index)
+        return np.ceil(reach / code) * code if code else reach
+
+    def _reach(self, sample: Sample, index: int) -> NDArray[np.float64]:
+        """Return the tolerance as it is before it is rounded up to whole codes."""
+        code = self._code(index)
+        least = max(self.bound * self.largest(sample, index), code)
         if not sample.spreads:
             return np.array(least)
         spread = sample.spreads[index].array()
         everywhere = np.concatenate([each.spreads[index].array().ravel() for each in self.samples])
-        return tolerance_of(spread, everywhere, scale * ONE_CODE, least)
+        return tolerance_of(spread, everywhere, code, least)
+
+    def _code(self, index: int) -> float:
+        """Return a little more than what one code of output number `index` is worth; 0 where it is not quantized."""
+        return (self.scales[index] if index < len(self.scales) else 0.0) * ONE_CODE
 
     def largest(self, sample: Sample, index: int) -> float:
         """Return the largest absolute value expected of output number `index` in a sample or in the example."""
@@ -316,7 +327,7 @@ class Lowered:
 
     def imprecision(self, sample: Sample, index: int) -> float:
         """Return how far rounding alone may move output number `index` in a sample, as a part of its largest value."""
-        furthest = float(self.tolerance(sample, index).max(initial=0.0))
+        furthest = float(self._reach(sample, index).max(initial=0.0))
         largest = max(_largest(each.expected[index]) for each in self.samples)
         return furthest / largest if largest else 0.0
 
