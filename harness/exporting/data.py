@@ -31,6 +31,9 @@ STEP = 1 / 16
 #: Binary digits of the number of steps in the narrowest and in the widest range: where `STEP` would leave almost no
 #: values, and where numbers of float32's precision have no such digits any more.
 FEWEST_STEPS, MOST_STEPS = 4, 24
+#: The smallest of this many values or more is rounded up to a part of a step: added one after another, values that all
+#: end in the same bits round the same way each time, further than a tolerance reaches.
+MANY, PARTS = 4096, 8
 
 
 def fan_in_bits(fan_in: int) -> int:
@@ -85,10 +88,10 @@ class Data:
         """Return a tensor of the shape, dtype, memory format and range of `example`, filled as `sample` says.
 
         Drawn values are multiples of `STEP` between the smallest and the largest finite value of `example`, or of
-        another power of two where the range asks for it (`step_of`); integers and booleans are drawn among all between
-        them. Both parts of a complex tensor have their own. Where `example` is not finite, a mask for instance, values
-        of the range are not either. Of integers, which may be indices, zeros are the value of the range that is nearest
-        to zero; a list of different ones stays that (`_integers`).
+        another power of two where the range asks for it (`step_of`); the smallest of `MANY` is rounded up. Integers
+        and booleans are drawn among all between them. Both parts of a complex tensor have their own. Where `example`
+        is not finite, a mask for instance, values of the range are not either. Of integers, which may be indices,
+        zeros are the value of the range that is nearest to zero; a list of different ones stays that (`_integers`).
         """
         if example.is_complex():
             made = torch.empty_like(example)
@@ -218,6 +221,9 @@ def _floats(
     else:
         span = min(high - low, sys.float_info.max)
         step = step_of(span)
+        if values.size >= MANY:
+            low = min(math.ceil(low / step * PARTS) * step / PARTS, high)
+            span = min(high - low, sys.float_info.max)
         drawn = low + step * generator.integers(0, int(span / step), values.shape, endpoint=True)
     return np.where(np.isfinite(values), drawn, values)
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from harness.exporting import arrays
-from harness.exporting.data import Data, Example, cast, example_of, fan_in_bits
+from harness.exporting.data import MANY, PARTS, STEP, Data, Example, cast, example_of, fan_in_bits
 from harness.exporting.samples import samples_of
 from harness.registry import SAMPLES, Case, Registry, ZooError, load, zoo_of
 
@@ -221,6 +221,17 @@ def test_ranges_are_followed_however_narrow_or_wide(
     assert (values >= arrays.array_of(example).min()).all()
     assert (values <= arrays.array_of(example).max()).all()
     assert len(np.unique(values)) >= 2 or high == 5e-324
+
+
+def test_a_long_sum_of_drawn_values_rounds_nowhere() -> None:
+    """Values that all end in the same bits round one way each time, further than the order of a sum shows."""
+    example = torch.linspace(-0.2345678, 1.7654321, MANY)
+    values = DATA.like("0", example, "drawn")
+    assert example.min() <= values.min() < values.max() <= example.max()
+    one_after_another = np.add.accumulate(values.numpy(), dtype=np.float32)[-1]
+    assert one_after_another == values.double().sum().item()
+    few = DATA.like("0", example[:: MANY // 64], "drawn")
+    assert few.min() % (STEP / PARTS) != 0
 
 
 def test_integers_stay_in_the_range_of_the_example_where_that_is_without_zero() -> None:
