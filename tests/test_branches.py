@@ -134,6 +134,16 @@ def test_the_page_counts_what_each_group_takes_and_lists_what_none_does(tmp_path
     assert "| Fold | 5 | 2 | 4 | 0 | 0 | 1 | 5 |\n| fold | 2 | 0 | 0 | 0 | 0 | 0 | 0 |" in text
 
 
+def test_what_is_written_of_each_group_is_read_again(tmp_path: Path) -> None:
+    """Groups whose records are on another machine stay as they are written."""
+    every = sorted(sources(tmp_path, PASS).branches())
+    taken = {page.CORE: page.Taken(1, 2, set(every[:3])), page.ZOO: page.Taken(2, 9, set(every[:5]))}
+    taken |= {page.SITUATIONS: page.Taken(0, 5, ()), page.GUESTS: page.Taken(0, 0, ())}
+    taken |= {page.DRAWN: page.Taken(7, None, {every[5]})}
+    texts = ("\n".join(page.page("9.9.9", every, taken)), "\n".join(page.lines(every, taken)))
+    assert page.written(*texts) == {group: each for group, each in taken.items() if each.cells}
+
+
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Records]:
     """One real export, with its record."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,12 +61,32 @@ def lines(branches: Iterable[Branch], taken: Mapping[str, Taken]) -> Iterator[st
 
 def read(text: str) -> frozenset[Branch]:
     """Return the branches of `lines` that cells take, drawn models apart."""
-    found = set()
+    return frozenset(branch for branch, groups in _read(text) if not groups.isdisjoint(OF_CELLS))
+
+
+def _read(text: str) -> Iterator[tuple[Branch, set[str]]]:
+    """Yield each branch of `lines` with the groups that take it."""
     for line in text.splitlines()[1:]:
         file, start, end, owner, function, raises, by = line.split("\t")
-        if not set(by.split()).isdisjoint(OF_CELLS):
-            found.add(Branch(file, int(start), int(end), owner, function, bool(raises)))
-    return frozenset(found)
+        groups = set(by.split()) & set(GROUPS)
+        yield Branch(file, int(start), int(end), owner, function, bool(raises)), groups
+
+
+def written(pages: str, each: str) -> dict[str, Taken]:
+    """Return what the texts of a page and of its `lines` say of the groups that have cells."""
+    taken: dict[str, set[Branch]] = {group: set() for group in GROUPS}
+    for branch, groups in _read(each):
+        for group in groups:
+            taken[group].add(branch)
+    counts = {
+        group: (int(cells), int(known) if known else None)
+        for group, cells, known in re.findall(
+            r"^\| (\w+) \| (\d+)(?: of (\d+))? \| \d+ of ", pages, re.MULTILINE
+        )
+    }
+    return {
+        group: Taken(*counts[group], found) for group, found in taken.items() if counts.get(group, (0,))[0]
+    }
 
 
 def page(release: str, branches: Iterable[Branch], taken: Mapping[str, Taken]) -> Iterator[str]:

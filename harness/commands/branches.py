@@ -134,7 +134,7 @@ def record(
 def groups(
     options: argparse.Namespace, release: Release, repository: Config, sources: Sources
 ) -> dict[str, page.Taken]:
-    """Return what the records say of each group of exports."""
+    """Return what the records say of each group of exports; of one without records, what was written before."""
     folder = options.records / release.version
     own = Records(folder / OWN)
     # What has no records may not be there, or have no cells.
@@ -158,10 +158,20 @@ def groups(
     # The situations stand within the repository's own zoo, once they are loaded.
     own_cells = load_cells(repository.zoos(None), release)
     of_zoo = [cell for cell in own_cells if cell not in of_further.get(page.SITUATIONS, ())]
-    return {
+    found = {
         page.CORE: taken([(own, of_core)], len(of_core)),
         page.ZOO: taken([(own, of_zoo)], len(of_zoo)),
         page.SITUATIONS: of_zoos([page.SITUATIONS]),
         page.GUESTS: of_zoos(ZOOS),
         page.DRAWN: taken([(drawn, drawn.cells())], None),
     }
+    before = written_before(release.version)
+    return {group: each if each.cells else before.get(group, each) for group, each in found.items()}
+
+
+def written_before(release: str) -> dict[str, page.Taken]:
+    """Return what the page of a release says of each group that has cells; nothing where there is no page."""
+    texts = (page.page_of(release), page.lines_of(release))
+    if not all(path.exists() for path in texts):
+        return {}
+    return page.written(*(path.read_text(encoding="utf-8") for path in texts))
