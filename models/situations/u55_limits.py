@@ -114,3 +114,25 @@ class LongStrides(nn.Module):
 @case(guards="a max pool with a long stride is taken for Ethos-U55 (#21284)", also=U55, backends=U55)
 def long_strides(data: Data) -> Example:
     return Example(LongStrides(), (data.tensor("x", 1, 2, 8, 10),))
+
+
+class Averages(nn.Module):
+    """Average pools: of neighbours, far apart, of a high window in the padding, of one that is higher than 256."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            nn.functional.avg_pool2d(x, 2),
+            nn.functional.avg_pool2d(x, 2, stride=4),
+            nn.functional.avg_pool2d(x, (9, 2), stride=2, padding=(2, 1), count_include_pad=False),
+            nn.functional.avg_pool2d(x, (257, 1), stride=1),
+        )
+
+
+@case(guards="average pools that Ethos-U55 does not have stay outside", also=U55, backends=U55)
+def averages(data: Data) -> Example:
+    return Example(Averages(), (data.tensor("x", 1, 1, 258, 4),))
+
+
+@case(guards="an average pool of a batch stays outside for Ethos-U55", also=U55, backends=U55)
+def averages_of_a_batch(data: Data) -> Example:
+    return Example(nn.AvgPool2d(2), (data.tensor("x", 2, 1, 4, 6),))
