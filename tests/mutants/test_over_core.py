@@ -48,12 +48,13 @@ def test_a_golden_says_its_passes_and_operators() -> None:
 
 
 def test_the_order_of_mutants_is_the_same_each_time_and_ends_with_the_declared_survivors() -> None:
-    order = shuffled(MUTANTS)
-    assert order == shuffled(MUTANTS)
-    assert set(order) == set(MUTANTS)
-    assert order != list(MUTANTS)
-    survivors = [mutant for mutant in MUTANTS if mutant.caught_by]
-    assert order[-len(survivors) :] == survivors
+    survivor = replace(MUTANTS[0], name="survivor", caught_by="a second export")
+    every = (survivor, *MUTANTS)
+    order = shuffled(every)
+    assert order == shuffled(every)
+    assert set(order) == set(every)
+    assert order != list(every)
+    assert order[-1] == survivor
 
 
 FOUND = Found(MUTANTS[0].name, "tosa-fp/two-delegates", "corrupt", "pte", 3)
