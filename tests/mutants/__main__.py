@@ -15,6 +15,7 @@ from pathlib import Path
 
 from harness import releases
 from harness.artifact import Cell
+from harness.guests import GuestZoo
 from harness.judging.verdict import Verdict
 from harness.options import CORE, FULL, TIERS, Options
 from harness.run import Run
@@ -133,6 +134,7 @@ def prepare(
     sweeps: Path = Path("build/mutants"),
     cells: tuple[str, ...] = (),
     zoo: str = "models",
+    guests: GuestZoo | None = None,
 ) -> Run:
     """Return the run, over the default release, whose judgement is put to the test.
 
@@ -146,6 +148,8 @@ def prepare(
         Patterns of cells; empty is all.
     zoo
         The module that registers the cases, whose goldens stand under `goldens`.
+    guests
+        The guest zoo that it is, if it is one.
     """
     return Run(
         Options(
@@ -166,6 +170,7 @@ def prepare(
             isolation="fork",
             updating=False,
             tier=FULL,
+            zoo=guests and guests.name,
         )
     )
 

@@ -2,7 +2,7 @@
 
 The fixes of the release that is installed are tried on its cells, until ``--minutes`` have passed; what was found is
 kept beside this module, and a later session goes on from there. ``--so-far`` exports nothing and reports on both
-releases and both zoos.
+releases and all zoos.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.guests import ZOOS as GUESTS
+from harness.judging import golden
 from harness.selection import UsageError, load_zoo
 from harness.sweeping.sweep import SweepError
 from tests import REPOSITORY
@@ -23,7 +25,7 @@ from tests.mutants.history.document import document, summary
 from tests.mutants.history.earlier import earlier
 from tests.mutants.history.fix import Fix, misfits
 from tests.mutants.history.left_out import LEFT_OUT
-from tests.mutants.history.measure import Kept, Met, Search, Tried, numbers, results
+from tests.mutants.history.measure import Kept, Met, Search, Tried, joined, numbers, results
 
 DOCUMENT = REPOSITORY / "docs" / "history.md"
 GOLDENS = REPOSITORY / "goldens"
@@ -31,8 +33,14 @@ GOLDENS = REPOSITORY / "goldens"
 KEPT = Path(__file__).parent / "kept"
 SWEEPS = Path("build/history")
 
-#: Zoos that fixes are tried on: the folder of each in `GOLDENS` and in `KEPT`.
-FOLDERS = {"models": "", "models.situations": "situations"}
+#: The zoo that was not made for fixes, and the one that was.
+ZOO, SITUATIONS = "zoo", "situations"
+#: Zoos that fixes are tried on, by name: the module, and the folder in `GOLDENS` and in `KEPT`.
+ZOOS = {
+    ZOO: ("models", Path()),
+    SITUATIONS: ("models.situations", Path("situations")),
+    **{guests.name: (guests.module, guests.folder) for guests in GUESTS.values()},
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="only take all back; exports nothing")
     parser.add_argument("--so-far", action="store_true", help="only report; exports nothing")
     parser.add_argument("--update", action="store_true", help="write docs/history.md")
-    parser.add_argument("--models", choices=FOLDERS, default="models", help="the zoo; default: %(default)s")
+    parser.add_argument(
+        "--zoo",
+        choices=ZOOS,
+        default=ZOO,
+        help="the zoo, the situations, or a guest zoo; default: %(default)s",
+    )
     parser.add_argument(
         "--guarded", action="store_true", help="each fix only on cells whose case names it in what it guards"
     )
@@ -57,10 +70,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     fixes = select(options.names)
     if not options.so_far:
-        folder = FOLDERS[options.models]
-        cells = tuple(options.cell)
+        module, folder = ZOOS[options.zoo]
         run = prepare(
-            GOLDENS / folder, "0", options.jobs, None, __package__, SWEEPS, cells, zoo=options.models
+            GOLDENS / folder,
+            "0",
+            options.jobs,
+            None,
+            __package__,
+            SWEEPS / folder,
+            tuple(options.cell),
+            module,
+            GUESTS.get(options.zoo),
         )
         of_release = [fix for fix in fixes if fix.release == run.release.version]
         if not of_release:
@@ -72,19 +92,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         searching = Search(
             run,
             of_release,
-            kept(folder, run.release.version),
+            kept(options.zoo, run.release.version),
             options.minutes,
-            guarded(options.models) if options.guarded else None,
+            guarded(module) if options.guarded else None,
             print if options.verbose else lambda _: None,
         )
         search(searching)
     found = [met(fix) for fix in fixes]
-    cells_of = {
-        release: [
-            len(list((GOLDENS / folder / release).glob("*/*/manifest.txt"))) for folder in FOLDERS.values()
-        ]
-        for release in SINCE
-    }
+    cells_of = {release: with_golden(release) for release in SINCE}
     print("", *summary(found, cells_of), sep="\n")
     if options.update:
         lines = document([met(fix) for fix in FIXES], cells_of, LEFT_OUT)
@@ -118,19 +133,28 @@ def lines(cell: Tried) -> list[str]:
     ]
 
 
-def kept(folder: str, release: str) -> Kept:
+def kept(zoo: str, release: str) -> Kept:
+    _, folder = ZOOS[zoo]
     return Kept(KEPT / folder / f"{release}.jsonl", GOLDENS / folder / release)
+
+
+def with_golden(release: str) -> tuple[int, int, int]:
+    """Return how many cells of the zoo, of the situations and of all guest zoos have a golden."""
+    zoo, situations, *guests = (
+        len(list(golden.recorded(GOLDENS / folder / release))) for _, folder in ZOOS.values()
+    )
+    return zoo, situations, sum(guests)
 
 
 def met(fix: Fix) -> Met:
     """Return what earlier sessions found of `fix` in each zoo."""
-    zoo, situations = (results([fix], tried(folder, fix.release))[0] for folder in FOLDERS.values())
-    return Met(fix, earlier(fix, zoo), situations)
+    zoo, situations, *guests = (results([fix], tried(name, fix.release))[0] for name in ZOOS)
+    return Met(fix, earlier(fix, zoo), situations, joined(fix, guests))
 
 
 @functools.cache
-def tried(folder: str, release: str) -> list[Tried]:
-    return kept(folder, release).read()
+def tried(zoo: str, release: str) -> list[Tried]:
+    return kept(zoo, release).read()
 
 
 def guarded(zoo: str) -> dict[str, frozenset[int]]:

@@ -11,8 +11,8 @@ from tests.mutants.history.measure import ENOUGH, Met, Result
 from tests.mutants.table import NONE
 
 HEAD = (
-    "| fix | release | it corrected | before it | zoo | situations | verdict | named |",
-    "|---|---|---|---|---:|---:|---|---|",
+    "| fix | release | it corrected | before it | zoo | situations | guests | verdict | named |",
+    "|---|---|---|---|---:|---:|---:|---|---|",
 )
 INTRODUCTION = """\
 # History as a measure
@@ -21,15 +21,18 @@ Real fixes of upstream's, taken back in a release that has them. [Mutants](mutan
 these went wrong. The releases: {releases}. Each fix taken back is a small edit of ours, in
 `tests/mutants/history`, that brings the old behaviour back. It is tied to no cell.
 
-Two zoos meet them. `models`, the zoo, was not made for these fixes. `models/situations` was: when few were
-seen, each class of situation that upstream's fixes corrected got a family of small cases there, whose `guards`
-name the fixes. It has goldens of its own, in `goldens/situations`, of these two releases. The table says how
-many cells of each have seen a fix taken back, and of how many that met it; it is written by:
+Three kinds of zoos meet them. `models`, the zoo, was not made for these fixes. `models/situations` was: when few
+were seen, each class of situation that upstream's fixes corrected got a family of small cases there, whose
+`guards` name the fixes. It has goldens of its own, in `goldens/situations`, of these two releases. The
+[guest zoos](guests.md) are upstream's own test models, in their cores; a fix often came with a test, which is
+among them. The table says how many cells of each have seen a fix taken back, and of how many that met it; it
+is written by:
 
 ```console
-$ nox -s history -- --minutes 60                          # the zoo; goes on where it was stopped
-$ nox -s history -- --models models.situations --guarded  # each fix on the cases that name it
-$ nox -s history -- --so-far --update                     # writes what was measured so far to this page
+$ nox -s history -- --minutes 60                  # the zoo; goes on where it was stopped
+$ nox -s history -- --zoo situations --guarded    # each fix on the cases that name it
+$ nox -s history -- --zoo arm-ops --minutes 60    # a guest zoo
+$ nox -s history -- --so-far --update             # writes what was measured so far to this page
 ```
 
 A cell is exported under one variation with all fixes of its release that it is to meet taken back at once.
@@ -39,7 +42,7 @@ other, nor further once {enough} cells of a zoo have seen them. Cells that have 
 them wrong, or that are not stable without any edit, say nothing. What sessions found is kept, and committed,
 in `tests/mutants/history/kept`; what was found with another golden or another edit does not count. What the
 first session found over the zoo in 1.5.1, before there were situations, was not kept: of it there are counts.
-So the column "seen by the zoo" is what was seen before there were situations, and "seen by either" what is now.
+So the column "seen by the zoo" is what was seen before there were situations, and "seen by any" what is now.
 """
 REPOSITORY = "https://github.com/pytorch/executorch/pull/"
 #: Of many verdicts and passes, so many are listed.
@@ -56,7 +59,7 @@ def document(
     found
         For every fix.
     cells
-        Number of cells with a golden in each zoo, by release.
+        Number of cells with a golden in the zoo, the situations and the guest zoos, by release.
     left_out
         Lines about fixes that no edit stands for.
     """
@@ -93,7 +96,8 @@ def introduction() -> Iterator[str]:
 def row(found: Met) -> str:
     verdicts, places = (most(vars(seen)[what] for seen in found.seen) for what in ("verdict", "named"))
     said = (link(found.fix), found.fix.release, found.fix.kind, found.fix.broke)
-    return f"| {' | '.join((*said, count(found.zoo), count(found.situations), verdicts, places))} |"
+    counts = map(count, (found.zoo, found.situations, found.guests))
+    return f"| {' | '.join((*said, *counts, verdicts, places))} |"
 
 
 def link(fix: Fix) -> str:
@@ -131,9 +135,9 @@ def summary(found: Sequence[Met], cells: Mapping[str, Sequence[int]]) -> Iterato
     """Yield how many there are, and how many were tried and seen, by release."""
     yield (
         "| release | fixes | out of reach | cells with a golden | tried on the zoo | seen by the zoo "
-        "| tried on either | seen by either |"
+        "| seen by the situations | tried on guests | seen by guests | seen by any |"
     )
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     for release in SINCE:
         of_it = [each for each in found if each.fix.release == release]
         counts = (
@@ -142,7 +146,9 @@ def summary(found: Sequence[Met], cells: Mapping[str, Sequence[int]]) -> Iterato
             " + ".join(map(str, cells.get(release, (0,)))),
             sum(bool(each.zoo.tried) for each in of_it),
             sum(bool(each.zoo.seen) for each in of_it),
-            sum(each.tried for each in of_it),
+            sum(bool(each.situations.seen) for each in of_it),
+            sum(bool(each.guests.tried) for each in of_it),
+            sum(bool(each.guests.seen) for each in of_it),
             sum(bool(each.seen) for each in of_it),
         )
         yield f"| {release} | {' | '.join(map(str, counts))} |"

@@ -114,9 +114,8 @@ class Kept:
 
     def golden(self, cell: str) -> str:
         """Return the digest of a cell's golden; empty where there is none."""
-        manifest = self.goldens / cell / golden.MANIFEST
-        last = manifest.read_text(encoding="utf-8").splitlines()[-1] if manifest.exists() else ""
-        return last.removeprefix(f"{golden.CONTENTS}: sha256 ")[:12]
+        texts = golden.read(golden.directory(self.goldens, Cell(*cell.split("/"))))
+        return "" if texts is None else golden.digest(texts)[:12]
 
     def read(self) -> list[Tried]:
         lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
@@ -166,21 +165,24 @@ class Met:
         What the zoo says, which was not made for such fixes.
     situations
         What the cases say that were written after them.
+    guests
+        What upstream's own test models say, of all guest zoos together.
     """
 
     fix: Fix
     zoo: Result
     situations: Result
+    guests: Result
 
     @property
     def tried(self) -> bool:
         """Whether some cell has met it."""
-        return bool(self.zoo.tried or self.situations.tried)
+        return bool(self.zoo.tried or self.situations.tried or self.guests.tried)
 
     @property
     def seen(self) -> list[Seen]:
-        """What cells of both have seen."""
-        return [*self.zoo.seen.values(), *self.situations.seen.values()]
+        """What cells of all have seen."""
+        return [seen for zoo in (self.zoo, self.situations, self.guests) for seen in zoo.seen.values()]
 
 
 def results(fixes: Sequence[Fix], tried: Sequence[Tried]) -> list[Result]:
@@ -192,6 +194,12 @@ def results(fixes: Sequence[Fix], tried: Sequence[Tried]) -> list[Result]:
         seen = {each.cell: each.seen[key(fix)] for each in of_it if key(fix) in each.seen}
         found.append(Result(fix, len({each.cell for each in of_it}), seen))
     return found
+
+
+def joined(fix: Fix, found: Sequence[Result]) -> Result:
+    """Return what several zoos say of `fix`, as of one."""
+    seen = {f"{number} {cell}": said for number, each in enumerate(found) for cell, said in each.seen.items()}
+    return Result(fix, sum(each.tried for each in found), seen)
 
 
 class Search:
@@ -237,10 +245,8 @@ class Search:
         They have a golden, or it is known what is wrong with them: then another verdict is seen.
         """
         cells = [cell for cell in self.run.known if cell in self.run.asked]
-        known = self.run.release.known
-        cells = [
-            cell for cell in cells if str(cell) in known or golden.directory(self.run.root, cell).is_dir()
-        ]
+        accepted = {*self.run.release.known, *map(str, golden.recorded(self.run.root))}
+        cells = [cell for cell in cells if str(cell) in accepted]
         random.Random(SHUFFLE).shuffle(cells)
         return cells
 

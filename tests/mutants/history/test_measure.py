@@ -25,6 +25,7 @@ from tests.mutants.history.measure import (
     Search,
     Seen,
     Tried,
+    joined,
     key,
     numbers,
     results,
@@ -63,10 +64,15 @@ class Answered(Search):
         return CORRUPT if any(fix.number in self.sees for fix in fixes) else Seen(STABLE, "-")
 
 
-def kept(folder: Path, contents: str = "0123456789abcdef") -> Kept:
+def kept(folder: Path, contents: str = "a graph\n") -> Kept:
     place = folder / "goldens" / str(CELL)
-    place.mkdir(parents=True, exist_ok=True)
-    (place / golden.MANIFEST).write_text(f"format: 2\n{golden.CONTENTS}: sha256 {contents}\n")
+    texts = golden.sealed(
+        {
+            golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0\nshortcuts: none\n",
+            golden.GRAPH: contents,
+        }
+    )
+    golden.write(place, texts)
     return Kept(folder / "build" / "1.3.1.jsonl", folder / "goldens")
 
 
@@ -112,6 +118,20 @@ def test_what_was_tried_is_not_tried_again_unless_the_golden_or_the_fix_is_anoth
     assert len(Answered(kept(tmp_path, contents="another"), EIGHT, sees=())._wanted(CELL)) == 8
 
 
+def test_a_golden_of_a_guest_zoo_which_stands_in_a_table_counts_as_one(tmp_path: Path) -> None:
+    of_guest = kept(tmp_path)
+    place = golden.directory(of_guest.goldens, CELL)
+    texts = golden.read(place)
+    assert texts is not None
+    golden.prune(of_guest.goldens, CELL)
+    assert of_guest.golden(str(CELL)) == ""
+    compact = golden.unsealed(texts)
+    compact[golden.MANIFEST] += f"{golden.FORM}: {golden.COMPACT}\n"
+    golden.write(place, golden.sealed(compact))
+    assert not place.exists()
+    assert len(of_guest.golden(str(CELL))) == 12
+
+
 def test_a_fix_that_enough_cells_have_seen_is_tried_no_more(tmp_path: Path) -> None:
     search = Answered(kept(tmp_path), EIGHT, sees=())
     names = tuple(map(key, EIGHT))
@@ -143,33 +163,52 @@ def test_a_cell_that_is_not_stable_by_itself_says_nothing() -> None:
     assert lines(tried[1]) == ["tosa-fp/b is changed without any fix taken back"]
 
 
-def met(number: int, zoo: int = 0, situations: int = 0, sees: int = 0) -> Met:
+def met(number: int, zoo: int = 0, situations: int = 0, sees: int = 0, guests: int = 0) -> Met:
     """Return a fix that so many cells of each zoo have met, and so many of the situations have seen."""
     seen = {str(n): CORRUPT for n in range(sees)}
-    return Met(fix(number), Result(fix(number), zoo, {}), Result(fix(number), situations, seen))
+    return Met(
+        fix(number),
+        Result(fix(number), zoo, {}),
+        Result(fix(number), situations, seen),
+        Result(fix(number), guests, {}),
+    )
 
 
 def test_a_row_says_what_was_broken_and_how_many_of_each_zoo_saw_it() -> None:
     link = f"| [#5]({REPOSITORY}5) | 1.3.1 | crash | it broke |"
-    assert row(met(5)) == f"{link} not tried | not tried | - | - |"
-    assert row(met(5, zoo=40)) == f"{link} 0 of 40 | not tried | - | - |"
-    assert row(met(5, zoo=40, situations=3, sees=2)) == f"{link} 0 of 40 | 2 of 3 | corrupt | FoldPass |"
+    assert row(met(5)) == f"{link} not tried | not tried | not tried | - | - |"
+    assert row(met(5, zoo=40, guests=9)) == f"{link} 0 of 40 | not tried | 0 of 9 | - | - |"
+    seen = row(met(5, zoo=40, situations=3, sees=2))
+    assert seen == f"{link} 0 of 40 | 2 of 3 | not tried | corrupt | FoldPass |"
     assert f" {ENOUGH} or more of 40 |" in row(met(5, situations=40, sees=ENOUGH))
 
 
+def test_what_several_guest_zoos_say_counts_together_and_what_they_see_is_seen() -> None:
+    of_two = [Result(EIGHT[0], 3, {"tosa-fp/a": CORRUPT}), Result(EIGHT[0], 4, {"tosa-fp/a": CORRUPT})]
+    guests = joined(EIGHT[0], of_two)
+    assert (guests.tried, len(guests.seen)) == (7, 2)
+    nothing = Result(EIGHT[0], 0, {})
+    found = Met(EIGHT[0], nothing, nothing, guests)
+    assert found.tried
+    assert found.seen == [CORRUPT, CORRUPT]
+
+
 def test_totals_count_fixes_by_release_before_and_after_the_situations() -> None:
-    found = [met(1), met(2, zoo=3), met(3, zoo=3, situations=2, sees=1), met(4, situations=2)]
-    assert "| 1.3.1 | 4 | 0 | 532 + 90 | 2 | 0 | 3 | 1 |" in summary(found, {"1.3.1": (532, 90)})
+    found = [met(1), met(2, zoo=3), met(3, zoo=3, situations=2, sees=1), met(4, guests=2)]
+    assert "| 1.3.1 | 4 | 0 | 532 + 90 + 7 | 2 | 0 | 1 | 1 | 0 | 1 |" in summary(
+        found, {"1.3.1": (532, 90, 7)}
+    )
 
 
 def test_a_fix_that_is_not_seen_is_listed_with_its_reason_unless_it_is_seen_after_all() -> None:
     why = replace(fix(2), unseen="two effects hide each other")
-    found = [met(1, zoo=3), Met(why, Result(why, 1, {}), Result(why, 0, {})), met(3, situations=1, sees=1)]
+    nothing = Result(why, 0, {})
+    found = [met(1, zoo=3), Met(why, Result(why, 1, {}), nothing, nothing), met(3, situations=1, sees=1)]
     assert list(not_seen(found)) == [
         f"- [#2]({REPOSITORY}2), 1.3.1: two effects hide each other",
         f"- not looked into: [#1]({REPOSITORY}1)",
     ]
-    seen = Met(why, Result(why, 1, {}), Result(why, 1, {"tosa-fp/a": CORRUPT}))
+    seen = Met(why, Result(why, 1, {}), Result(why, 1, {"tosa-fp/a": CORRUPT}), nothing)
     assert list(not_seen([seen])) == []
 
 
@@ -183,8 +222,9 @@ def test_counts_of_the_session_that_was_not_kept_stand_until_a_kept_one_has_trie
 
 def test_a_fix_out_of_reach_is_counted_and_listed_with_its_reason() -> None:
     far = replace(fix(1), unreachable="nothing asks for it")
-    page = list(document([Met(far, Result(far, 0, {}), Result(far, 0, {})), met(2, zoo=1)], {}, []))
-    assert "| 1.3.1 | 2 | 1 | 0 | 1 | 0 | 1 | 0 |" in page
+    nothing = Result(far, 0, {})
+    page = list(document([Met(far, nothing, nothing, nothing), met(2, zoo=1)], {}, []))
+    assert "| 1.3.1 | 2 | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |" in page
     assert [line for line in page if line.startswith("- ")] == [
         f"- not looked into: [#2]({REPOSITORY}2)",
         f"- [#1]({REPOSITORY}1): nothing asks for it",
@@ -197,11 +237,11 @@ def test_no_fix_with_a_reason_why_it_is_not_seen_is_seen_on_the_committed_page()
         if each.unreachable or each.unseen:
             rows = [line.split(" | ") for line in page if line.startswith(f"| [#{each.number}]")]
             (cells,) = rows
-            assert not [count for count in cells[4:6] if count != "not tried" and not count.startswith("0 ")]
+            assert not [count for count in cells[4:7] if count != "not tried" and not count.startswith("0 ")]
 
 
 def test_the_committed_page_is_of_these_fixes() -> None:
-    page = list(document([Met(fix, Result(fix, 0, {}), Result(fix, 0, {})) for fix in FIXES], {}, []))
+    page = list(document([Met(fix, *3 * [Result(fix, 0, {})]) for fix in FIXES], {}, []))
     committed = DOCUMENT.read_text(encoding="utf-8").splitlines()
 
     def begins(text: Sequence[str]) -> list[str]:
