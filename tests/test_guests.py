@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import re
 import shutil
 import subprocess
@@ -500,6 +502,20 @@ def test_a_zoo_that_is_no_guest_may_have_what_is_known_beside_its_goldens(
     before = (runner.root / known.FILE).read_bytes()
     assert runner(*run, UPDATE).code == 1
     assert (runner.root / known.FILE).read_bytes() == before
+
+
+def test_the_workflow_runs_each_guest_zoo_on_each_release_that_is_recorded_and_nothing_else() -> None:
+    workflow = (REPOSITORY / ".github" / "workflows" / "goldens.yml").read_text(encoding="utf-8")
+    (line,) = (line.strip() for line in workflow.splitlines() if 'echo "guests=' in line)
+    line = line.replace("python -c", f"{sys.executable} -c").replace('"$GITHUB_OUTPUT"', "/dev/stdout")
+    printed = subprocess.run(
+        ["bash", "-c", line], cwd=REPOSITORY, check=True, text=True, stdout=subprocess.PIPE
+    )
+    listed = json.loads(printed.stdout.removeprefix("guests="))
+    assert {*listed} >= {f"arm-ops/{release}" for release in releases.load().releases}
+    assert {tuple(each.split("/")) for each in listed} <= set(
+        itertools.product(ZOOS, releases.load().releases)
+    )
 
 
 def test_a_guest_zoo_and_another_are_refused_together(runner: Runner) -> None:
