@@ -282,6 +282,7 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
             targets=(),
             # Many models, of which little is expected: two variations show what most of four would.
             variations=repository.variations or "quick",
+            export_timeout=repository.export_timeout or guests.export_timeout,
         )
     return Options(
         release=option.release,

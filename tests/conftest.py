@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import pickle
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 import filelock
 import pytest
 
-from harness import messages
+from harness import messages, options
 from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.commands import run
 from harness.sweeping.settings import Settings, default_interpreter
@@ -53,6 +54,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = [item for item in items if item.get_closest_marker("slow")]
     config.hook.pytest_deselected(items=slow)
     items[:] = [item for item in items if item not in set(slow)]
+
+
+def options_of(*words: str) -> options.Options:
+    """Return what a run takes from these words of its command line."""
+    parser = argparse.ArgumentParser()
+    options.add_to(parser.add_argument)
+    # pytest's own, by syrupy.
+    parser.set_defaults(update_snapshots=False, update_new_snapshots_only=False)
+    return options.read(parser.parse_args(words), words)
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,9 @@ from harness.judging import golden, known, table
 from harness.judging.compact import compact
 from harness.registry import NAME_PATTERN
 from harness.releases import KnownDefect
+from harness.selection import EXPORT_TIMEOUT
 from tests import GOLDENS, REPOSITORY
-from tests.conftest import Artifacts, Runner
+from tests.conftest import Artifacts, Runner, options_of
 
 RELEASES = tuple(releases.load().releases)
 INSTALLED = metadata.version("executorch").partition("+")[0]
@@ -516,6 +517,12 @@ def test_the_workflow_runs_each_guest_zoo_on_each_release_that_is_recorded_and_n
     assert {tuple(each.split("/")) for each in listed} <= set(
         itertools.product(ZOOS, releases.load().releases)
     )
+
+
+def test_an_export_of_a_zoo_of_large_models_has_longer_unless_a_limit_is_said() -> None:
+    limits = [options_of("--zoo", zoo).export_timeout for zoo in ("arm-ops", "xnnpack-models")]
+    assert limits == [EXPORT_TIMEOUT, ZOOS["xnnpack-models"].export_timeout]
+    assert options_of("--zoo", "xnnpack-models", "--export-timeout", "7").export_timeout == 7
 
 
 def test_a_guest_zoo_and_another_are_refused_together(runner: Runner) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness import options, releases
+from harness import releases
 from harness.arguments import amount
 from harness.artifact import (
     Artifact,
@@ -39,7 +38,7 @@ from harness.storage.store import Kept, Store, StoreError, _head
 from harness.sweeping.settings import Settings, default_interpreter
 from harness.sweeping.sweep import Sweep
 from harness.variations import variations
-from tests.conftest import Artifacts, Runner
+from tests.conftest import Artifacts, Runner, options_of
 
 LISTING = (("case", "a"), ("installed torch", "b"))
 TENSOR = Tensor("float32", (2,), bytes(8))
@@ -361,11 +360,7 @@ def test_where_a_run_keeps_what_it_made(
     words: tuple[str, ...], ci: str, keeping: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", ci)
-    parser = argparse.ArgumentParser()
-    options.add_to(parser.add_argument)
-    # pytest's own, by syrupy.
-    parser.set_defaults(update_snapshots=False, update_new_snapshots_only=False)
-    assert options.read(parser.parse_args(words), words).keeping is keeping
+    assert options_of(*words).keeping is keeping
 
 
 def test_a_run_that_is_not_to_keep_has_no_store(runner: Runner, artifacts: Artifacts) -> None:

@@ -27,6 +27,8 @@ class GuestZoo:
         The targets that a model is exported for which upstream's tests lower as it is, or quantize.
     core
         What the core has: every ``case``, one of each ``test``, or, where these are alike, one of each ``file``.
+    export_timeout
+        Seconds that one export may take where nothing is said of it; None for as long as any.
     """
 
     name: str
@@ -34,6 +36,7 @@ class GuestZoo:
     floats: tuple[str, ...]
     quantized: tuple[str, ...]
     core: Literal["case", "test", "file"] = "test"
+    export_timeout: float | None = None
 
     @property
     def module(self) -> str:
@@ -57,7 +60,10 @@ ZOOS: Mapping[str, GuestZoo] = {
         GuestZoo("arm-ops", "backends/arm/test/ops", *_TOSA),
         GuestZoo("arm-models", "backends/arm/test/models", *_TOSA, core="case"),
         GuestZoo("xnnpack-ops", "backends/xnnpack/test/ops", *_XNNPACK),
-        GuestZoo("xnnpack-models", "backends/xnnpack/test/models", *_XNNPACK, core="case"),
+        # Llama takes two minutes of a core.
+        GuestZoo(
+            "xnnpack-models", "backends/xnnpack/test/models", *_XNNPACK, core="case", export_timeout=900.0
+        ),
         GuestZoo("suite-ops", "backends/test/suite/operators", *_BOTH, core="file"),
         GuestZoo("suite-models", "backends/test/suite/models", *_BOTH),
     )
