@@ -13,8 +13,9 @@ from harness.structure.facts import ABSENT
 
 #: Kind (`report.KINDS`), what changed, and the detail that this cell adds.
 Difference = tuple[str, str, str]
-#: Positions, sizes and deviations in the reason of a failure: a different one is no different failure.
-NUMBERS = re.compile(r"\b(?:0x[0-9a-f]+|\d[\d.]*(?:e-?\d+)?)\b")
+#: Positions, sizes, deviations, and the sample that showed it, as in ``output 0 (drawn)``, in the reason of a
+#: failure: a different one is no different failure.
+INCIDENTAL = re.compile(r"\b(?:0x[0-9a-f]+|\d[\d.]*(?:e-?\d+)?)\b|(?<=\d) \([a-z ]+\)")
 #: At most this many values of an attribute are shown.
 SHOWN_VALUES = 4
 
@@ -28,7 +29,7 @@ def differences(old: Reading, new: Reading) -> Iterator[Difference]:
 def _contents(old: Reading, new: Reading) -> Iterator[Difference]:
     """Yield what differs in failures, delegates, operators, attributes and constants, however these are connected."""
     if old.failure or new.failure:
-        if NUMBERS.sub("", old.failure or "") != NUMBERS.sub("", new.failure or ""):
+        if INCIDENTAL.sub("", old.failure or "") != INCIDENTAL.sub("", new.failure or ""):
             if new.failure:
                 yield "fails", new.failure, f"was {old.failure}" if old.failure else ""
             else:
