@@ -319,6 +319,7 @@ def test_a_model_that_holds_or_takes_another_dtype_is_for_the_target_of_that(
         ("arm-ops", ("bfloat16",), ("tosa-bf16",)),
         ("suite-ops", ("bfloat16",), ("tosa-bf16", "xnnpack-fp32")),
         ("xnnpack-ops", ("float16",), ("xnnpack-fp32",)),
+        ("xnnpack-models", ("float",), ("xnnpack-fp32",)),
     ],
 )
 def test_targets_follow_how_upstream_lowers_a_case(
@@ -330,6 +331,7 @@ def test_targets_follow_how_upstream_lowers_a_case(
     case = case_of(ZOOS[zoo], [entry], lambda entries, data: None)  # type: ignore[arg-type,return-value]
     assert case.backends == targets
     assert set(case.also) == {target for target in targets if target == "tosa-bf16"}
+    assert case.run_on == ZOOS[zoo].run_on
 
 
 # Compact goldens

@@ -54,6 +54,7 @@ def case_of(zoo: GuestZoo, entries: Iterable[Entry], build: Callable[..., Exampl
         backends=wanted,
         also=tuple(target for target in wanted if TARGETS[target].further),
         releases=tuple(release for entry in entries for release in entry.releases),
+        run_on=zoo.run_on,
     )
 
 
