@@ -13,7 +13,7 @@ from harness.artifact import TOUCHED
 from harness.exporting.arithmetic import APPROXIMATIONS
 from harness.exporting.eager import FLOAT8, Float8InFloat32
 from harness.exporting.numerics import flatten
-from harness.exporting.rounding import spreads
+from harness.exporting.rounding import _sum_of_float16, spreads
 from harness.targets import TOSA
 
 quantized = torch.ops.quantized_decomposed
@@ -93,6 +93,16 @@ def test_attention_is_rounded_in_each_of_its_steps_though_torch_has_one_kernel_f
 
 def test_bfloat16_has_units_of_its_own() -> None:
     assert 2**-9 < spread(Of(lambda x: torch.exp(x)), X.bfloat16()).max() < 2**-5
+
+
+def test_sums_of_float16_are_as_torch_gives_them_and_move() -> None:
+    # Ones that float16 cannot add to 2048 one by one, as neither torch does.
+    terms = torch.cat((torch.tensor([2048.0]), torch.ones(64))).half()[None]
+    weights = torch.ones(65, 1).half()
+    made = _sum_of_float16(torch.mm, (terms, weights), {})
+    assert made.dtype is torch.float16
+    assert made.item() == 2112.0
+    assert 0.0 < spread(Of(lambda x: torch.mm(x, weights)), terms).max() <= 2**-9
 
 
 def test_what_is_near_a_tie_moves_by_a_code_and_nothing_else_does() -> None:
