@@ -292,6 +292,24 @@ def test_memory_that_a_test_leaves_as_it_is_is_filled() -> None:
     assert not torch.are_deterministic_algorithms_enabled()
 
 
+def test_weights_that_nobody_writes_are_drawn_and_others_stay() -> None:
+    import torch
+
+    from harness.guests.capture import draw_unwritten, seeded
+
+    def made(name: str) -> torch.nn.Module:
+        with seeded(name):
+            model = torch.nn.LayerNorm(4)
+            model.weight = torch.nn.Parameter(torch.empty(4, dtype=torch.float16))
+            draw_unwritten(model)
+        return model
+
+    assert made("one").weight.isfinite().all()
+    assert made("one").bias.tolist() == [0.0] * 4
+    assert torch.equal(made("one").weight, made("one").weight)
+    assert not torch.equal(made("one").weight, made("other").weight)
+
+
 @pytest.mark.parametrize(
     ("dtype", "held", "found"),
     [

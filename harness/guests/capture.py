@@ -289,7 +289,20 @@ def example(zoo: GuestZoo, file: str, node: str, number: int, name: str) -> Exam
     run(found[0], recorder, name)
     if len(recorder.taken) <= number:
         raise CaptureError(f"{zoo.tests}/{file}::{node} hands over {len(recorder.taken)} models")
+    with seeded(name):
+        draw_unwritten(recorder.taken[number].module)
     return as_example(recorder.taken[number])
+
+
+def draw_unwritten(module: torch.nn.Module) -> None:
+    """Draw the floating weights and buffers of a model that nobody wrote to, which `seeded` fills with NaN.
+
+    Upstream's Llama leaves the weights of its norms as they are: what memory holds, mostly zeros.
+    """
+    with torch.no_grad():
+        for tensor in (*module.parameters(), *module.buffers()):
+            if tensor.is_floating_point() and bool(tensor.isnan().all()):
+                tensor.copy_(torch.rand(tensor.shape) + 0.5)
 
 
 def not_running(given: HandedOver) -> str:
