@@ -22,6 +22,7 @@ from harness.guests import ZOOS, listing, triage
 from harness.guests.listing import Entry, Listing, Omitted, names_of
 from harness.judging import golden, known, table
 from harness.judging.compact import compact
+from harness.judging.verdict import Verdict
 from harness.registry import NAME_PATTERN
 from harness.releases import KnownDefect
 from harness.selection import EXPORT_TIMEOUT
@@ -410,6 +411,20 @@ def test_a_damaged_table_is_an_error(
     file.write_text(damage(file.read_text()))  # type: ignore[operator]
     with pytest.raises(golden.GoldenError, match=said):
         golden.read(path)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "noted"),
+    [
+        ("crashed", "seed0-heap0: killed by SIGABRT", True),
+        # The system lacked memory, or a person ended it.
+        ("crashed", "seed0-heap0: killed by SIGKILL", False),
+        ("timed-out", "seed0-heap0: no end within 180 s", False),
+    ],
+)
+def test_what_the_next_run_may_not_find_is_not_noted(verdict: str, reason: str, noted: bool) -> None:
+    cell = Cell("tosa-fp", "add")
+    assert bool(known.settled({}, Verdict(cell, verdict, reason))) is noted
 
 
 def test_what_is_known_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from harness.releases import KnownDefect
 FILE = "known.toml"
 #: Verdicts that no artifact follows from, or that the next run may not find: these are not accepted.
 NEVER = ("timed-out", "out-of-memory", "damaged-golden")
+#: What ends a process from outside: the system that lacks memory, or a person.
+FROM_OUTSIDE = "killed by SIGKILL"
 
 
 def read(folder: Path, release: str) -> dict[str, KnownDefect]:
@@ -52,7 +54,7 @@ def of(
 def settled(known: Mapping[str, KnownDefect], judged: Verdict) -> dict[str, KnownDefect]:
     """Return `known` with what is now said of the cell: its defect, or that it has none."""
     others = {cell: defect for cell, defect in known.items() if cell != str(judged.cell)}
-    if judged.recordable or judged.name in ("stable", *NEVER):
+    if judged.recordable or judged.name in ("stable", *NEVER) or FROM_OUTSIDE in judged.reason:
         return others
     return {**others, str(judged.cell): KnownDefect(judged.name, judged.reason or judged.name)}
 
