@@ -22,15 +22,18 @@ from harness.branches.records import Records
 from harness.branches.sources import Branch
 from harness.cli import ERROR, main
 from harness.commands import fuzz
-from harness.fuzzing import explained, guidance, names, page
+from harness.exporting.data import Example
+from harness.exporting.program import example_in
+from harness.exporting.samples import STEPS, samples_of
+from harness.fuzzing import explained, guidance, names, page, search
 from harness.fuzzing.cause import Cause
 from harness.fuzzing.chance import Chance
 from harness.fuzzing.kept import Judged, Lines
-from harness.fuzzing.model import COMPUTED, INPUT, PARAMETER, Model
+from harness.fuzzing.model import COMPUTED, INPUT, LARGEST, LEAST, PARAMETER, Model
 from harness.fuzzing.reduction import reduce, reductions
 from harness.fuzzing.search import results_of
-from harness.fuzzing.sketch import OPERATORS
-from harness.registry import NAME_PATTERN
+from harness.fuzzing.sketch import OPERATORS, SYMBOLIC_SIZE
+from harness.registry import NAME_PATTERN, SAMPLES, Case
 from harness.selection import UsageError
 from tests import REPOSITORY
 
@@ -57,6 +60,32 @@ def run(model: Model) -> tuple[torch.Tensor, ...]:
 def test_a_name_means_the_same_model_on_every_machine() -> None:
     assert names.digest() == DIGEST
     assert names.digest_of_changes() == DIGEST_OF_CHANGES
+
+
+def example(model: Model, folder: Path) -> Example:
+    """Return a model as an export takes it."""
+    search.write(folder, "drawn", model)
+    return example_in(folder / "drawn.py", "drawn_model")
+
+
+def run_on(given: Example) -> dict[str, tuple[tuple[torch.Tensor, ...], ...]]:
+    """Return the samples of an example, as if it had a state."""
+    return samples_of(Case("some-case", "tests", "something", lambda data: given), given, remembers=True)
+
+
+def test_a_symbolic_dimension_is_run_at_each_size_as_that_of_any_case(tmp_path: Path) -> None:
+    of_example = (*SAMPLES, *STEPS)
+    symbolic = [model for model in models(300) if model.symbolic]
+    assert len(symbolic) > 20
+    for model in symbolic:
+        given = example(model, tmp_path)
+        found = run_on(given)
+        sizes = {name: {x.shape[0] for step in steps for x in step} for name, steps in found.items()}
+        assert sizes == {**dict.fromkeys(of_example, {SYMBOLIC_SIZE}), "least": {LEAST}, "largest": {LARGEST}}
+        # A sample on which eager raises would be left out.
+        for steps in found.values():
+            with torch.no_grad():
+                given.module.eval()(*steps[-1])
 
 
 def test_another_number_or_seed_is_another_model() -> None:
