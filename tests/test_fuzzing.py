@@ -74,14 +74,14 @@ def run_on(given: Example) -> dict[str, tuple[tuple[torch.Tensor, ...], ...]]:
 
 
 def test_a_symbolic_dimension_is_run_at_each_size_as_that_of_any_case(tmp_path: Path) -> None:
-    of_example = (*SAMPLES, *STEPS)
-    symbolic = [model for model in models(300) if model.symbolic]
-    assert len(symbolic) > 20
+    of_example = {name: {SYMBOLIC_SIZE} for name in (*SAMPLES, *STEPS)}
+    symbolic = [model for model in models(150) if model.symbolic]
+    assert len(symbolic) > 9
     for model in symbolic:
         given = example(model, tmp_path)
         found = run_on(given)
         sizes = {name: {x.shape[0] for step in steps for x in step} for name, steps in found.items()}
-        assert sizes == {**dict.fromkeys(of_example, {SYMBOLIC_SIZE}), "least": {LEAST}, "largest": {LARGEST}}
+        assert sizes == of_example | {"least": {LEAST}, "largest": {LARGEST}}
         # A sample on which eager raises would be left out.
         for steps in found.values():
             with torch.no_grad():
