@@ -76,7 +76,7 @@ def run_on(given: Example) -> dict[str, tuple[tuple[torch.Tensor, ...], ...]]:
 def test_a_symbolic_dimension_is_run_at_each_size_as_that_of_any_case(tmp_path: Path) -> None:
     of_example = {name: {SYMBOLIC_SIZE} for name in (*SAMPLES, *STEPS)}
     symbolic = [model for model in models(150) if model.symbolic]
-    assert len(symbolic) > 9
+    assert len(symbolic) > 5
     for model in symbolic:
         given = example(model, tmp_path)
         found = run_on(given)
