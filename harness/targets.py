@@ -242,6 +242,23 @@ TARGETS: Mapping[str, Target] = {
             further=True,
         ),
         Target(
+            name="tosa-fp+shape",
+            description="TOSA-1.1+FP+shape, symbolic sizes in the delegate",
+            backend=TOSA,
+            specification="TOSA-1.1+FP+shape",
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
+            name="tosa-int+shape",
+            description="TOSA-1.1+INT+shape, as tosa-int, symbolic sizes in the delegate",
+            backend=TOSA,
+            specification="TOSA-1.1+INT+shape",
+            quantization=Quantization(),
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
             name="tosa-u55",
             description="TOSA-1.0+INT+int16+int4+u55, as tosa-int, within what an Ethos-U55 can do",
             backend=TOSA,

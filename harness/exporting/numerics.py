@@ -15,6 +15,7 @@ from torch.export.graph_signature import ExportGraphSignature, InputKind, Output
 from torch.utils import _pytree as pytree
 
 from harness.artifact import Tensor
+from harness.exporting import open_sizes
 from harness.exporting.arrays import array_of
 from harness.exporting.blame import handed_on
 from harness.registry import ZooError
@@ -137,16 +138,12 @@ def beyond_runtime(program: Any) -> str:
 
 def beyond_reference_model(program: torch.export.ExportedProgram) -> str:
     """Return what TOSA's reference model lacks for the delegates of a lowered program; empty if it has all."""
-    for _, module in program.graph_module.named_modules():
-        if isinstance(module, LoweredBackendModule) and any(
-            isinstance(size, torch.SymInt)
-            for node in module.original_module.graph.nodes
-            for value in pytree.tree_leaves(node.meta.get("val"))
-            if isinstance(value, torch.Tensor)
-            for size in value.shape
-        ):
-            return "the reference model takes no dimension whose size the payload leaves open"
-    return ""
+    found = (
+        open_sizes.lacking(module.processed_bytes)
+        for _, module in program.graph_module.named_modules()
+        if isinstance(module, LoweredBackendModule)
+    )
+    return next(filter(None, found), "")
 
 
 def in_runtime(pte: bytes, steps: Steps) -> tuple[Tensor, ...]:
@@ -319,11 +316,18 @@ def tosa_arrays(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -
 
 @handed_on
 def run_model(payload: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-    """Run a TOSA payload in the reference model; raise RuntimeError if it, or an input, is not valid TOSA."""
+    """Run a TOSA payload in the reference model; raise RuntimeError if it, or an input, is not valid TOSA.
+
+    Sizes that the payload leaves open are those that follow from the arrays.
+    """
     import tosa_reference_model
 
+    try:
+        sized = open_sizes.with_sizes(payload, [array.shape for array in arrays])
+    except open_sizes.OpenSizeError as error:
+        raise RuntimeError(str(error)) from None
     outputs, status = tosa_reference_model.run(
-        payload,
+        sized,
         list(arrays),
         verbosity="LOW",
         initialize_variable_tensor_from_numpy=True,

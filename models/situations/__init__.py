@@ -22,6 +22,7 @@ from models.situations import (
     shared_inputs,
     spellings,
     states,
+    symbolic_sizes,
     u55_limits,
 )
 
@@ -43,5 +44,6 @@ __all__ = [
     "shared_inputs",
     "spellings",
     "states",
+    "symbolic_sizes",
     "u55_limits",
 ]

@@ -1,0 +1,290 @@
+"""Layers whose sizes are symbolic inside the delegate, which takes TOSA 1.1 and its extension for shapes.
+
+What a pass asks of a size, whether it divides, whether padding fits, how long a slice is, it must then ask of an
+expression, and what it computes of one becomes operators of the payload. Each is run at the example's sizes, at the
+least and at the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.export import Dim
+from torch.nn import functional
+
+from harness import Data, Example, case
+
+FLOAT, INTEGER = "tosa-fp+shape", "tosa-int+shape"
+
+
+class Of(nn.Module):
+    """A function of the inputs."""
+
+    def __init__(self, function: Callable[..., torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.function(x)
+
+
+class OfTwo(Of):
+    """A function of two inputs."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return self.function(x, y)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer with symbolic sizes.
+
+    Attributes
+    ----------
+    make
+        Makes it.
+    shapes
+        Of its inputs.
+    open
+        The dimensions of every input that are symbolic: their least and largest size.
+    guards
+        What a failure shows.
+    targets
+        What it is lowered for.
+    """
+
+    make: Callable[[], nn.Module]
+    shapes: tuple[tuple[int, ...], ...]
+    open: Mapping[int, tuple[int, int]]
+    guards: str
+    targets: tuple[str, ...] = (FLOAT,)
+
+
+BATCH = {0: (2, 8)}
+IMAGE = {2: (4, 16), 3: (4, 12)}
+BOTH = (FLOAT, INTEGER)
+
+#: By name of the case.
+LAYERS: Mapping[str, Layer] = {
+    "linear": Layer(
+        lambda: nn.Linear(4, 3),
+        ((6, 4),),
+        BATCH,
+        "a linear layer keeps a symbolic batch symbolic (#18092)",
+        BOTH,
+    ),
+    "linear-of-rows": Layer(
+        lambda: nn.Linear(4, 3),
+        ((6, 2, 4),),
+        BATCH,
+        "a linear layer multiplies a symbolic batch and its rows (#18092)",
+        BOTH,
+    ),
+    "conv2d": Layer(
+        lambda: nn.Conv2d(3, 2, 3, padding=1),
+        ((6, 3, 4, 5),),
+        BATCH,
+        "a convolution keeps a symbolic batch symbolic",
+        BOTH,
+    ),
+    "conv2d-fitting": Layer(
+        lambda: nn.Conv2d(3, 2, 3, padding=1),
+        ((1, 3, 8, 9),),
+        IMAGE,
+        "a convolution whose padding fits at every size is lowered with symbolic height and width (#18941)",
+        BOTH,
+    ),
+    "conv2d-not-fitting": Layer(
+        lambda: nn.Conv2d(3, 2, 3, stride=2, padding=1),
+        ((1, 3, 8, 9),),
+        IMAGE,
+        "a convolution whose padding fits at some sizes only has padding that follows the size (#18941)",
+        BOTH,
+    ),
+    "conv-transpose2d": Layer(
+        lambda: nn.ConvTranspose2d(2, 3, 2, stride=2),
+        ((1, 2, 4, 5),),
+        IMAGE,
+        "a transposed convolution is lowered with symbolic height and width",
+    ),
+    "max-pool": Layer(
+        lambda: nn.MaxPool2d(2),
+        ((1, 2, 8, 8),),
+        IMAGE,
+        "a max pool is lowered with symbolic height and width, whole windows or not",
+    ),
+    "avg-pool": Layer(
+        lambda: nn.AvgPool2d(2),
+        ((1, 2, 8, 8),),
+        IMAGE,
+        "an average pool is lowered with symbolic height and width, whole windows or not",
+    ),
+    "adaptive-avg-batch": Layer(
+        lambda: nn.AdaptiveAvgPool2d(2),
+        ((6, 2, 4, 6),),
+        BATCH,
+        "an adaptive average pool that divides its image keeps a symbolic batch",
+        BOTH,
+    ),
+    "adaptive-avg-uneven-batch": Layer(
+        lambda: nn.AdaptiveAvgPool2d((2, 3)),
+        ((6, 2, 5, 7),),
+        BATCH,
+        "an adaptive average pool of uneven windows keeps a symbolic batch",
+    ),
+    "adaptive-avg": Layer(
+        lambda: nn.AdaptiveAvgPool2d(2),
+        ((1, 2, 8, 8),),
+        IMAGE,
+        "an adaptive average pool of symbolic height and width has windows that follow the size",
+    ),
+    "adaptive-avg-whole": Layer(
+        lambda: nn.AdaptiveAvgPool2d(1),
+        ((1, 2, 8, 8),),
+        IMAGE,
+        "an adaptive average pool to a single pixel is the mean of symbolic height and width",
+    ),
+    "adaptive-max-batch": Layer(
+        lambda: nn.AdaptiveMaxPool2d(2),
+        ((6, 2, 4, 6),),
+        BATCH,
+        "an adaptive max pool with a symbolic batch is lowered, or stays outside",
+    ),
+    "adaptive-max": Layer(
+        lambda: nn.AdaptiveMaxPool2d(2),
+        ((1, 2, 8, 8),),
+        IMAGE,
+        "an adaptive max pool of symbolic height and width is lowered, or stays outside",
+    ),
+    "flatten": Layer(
+        lambda: Of(lambda x: torch.flatten(x * 2.0, 1) + 1.0),
+        ((6, 3, 4),),
+        BATCH,
+        "a view that joins dimensions behind a symbolic batch keeps it",
+        BOTH,
+    ),
+    "flatten-batch": Layer(
+        lambda: Of(lambda x: torch.flatten(x * 2.0, 0, 1) + 1.0),
+        ((6, 3, 4),),
+        BATCH,
+        "a view that joins a symbolic batch with another dimension multiplies it",
+    ),
+    "reshape": Layer(
+        lambda: Of(lambda x: (x * 2.0).reshape(x.shape[0] * 2, 2) + 1.0),
+        ((6, 4),),
+        BATCH,
+        "a reshape to a size that the model computes of a symbolic one",
+    ),
+    "unsqueeze": Layer(
+        lambda: Of(lambda x: (x * 2.0).unsqueeze(1) + 1.0),
+        ((6, 4),),
+        BATCH,
+        "a dimension of one behind a symbolic batch",
+    ),
+    "slice": Layer(
+        lambda: Of(lambda x: (x * 2.0)[:, 1:] + 1.0),
+        ((6, 4),),
+        BATCH,
+        "a slice keeps the symbolic batch beside it whole",
+        BOTH,
+    ),
+    "slice-of-batch": Layer(
+        lambda: Of(lambda x: (x * 2.0)[1:] + 1.0),
+        ((6, 4),),
+        # A slice of one would be another program.
+        {0: (3, 8)},
+        "a slice that leaves off the first of a symbolic batch is one shorter",
+    ),
+    "cat": Layer(
+        lambda: Of(lambda x: torch.cat([x, x * 2.0], 1)),
+        ((6, 4),),
+        BATCH,
+        "a concatenation beside a symbolic batch keeps it",
+        BOTH,
+    ),
+    "cat-of-batches": Layer(
+        lambda: Of(lambda x: torch.cat([x, x * 2.0], 0) + 1.0),
+        ((6, 4),),
+        BATCH,
+        "a concatenation of symbolic batches is as long as they together",
+    ),
+    "expand": Layer(
+        lambda: Of(lambda x: (x * 2.0).unsqueeze(1).expand(-1, 3, -1) + 1.0),
+        ((6, 4),),
+        BATCH,
+        "an expansion behind a symbolic batch repeats no more than it says",
+    ),
+    "expand-to-batch": Layer(
+        lambda: OfTwo(lambda x, y: (y[:1] * 2.0).expand(x.shape[0], -1) + x),
+        ((6, 4), (6, 4)),
+        BATCH,
+        "an expansion to a symbolic batch repeats as often as that is long",
+    ),
+    "greater": Layer(
+        lambda: OfTwo(lambda x, y: torch.where(x > y, x, y * 0.5)),
+        ((6, 4), (6, 4)),
+        BATCH,
+        "a comparison and what it selects keep a symbolic batch",
+        BOTH,
+    ),
+    "resize": Layer(
+        lambda: Of(lambda x: functional.interpolate(x, scale_factor=2.0, mode="nearest")),
+        ((1, 2, 4, 5),),
+        IMAGE,
+        "a nearest resize doubles symbolic height and width",
+    ),
+    "resize-bilinear": Layer(
+        lambda: Of(lambda x: functional.interpolate(x, scale_factor=2.0, mode="bilinear")),
+        ((1, 2, 4, 5),),
+        IMAGE,
+        "a bilinear resize doubles symbolic height and width",
+    ),
+    "mean": Layer(
+        lambda: Of(lambda x: x.mean(-1)),
+        ((6, 3, 4),),
+        BATCH,
+        "a mean that drops its dimension keeps a symbolic batch",
+        BOTH,
+    ),
+    "mean-of-image": Layer(
+        lambda: Of(lambda x: x.mean((2, 3))),
+        ((1, 2, 4, 5),),
+        IMAGE,
+        "a mean over symbolic height and width divides by as many as there are",
+    ),
+    "softmax": Layer(
+        lambda: nn.Softmax(-1),
+        ((6, 4),),
+        BATCH,
+        "a softmax keeps a symbolic batch",
+        BOTH,
+    ),
+    "layer-norm": Layer(
+        lambda: nn.LayerNorm(4),
+        ((6, 4),),
+        BATCH,
+        "a layer norm keeps a symbolic batch",
+    ),
+    "pad": Layer(
+        lambda: Of(lambda x: functional.pad(x * 2.0, (1, 2, 0, 1))),
+        ((6, 3, 4),),
+        BATCH,
+        "a padding beside a symbolic batch leaves it as it is",
+    ),
+}
+
+
+def add(name: str, layer: Layer) -> None:
+    @case(name=f"symbolic-{name}", guards=layer.guards, also=layer.targets, backends=layer.targets)
+    def build(data: Data) -> Example:
+        names = ("x", "y")
+        inputs = tuple(data.tensor(each, *shape) for each, shape in zip(names, layer.shapes, strict=False))
+        dims = {at: Dim(f"d{at}", min=least, max=most) for at, (least, most) in layer.open.items()}
+        return Example(layer.make(), inputs, dynamic_shapes=(dims,) * len(inputs))
+
+
+for _name, _layer in LAYERS.items():
+    add(_name, _layer)

@@ -1,0 +1,172 @@
+"""The sizes that payloads with symbolic dimensions leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from harness.decode import Graph, Operator, Value
+from harness.decode.constant import Constant
+from harness.decode.tosa import DTYPES
+from harness.exporting import numerics, open_sizes
+from harness.exporting.open_sizes import OPEN, SHAPE, OpenSizeError, sizes_of
+
+#: A convolution with symbolic height and width, whose padding follows the sizes; see the README beside it.
+PAYLOAD = Path(__file__).parent / "decode" / "fixtures" / "1.5.1" / "tosa-shape-0.tosa"
+
+
+@pytest.fixture
+def payload() -> bytes:
+    return PAYLOAD.read_bytes()
+
+
+def image(height: int, width: int) -> np.ndarray[Any, Any]:
+    return np.arange(3 * height * width, dtype=np.float32).reshape(1, 3, height, width) % 8
+
+
+def listed(*sizes: int) -> Value:
+    """Return a constant list of sizes."""
+    data = np.array(sizes, np.int64).tobytes()
+    return Value("", SHAPE, (len(sizes),), {}, Constant(SHAPE, (len(sizes),), data, DTYPES[SHAPE]))
+
+
+def made(
+    kind: str, attributes: Mapping[str, Any], *given: torch.Size | tuple[int, ...] | Value, rank: int
+) -> tuple[int, ...]:
+    """Return the shape that an operator's result of `rank` open dimensions gets."""
+    names = tuple(f"input{number}" for number in range(len(given)))
+    values = {
+        name: each if isinstance(each, Value) else Value(name, "FP32", (OPEN,) * len(each))
+        for name, each in zip(names, given, strict=True)
+    }
+    shapes = [tuple(each) for each in given if not isinstance(each, Value)]
+    inputs = tuple(name for name, each in zip(names, given, strict=True) if not isinstance(each, Value))
+    values["made"] = Value("made", "FP32", (OPEN,) * rank)
+    graph = Graph("g", inputs, ("made",), values, (Operator(kind, names, ("made",), attributes),), {})
+    return sizes_of(graph, shapes)["made"]
+
+
+def channels_last(x: torch.Tensor) -> tuple[int, ...]:
+    return (x.shape[0], *x.shape[2:], x.shape[1])
+
+
+X = torch.empty(2, 3, 8, 11, device="meta")
+WINDOW = {"stride": (2, 3), "pad": (1, 1, 1, 1)}
+
+
+def test_a_convolution_has_as_many_windows_as_torch_s() -> None:
+    weight = torch.empty(5, 3, 2, 4, device="meta")
+    expected = functional.conv2d(X, weight, stride=(2, 3), padding=1, dilation=(2, 1))
+    attributes = {**WINDOW, "dilation": (2, 1)}
+    assert made("CONV2D", attributes, channels_last(X), channels_last(weight), rank=4) == channels_last(
+        expected
+    )
+
+
+def test_a_depthwise_convolution_has_channels_times_multiplier_channels() -> None:
+    weight = torch.empty(6, 1, 2, 4, device="meta")
+    expected = functional.conv2d(X, weight, stride=(2, 3), padding=1, groups=3)
+    attributes = {**WINDOW, "dilation": (1, 1)}
+    assert made("DEPTHWISE_CONV2D", attributes, channels_last(X), (2, 4, 3, 2), rank=4) == channels_last(
+        expected
+    )
+
+
+def test_a_transposed_convolution_is_as_large_as_torch_s() -> None:
+    weight = torch.empty(3, 5, 2, 4, device="meta")
+    expected = functional.conv_transpose2d(X, weight, stride=(2, 3), padding=1)
+    attributes = {"stride": (2, 3), "out_pad": (-1, -1, -1, -1)}
+    assert made("TRANSPOSE_CONV2D", attributes, channels_last(X), (5, 2, 4, 3), rank=4) == channels_last(
+        expected
+    )
+
+
+def test_pools_have_as_many_windows_as_torch_s() -> None:
+    expected = channels_last(functional.avg_pool2d(X, (2, 4), (2, 3), (1, 1)))
+    given = channels_last(X)
+    assert made("MAX_POOL2D", {**WINDOW, "kernel": (2, 4)}, given, rank=4) == expected
+    adaptive = (listed(2, 4), listed(2, 3), listed(1, 1, 1, 1))
+    assert made("MAX_POOL2D_ADAPTIVE", {}, given, *adaptive, rank=4) == expected
+    assert made("AVG_POOL2D_ADAPTIVE", {}, given, listed(0), listed(0), *adaptive, rank=4) == expected
+
+
+def test_what_moves_and_joins_has_the_shape_of_torch_s() -> None:
+    shape = tuple(X.shape)
+    assert made("TRANSPOSE", {"perms": (2, 0, 3, 1)}, shape, rank=4) == X.permute(2, 0, 3, 1).shape
+    assert made("CONCAT", {"axis": 1}, shape, shape, rank=4) == torch.cat([X, X], 1).shape
+    assert made("PAD", {}, shape, listed(0, 0, 1, 2, 0, 0, 3, 0), rank=4) == (2, 6, 8, 14)
+    assert made("TILE", {}, shape, listed(1, 2, 1, 3), rank=4) == X.tile(1, 2, 1, 3).shape
+    assert made("SLICE", {}, shape, listed(0, 0, 1, 0), listed(2, 3, 4, 11), rank=4) == (2, 3, 4, 11)
+    assert made("RESHAPE", {}, shape, listed(6, 88), rank=2) == (6, 88)
+    assert made("REDUCE_SUM", {"axis": 2}, shape, rank=4) == X.sum(2, keepdim=True).shape
+    assert made("ARGMAX", {"axis": 2}, shape, rank=3) == X.sum(2).shape
+    assert made("GATHER", {}, (2, 9, 4), (2, 5), rank=3) == (2, 5, 4)
+    assert made("MATMUL", {}, (2, 3, 4), (2, 4, 5), rank=3) == (2, 3, 5)
+
+
+def test_operands_are_broadcast() -> None:
+    assert made("ADD", {}, (1, 4), (6, 1), rank=2) == (6, 4)
+    # The shift of a product is not broadcast.
+    assert made("MUL", {}, (6, 4), (1, 4), (1,), rank=2) == (6, 4)
+    assert made("SELECT", {}, (1, 1), (1, 4), (6, 1), rank=2) == (6, 4)
+
+
+def test_a_resize_has_the_size_that_its_scale_gives() -> None:
+    # From 4 to 8 pixels and from 5 to 3: TOSA 1.1, RESIZE.
+    given = (listed(4, 2, 2, 4), listed(-1, 0), listed(1, 1))
+    assert made("RESIZE", {}, (1, 4, 5, 2), *given, rank=4) == (1, 8, 3, 2)
+
+
+def test_a_rule_without_what_it_needs_names_the_tensor_and_the_operator() -> None:
+    with pytest.raises(OpenSizeError, match="the sizes of made do not follow from the inputs of its MATMUL"):
+        made("MATMUL", {}, (2, 3), (3, 2), rank=3)
+    with pytest.raises(OpenSizeError, match="the sizes of made do not follow from the inputs of its ABS"):
+        made("ABS", {}, (2, 3), rank=3)
+
+
+@pytest.mark.parametrize(("height", "width"), [(8, 9), (4, 4), (16, 12), (5, 12)])
+def test_a_payload_runs_at_every_size_that_it_is_given(payload: bytes, height: int, width: int) -> None:
+    (output,) = numerics.run_model(payload, [image(height, width)])
+    assert output.shape == (1, 2, (height + 1) // 2, (width + 1) // 2)
+
+
+def test_only_open_sizes_are_written(payload: bytes) -> None:
+    written = open_sizes.with_sizes(payload, [(1, 3, 8, 9)])
+    before, after = (np.frombuffer(each, np.int32) for each in (payload, written))
+    changed = before != after
+    assert changed.any()
+    assert set(before[changed]) == {OPEN}
+    assert not open_sizes.leaves_open(written)
+    assert open_sizes.with_sizes(written, [(1, 3, 8, 9)]) is written
+
+
+def test_sizes_that_contradict_what_the_payload_computes_are_refused(
+    payload: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    padded = open_sizes.RULES["PAD"]
+    wrong = {**open_sizes.RULES, "PAD": lambda *given: tuple(size + 2 for size in padded(*given))}
+    monkeypatch.setattr(open_sizes, "RULES", wrong)
+    with pytest.raises(ValueError, match="Invalid TOSA graph"):
+        numerics.run_model(payload, [image(8, 9)])
+
+
+def test_an_operator_without_a_rule_is_named(payload: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert open_sizes.lacking(payload) == ""
+    without = {kind: rule for kind, rule in open_sizes.RULES.items() if kind not in ("PAD", "CONV2D")}
+    monkeypatch.setattr(open_sizes, "RULES", without)
+    assert open_sizes.lacking(payload) == "no rule gives the sizes that CONV2D, PAD leaves open"
+    with pytest.raises(RuntimeError, match="CONV2D, PAD"):
+        numerics.run_model(payload, [image(8, 9)])
+
+
+def test_a_payload_of_a_version_without_open_sizes_is_not_run(
+    payload: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_sizes, "FIRST", (1, 2))
+    assert "takes no dimension" in open_sizes.lacking(payload)
