@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,14 @@ PAYLOAD = Path(__file__).parent / "decode" / "fixtures" / "1.5.1" / "tosa-shape-
 @pytest.fixture
 def payload() -> bytes:
     return PAYLOAD.read_bytes()
+
+
+GOLDENS = Path(__file__).parents[1] / "goldens"
+#: Operators that no golden of 1.4.1 has.
+NOT_IN_THE_ZOO = {
+    *("AVG_POOL2D_ADAPTIVE", "MAX_POOL2D_ADAPTIVE"),
+    *("CLZ", "LOGICAL_RIGHT_SHIFT", "REDUCE_ALL", "REDUCE_PRODUCT"),
+}
 
 
 def image(height: int, width: int) -> np.ndarray[Any, Any]:
@@ -146,14 +156,58 @@ def test_only_open_sizes_are_written(payload: bytes) -> None:
     assert open_sizes.with_sizes(written, [(1, 3, 8, 9)]) is written
 
 
-def test_sizes_that_contradict_what_the_payload_computes_are_refused(
-    payload: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    padded = open_sizes.RULES["PAD"]
-    wrong = {**open_sizes.RULES, "PAD": lambda *given: tuple(size + 2 for size in padded(*given))}
-    monkeypatch.setattr(open_sizes, "RULES", wrong)
-    with pytest.raises(ValueError, match="Invalid TOSA graph"):
-        numerics.run_model(payload, [image(8, 9)])
+def test_sizes_that_contradict_what_the_payload_states_are_refused(payload: bytes) -> None:
+    with pytest.raises(
+        RuntimeError, match=r"\[1, 3, -1, -1\] where .* gives|is \[.*3\] where its \w+ gives \[.*4\]"
+    ):
+        numerics.run_model(payload, [image(8, 9).repeat(4, axis=1)[:, :4]])
+
+
+def test_the_rules_give_the_sizes_that_goldens_state() -> None:
+    """Of every operator of the zoo in TOSA, where the sizes are numbers."""
+    checked = set()
+    for path in sorted((GOLDENS / "1.4.1").glob("tosa-*/*/delegate_*.tosa.txt")):
+        graph = read_text(path.read_text(encoding="utf-8"))
+        if graph is not None:
+            sizes_of(graph, [graph.values[name].shape or () for name in graph.inputs])
+            checked |= {operator.type for operator in graph.operators} & open_sizes.RULES.keys()
+    computing = {kind for kind in open_sizes.RULES if kind.endswith("_SHAPE")} | {"DIM"}
+    assert open_sizes.RULES.keys() - checked - computing == NOT_IN_THE_ZOO
+
+
+def read_text(text: str) -> Graph | None:
+    """Return what the text of a payload has of names and sizes; None for one of several graphs."""
+    blocks = re.split(r"^graph ", text, flags=re.M)[1:]
+    if len(blocks) != 1:
+        return None
+    values: dict[str, Value] = {}
+    operators: list[Operator] = []
+    inputs: list[str] = []
+    for line in blocks[0].splitlines():
+        word, *rest = line.split()
+        if line.startswith("  value "):
+            dtype, _, sizes = rest[1].partition("[")
+            last = Value(rest[0][:-1], dtype, numbers(sizes))
+            values[last.name] = last
+        elif line.startswith("    values ") and last.dtype == SHAPE:
+            values[last.name] = listed(*map(int, rest))
+        elif line.startswith("  input "):
+            inputs.append(rest[0][:-1])
+        elif line.startswith("  operator "):
+            operators.append(Operator(rest[0], (), (), {}))
+        elif line.startswith(("    input ", "    output ")) and operators:
+            name = rest[0].rstrip(":")
+            field = f"{word}s"
+            operators[-1] = replace(operators[-1], **{field: (*getattr(operators[-1], field), name)})
+        elif found := re.fullmatch(r"    (\w+) = \[?([-\d, ]+)\]?", line):
+            several = numbers(found[2])
+            value = several if "[" in line else several[0]
+            operators[-1] = replace(operators[-1], attributes={**operators[-1].attributes, found[1]: value})
+    return Graph("", tuple(inputs), (), values, tuple(operators), {})
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"-?\d+", text)))
 
 
 def test_an_operator_without_a_rule_is_named(payload: bytes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,9 @@
 
 A tensor of symbolic size stands in a payload with -1 in that place. Who runs it knows the shapes of its inputs, and
 from these every other size follows, operator by operator, by the shapes that TOSA 1.1 (sections 2.2 to 2.16) says an
-operator's result has. What computes with sizes (the extension EXT-SHAPE) stays in the payload: the reference model
-runs it, and refuses a payload whose sizes contradict what it computes. Nothing but these -1 is written.
+operator's result has. Nothing but these -1 is written: what computes with sizes (the extension EXT-SHAPE) stays in the
+payload, and the reference model runs it. A payload that states other sizes than its operators give is not run: the
+reference model does not check all of them, and writes beyond a tensor that is too small.
 
 Upstream's tests give the sizes so as well, by a tool of Arm's that no wheel has (``infer_shapes``).
 """
@@ -74,12 +75,10 @@ def leaves_open(payload: bytes) -> bool:
 def with_sizes(payload: bytes, shapes: Sequence[Sizes]) -> bytes:
     """Return `payload` with every size that it leaves open as it is for inputs of these shapes.
 
-    Sizes that it states stay as they are, whatever the shapes: what contradicts them is for the reference model to say.
-
     Raises
     ------
     OpenSizeError
-        If a size does not follow from the shapes; see `lacking`.
+        If a size does not follow from the shapes (see `lacking`), or is another than the payload states.
     """
     if not leaves_open(payload):
         return payload
@@ -106,25 +105,34 @@ def sizes_of(graph: Graph, shapes: Sequence[Sizes]) -> dict[str, Sizes]:
     Raises
     ------
     OpenSizeError
-        If an operator does not have what its rule needs.
+        If an operator does not have what its rule needs, or a tensor states other sizes than its operator gives.
     """
     found = dict(zip(graph.inputs, shapes, strict=True))
     for name, value in graph.values.items():
-        if value.dtype == SHAPE and value.constant is not None:
+        if value.dtype == SHAPE and value.shape == (0,):
+            # Of a tensor without dimensions: no constant holds nothing.
+            found[name] = ()
+        elif value.dtype == SHAPE and value.constant is not None:
             found[name] = tuple(map(int, value.constant.array().reshape(-1)))
         elif value.dtype != SHAPE and not _is_open(graph, name):
             found.setdefault(name, value.shape or ())
     for operator in graph.operators:
+        rule = RULES.get(operator.type)
         for name in operator.outputs:
-            if name is None or name in found:
+            if name is None or rule is None:
                 continue
             try:
-                given = [found[each] for each in operator.inputs if each is not None]
-                found[name] = _filled(graph.values[name], RULES[operator.type](operator, given))
+                sizes = rule(operator, [found[each] for each in operator.inputs if each is not None])
+                fits = _fits(graph.values[name], sizes)
             except (KeyError, IndexError, ValueError, ZeroDivisionError) as error:
                 raise OpenSizeError(
                     f"the sizes of {name} do not follow from the inputs of its {operator.type}"
                 ) from error
+            if not fits:
+                raise OpenSizeError(
+                    f"{name} is {list(graph.values[name].shape or ())} where its {operator.type} gives {list(sizes)}"
+                )
+            found[name] = sizes
     return found
 
 
@@ -141,13 +149,11 @@ def _is_open(graph: Graph, name: str | None) -> bool:
     return name is not None and graph.values[name].dtype != SHAPE and OPEN in (graph.values[name].shape or ())
 
 
-def _filled(value: Value, sizes: Sizes) -> Sizes:
-    """Return `sizes` in the places that a value leaves open, and what it states in the others."""
+def _fits(value: Value, sizes: Sizes) -> bool:
+    """Whether a value has `sizes`, or leaves open what they are."""
     if value.dtype == SHAPE:
-        return sizes
-    return tuple(
-        size if stated == OPEN else stated for stated, size in zip(value.shape or (), sizes, strict=True)
-    )
+        return value.shape == (len(sizes),)
+    return all(stated in (OPEN, size) for stated, size in zip(value.shape or (), sizes, strict=True))
 
 
 def _numbers(operator: Operator, name: str) -> Sizes:

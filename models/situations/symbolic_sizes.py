@@ -97,6 +97,14 @@ LAYERS: Mapping[str, Layer] = {
         "a convolution whose padding fits at every size is lowered with symbolic height and width (#18941)",
         BOTH,
     ),
+    # The example, the least and the largest are odd: there the padding fits.
+    "conv2d-odd": Layer(
+        lambda: nn.Conv2d(3, 2, 3, stride=2, padding=1),
+        ((1, 3, 7, 9),),
+        {2: (5, 15), 3: (5, 13)},
+        "a strided convolution whose padding may fit is lowered, and is right where it does (#18941)",
+        BOTH,
+    ),
     "conv2d-not-fitting": Layer(
         lambda: nn.Conv2d(3, 2, 3, stride=2, padding=1),
         ((1, 3, 8, 9),),
