@@ -54,6 +54,8 @@ class Layer:
         What a failure shows.
     targets
         What it is lowered for.
+    every
+        What their sizes are multiples of.
     """
 
     make: Callable[[], nn.Module]
@@ -61,6 +63,7 @@ class Layer:
     open: Mapping[int, tuple[int, int]]
     guards: str
     targets: tuple[str, ...] = (FLOAT,)
+    every: int = 1
 
 
 BATCH = {0: (2, 8)}
@@ -102,7 +105,7 @@ LAYERS: Mapping[str, Layer] = {
         lambda: nn.Conv2d(3, 2, 3, stride=2, padding=1),
         ((1, 3, 7, 9),),
         {2: (5, 15), 3: (5, 13)},
-        "a strided convolution whose padding may fit is lowered, and is right where it does (#18941)",
+        "a strided convolution whose padding may fit is lowered, and is right where it does",
         BOTH,
     ),
     "conv2d-not-fitting": Layer(
@@ -111,6 +114,12 @@ LAYERS: Mapping[str, Layer] = {
         IMAGE,
         "a convolution whose padding fits at some sizes only has padding that follows the size (#18941)",
         BOTH,
+    ),
+    "conv2d-cut": Layer(
+        lambda: nn.Conv2d(3, 2, 3, stride=2),
+        ((1, 3, 7, 8),),
+        IMAGE,
+        "a strided convolution without padding leaves off what no whole window takes at a symbolic size (#18941)",
     ),
     "conv-transpose2d": Layer(
         lambda: nn.ConvTranspose2d(2, 3, 2, stride=2),
@@ -148,6 +157,13 @@ LAYERS: Mapping[str, Layer] = {
         ((1, 2, 8, 8),),
         IMAGE,
         "an adaptive average pool of symbolic height and width has windows that follow the size",
+    ),
+    "adaptive-avg-divisible": Layer(
+        lambda: nn.AdaptiveAvgPool2d(2),
+        ((1, 2, 8, 6),),
+        IMAGE,
+        "an adaptive average pool that divides symbolic height and width at every size is one pool",
+        every=2,
     ),
     "adaptive-avg-whole": Layer(
         lambda: nn.AdaptiveAvgPool2d(1),
@@ -285,12 +301,18 @@ LAYERS: Mapping[str, Layer] = {
 }
 
 
+def dimension(at: int, least: int, most: int, every: int) -> Dim:
+    if every == 1:
+        return Dim(f"d{at}", min=least, max=most)
+    return every * Dim(f"d{at}", min=least // every, max=most // every)
+
+
 def add(name: str, layer: Layer) -> None:
     @case(name=f"symbolic-{name}", guards=layer.guards, also=layer.targets, backends=layer.targets)
     def build(data: Data) -> Example:
         names = ("x", "y")
         inputs = tuple(data.tensor(each, *shape) for each, shape in zip(names, layer.shapes, strict=False))
-        dims = {at: Dim(f"d{at}", min=least, max=most) for at, (least, most) in layer.open.items()}
+        dims = {at: dimension(at, *sizes, layer.every) for at, sizes in layer.open.items()}
         return Example(layer.make(), inputs, dynamic_shapes=(dims,) * len(inputs))
 
 
