@@ -197,8 +197,11 @@ def read_text(text: str) -> Graph | None:
             operators.append(Operator(rest[0], (), (), {}))
         elif line.startswith(("    input ", "    output ")) and operators:
             name = rest[0].rstrip(":")
-            field = f"{word}s"
-            operators[-1] = replace(operators[-1], **{field: (*getattr(operators[-1], field), name)})
+            before = operators[-1]
+            if word == "input":
+                operators[-1] = replace(before, inputs=(*before.inputs, name))
+            else:
+                operators[-1] = replace(before, outputs=(*before.outputs, name))
         elif found := re.fullmatch(r"    (\w+) = \[?([-\d, ]+)\]?", line):
             several = numbers(found[2])
             value = several if "[" in line else several[0]

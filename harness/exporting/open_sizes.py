@@ -118,21 +118,21 @@ def sizes_of(graph: Graph, shapes: Sequence[Sizes]) -> dict[str, Sizes]:
             found.setdefault(name, value.shape or ())
     for operator in graph.operators:
         rule = RULES.get(operator.type)
-        for name in operator.outputs:
-            if name is None or rule is None:
+        for made in operator.outputs:
+            if made is None or rule is None:
                 continue
             try:
                 sizes = rule(operator, [found[each] for each in operator.inputs if each is not None])
-                fits = _fits(graph.values[name], sizes)
+                fits = _fits(graph.values[made], sizes)
             except (KeyError, IndexError, ValueError, ZeroDivisionError) as error:
                 raise OpenSizeError(
-                    f"the sizes of {name} do not follow from the inputs of its {operator.type}"
+                    f"the sizes of {made} do not follow from the inputs of its {operator.type}"
                 ) from error
             if not fits:
                 raise OpenSizeError(
-                    f"{name} is {list(graph.values[name].shape or ())} where its {operator.type} gives {list(sizes)}"
+                    f"{made} is {list(graph.values[made].shape or ())} where its {operator.type} gives {list(sizes)}"
                 )
-            found[name] = sizes
+            found[made] = sizes
     return found
 
 
@@ -201,8 +201,8 @@ def _convolution(operator: Operator, given: Sequence[Sizes]) -> Sizes:
     # DEPTHWISE_CONV2D: KH, KW, C, M. The others: OC, then the kernel, then IC.
     depthwise = operator.type == "DEPTHWISE_CONV2D"
     kernel, channels = (weights[:2], math.prod(weights[2:])) if depthwise else (weights[1:-1], weights[0])
-    of_attributes = (_numbers(operator, name) for name in ("stride", "pad", "dilation"))
-    return (sizes[0], *_spatial(sizes, kernel, *of_attributes), channels)
+    stride, pad, dilation = (_numbers(operator, name) for name in ("stride", "pad", "dilation"))
+    return (sizes[0], *_spatial(sizes, kernel, stride, pad, dilation), channels)
 
 
 def _transposed(operator: Operator, given: Sequence[Sizes]) -> Sizes:
@@ -222,7 +222,8 @@ def _pool(operator: Operator, given: Sequence[Sizes]) -> Sizes:
 
 def _adaptive_pool(operator: Operator, given: Sequence[Sizes]) -> Sizes:
     # Kernel, stride and pad are the last inputs; AVG_POOL2D_ADAPTIVE has zero points before them.
-    return (given[0][0], *_spatial(given[0], *given[-3:], (1, 1)), given[0][-1])
+    kernel, stride, pad = given[-3:]
+    return (given[0][0], *_spatial(given[0], kernel, stride, pad, (1, 1)), given[0][-1])
 
 
 def _product(operator: Operator, given: Sequence[Sizes]) -> Sizes:
