@@ -307,7 +307,13 @@ def test_a_program_that_the_runtime_has_no_kernel_for_is_not_run_and_the_golden_
     assert objection(artifact) is None
     not_run = "not run: the runtime has no kernel for aten::median.dim_values"
     assert numerics_line(artifact) == not_run
-    assert verdict.new(Cell("xnnpack-fp32", "some-case"), artifact).reason.endswith(f"; {not_run}")
+    cell = Cell("xnnpack-fp32", "some-case")
+    assert verdict.new(cell, artifact).reason.endswith(f"; {not_run}")
+    # Nor is what is known to be wrong said to be right.
+    release = replace(RELEASE, known={str(cell): releases.KnownDefect("corrupt", "wrong where it is run")})
+    judged = compare(cell, [Outcome(cell, "seed0-heap0", artifact, 0.0, 0.0)], None, release).verdict
+    assert (judged.name, judged.reason, judged.known) == ("corrupt", "wrong where it is run", True)
+    assert judged.detail == (not_run,)
 
 
 def test_inputs_that_are_one_tensor_are_one_in_every_sample() -> None:

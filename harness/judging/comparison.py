@@ -68,6 +68,10 @@ def compare(
         known = defect is not None and defect.verdict == objection.name
         found = _divergence(objection, outcomes, reviewed)
         return Comparison(dataclasses.replace(objection, known=known, divergence=found))
+    if defect is not None and isinstance(artifact.result, Lowered) and artifact.result.not_run:
+        # Nothing says that it is right.
+        detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
+        return Comparison(Verdict(cell, defect.verdict, defect.reason, detail, known=True))
     if defect is not None:
         known_as = f"{defect.verdict} ({defect.reason})"
         way_out = "--snapshot-update deletes that entry" if compacted else "delete that entry"
