@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from harness.decode import Graph, Operator, Schemas, Value
+from harness.decode import Decoded, Graph, Operator, Schemas, Value
 from harness.decode.tosa import decode_tosa
 from harness.errors import HarnessError
 
@@ -49,9 +49,14 @@ class OpenSizeError(HarnessError, ValueError):
 
 def lacking(payload: bytes) -> str:
     """Return why the sizes that `payload` leaves open cannot be given; empty if they can, or if it leaves none open."""
-    if not leaves_open(payload):
-        return ""
-    decoded = decode_tosa(memoryview(payload), Schemas.installed().load("tosa"))
+    return _lacking(_decoded(payload)) if leaves_open(payload) else ""
+
+
+def _decoded(payload: bytes) -> Decoded:
+    return decode_tosa(memoryview(payload), Schemas.installed().load("tosa"))
+
+
+def _lacking(decoded: Decoded) -> str:
     if (decoded.facts["version.major"], decoded.facts["version.minor"]) < FIRST:
         return "the reference model takes no dimension whose size the payload leaves open"
     if len(decoded.graphs) > 1:
@@ -82,9 +87,9 @@ def with_sizes(payload: bytes, shapes: Sequence[Sizes]) -> bytes:
     """
     if not leaves_open(payload):
         return payload
-    if problem := lacking(payload):
+    decoded = _decoded(payload)
+    if problem := _lacking(decoded):
         raise OpenSizeError(problem)
-    decoded = decode_tosa(memoryview(payload), Schemas.installed().load("tosa"))
     sizes = sizes_of(decoded.graphs[0], shapes)
     written = bytearray(payload)
     for tensor in _tensors(written):

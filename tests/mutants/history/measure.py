@@ -175,11 +175,6 @@ class Met:
     guests: Result
 
     @property
-    def tried(self) -> bool:
-        """Whether some cell has met it."""
-        return bool(self.zoo.tried or self.situations.tried or self.guests.tried)
-
-    @property
     def seen(self) -> list[Seen]:
         """What cells of all have seen."""
         return [seen for zoo in (self.zoo, self.situations, self.guests) for seen in zoo.seen.values()]

@@ -188,9 +188,7 @@ def test_what_several_guest_zoos_say_counts_together_and_what_they_see_is_seen()
     guests = joined(EIGHT[0], of_two)
     assert (guests.tried, len(guests.seen)) == (7, 2)
     nothing = Result(EIGHT[0], 0, {})
-    found = Met(EIGHT[0], nothing, nothing, guests)
-    assert found.tried
-    assert found.seen == [CORRUPT, CORRUPT]
+    assert Met(EIGHT[0], nothing, nothing, guests).seen == [CORRUPT, CORRUPT]
 
 
 def test_totals_count_fixes_by_release_before_and_after_the_situations() -> None:
