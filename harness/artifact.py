@@ -94,6 +94,29 @@ class Delegate:
 
 
 @dataclass(frozen=True)
+class Lost:
+    """An output that quantization leaves below the floor of its target or case.
+
+    Attributes
+    ----------
+    output
+        Its number.
+    sqnr
+        Power of the float model's output over that of the difference, in dB, on the example; minus infinity where it is
+        NaN or infinite and the float model's is a number.
+    floor
+        Least that is accepted, in dB.
+    lines
+        The quantizations that lose it.
+    """
+
+    output: int
+    sqnr: float
+    floor: float
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Failure:
     """An exception that ended an export, without what varies from run to run.
 
@@ -113,6 +136,8 @@ class Failure:
         The whole traceback, for the terminal; never compared, never recorded.
     made
         Graph and delegates of a program that does not run; None where lowering fails.
+    lost
+        What quantization loses before lowering fails; None where that is within the target's floor.
     """
 
     stage: str
@@ -122,6 +147,7 @@ class Failure:
     function: str | None
     traceback: str
     made: Lowered | None = None
+    lost: Lost | None = field(default=None, compare=False)
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Return what a golden records, as (field, value)."""
@@ -153,12 +179,15 @@ class Sample:
     spreads
         For each of `expected`, float32 of its shape: how far rounding alone moved each element
         (`harness.exporting.rounding`). Zero where no rounding touches the output. Empty if it was not measured.
+    floats
+        Of quantized targets, the outputs of the model before it was quantized; empty for others.
     """
 
     name: str
     expected: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     spreads: tuple[Tensor, ...] = ()
+    floats: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -275,6 +304,8 @@ class Lowered:
     begins
         Where outputs beyond their tolerance begin to depart from eager's, or whether anything does in a program
         that is imprecise; None in others.
+    lost
+        What quantization loses; None where that is within the target's floor.
     """
 
     graph: str
@@ -290,6 +321,7 @@ class Lowered:
     limit: float = IMPRECISE
     altered: tuple[Altered, ...] = ()
     begins: Beginning | None = field(default=None, compare=False)
+    lost: Lost | None = field(default=None, compare=False)
 
     @property
     def pte_sha256(self) -> str:

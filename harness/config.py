@@ -19,15 +19,19 @@ from harness.errors import HarnessError
 
 FILE = "pyproject.toml"
 
-#: What of a program is measured: by the key that a budget names it by, in words; in the order in which it is told.
+#: What of a program is measured, and better if it is less: by the key that a budget names it by, in words; in the order
+#: in which it is told.
 QUANTITIES: Mapping[str, str] = {
     "outside": "operators outside delegates",
     "memory": "bytes of planned memory",
     "constants": "bytes of constants",
+    "duplicated": "bytes of constants that are stored more than once",
     "program": "bytes of the program",
     "operators": "operators, in delegates and outside",
     "delegates": "delegates",
 }
+#: The key of what is better if it is more: the ratio of signal to quantization noise of a program's worst output.
+SQNR = "sqnr"
 
 
 class ConfigError(HarnessError, ValueError):
@@ -87,7 +91,8 @@ class Config:
         Target to how far outputs may be from eager there, as a fraction of the largest absolute value, in place of the
         target's own bound.
     budgets
-        Pattern of cells to the most that there may be of some quantities: see `harness.drift.quantities`.
+        Pattern of cells to the most that there may be of some quantities, and to the least SQNR: see
+        `harness.drift.quantities`.
     known_defects
         File that states cells that are known to be wrong, as ``harness/releases.toml`` does for this project's zoo.
     """
@@ -103,7 +108,7 @@ class Config:
     export_timeout: float | None = None
     export_memory: int | None = None
     tolerances: Mapping[str, float] = field(default_factory=dict)
-    budgets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     known_defects: Path | None = None
     store: Path | None = None
 
@@ -196,15 +201,21 @@ def _numbers(value: object) -> dict[str, float]:
     return {name: _number(number) for name, number in value.items()}
 
 
-def _budgets(value: object) -> dict[str, dict[str, int]]:
+def _budgets(value: object) -> dict[str, dict[str, float]]:
     if not isinstance(value, dict) or not all(isinstance(limits, dict) for limits in value.values()):
         raise ValueError
     for limits in value.values():
-        for key, most in limits.items():
-            # To Python, true is 1.
-            if key not in QUANTITIES or not isinstance(most, int) or isinstance(most, bool) or most < 0:
-                raise ValueError
+        for key, limit in limits.items():
+            _require_limit(key, limit)
     return value
+
+
+def _require_limit(key: str, limit: object) -> None:
+    # To Python, true is 1.
+    if not isinstance(limit, int | float) or isinstance(limit, bool) or not math.isfinite(limit):
+        raise ValueError
+    if key != SQNR and (key not in QUANTITIES or not isinstance(limit, int) or limit < 0):
+        raise ValueError
 
 
 #: Each key to what it expects, and the function that reads it or raises ValueError.
@@ -220,6 +231,6 @@ READERS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "sweeps": ("a directory", _string),
     "store": ("a directory", _string),
     "tolerances": ("a table of target = number above 0", _numbers),
-    "budgets": (f'a table of "TARGET/CASE" = {{ {" or ".join(QUANTITIES)} = number }}', _budgets),
+    "budgets": (f'a table of "TARGET/CASE" = {{ {" or ".join((*QUANTITIES, SQNR))} = number }}', _budgets),
     "known-defects": ("a file", _string),
 }

@@ -118,7 +118,15 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
             yield f"known: {judged.cell} is {judged.name}: {reason}"
     yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
     if run.confirmed:
-        yield f"confirmed: the manifests of {len(run.confirmed)} goldens now name these variations as well"
+        yield (
+            f"confirmed: {len(run.confirmed)} goldens now name these variations as well, and have what they had not "
+            "recorded yet"
+        )
+    if run.lacking:
+        yield (
+            f"not recorded yet: {len(run.lacking)} goldens have no accuracy, or no duplicated bytes; {UPDATE} adds them "
+            "and changes nothing else"
+        )
     yield from (f"pruned: {golden.directory(run.root, cell)}" for cell in pruned)
     yield from _leftovers(run)
 

@@ -7,6 +7,7 @@ namespace of their own: two zoos may both have a case ``linear``, and only a run
 from __future__ import annotations
 
 import importlib
+import math
 import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,6 +65,9 @@ class Case:
     imprecise
         Target to how far rounding alone may move its outputs there, as a fraction of the largest absolute value, where
         that is more than `IMPRECISE`; the case says why.
+    sqnr
+        Target to the least ratio of signal to quantization noise of its outputs there, in dB, in place of the target's
+        `floor`; the case says why.
     releases
         The releases that it can be built on; empty for all.
     """
@@ -79,6 +83,7 @@ class Case:
     backends: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     imprecise: Mapping[str, float] = field(default_factory=dict)
+    sqnr: Mapping[str, float] = field(default_factory=dict)
     releases: tuple[str, ...] = ()
 
     @property
@@ -107,6 +112,11 @@ class Registry:
             )
         if (case.module, case.name) in self._cases:
             raise ZooError(f"case {case.name!r} is registered twice in {case.module}: rename one")
+        for target, least in case.sqnr.items():
+            if isinstance(least, bool) or not isinstance(least, int | float) or not math.isfinite(least):
+                raise ZooError(
+                    f"case {case.name!r}: sqnr[{target!r}] is {least!r}: a number of dB is expected"
+                )
         if not case.guards.strip() or "\n" in case.guards:
             raise ZooError(f"case {case.name!r} must say in one line what it guards")
         self._cases[case.module, case.name] = case
@@ -183,6 +193,7 @@ def case(
     backends: tuple[str, ...] = (),
     also: tuple[str, ...] = (),
     imprecise: Mapping[str, float] | None = None,
+    sqnr: Mapping[str, float] | None = None,
     name: str | None = None,
 ) -> Callable[[Callable[[Data], Example]], Callable[[Data], Example]]:
     """Register the decorated builder; the case's name is `name`, or the function's with dashes."""
@@ -201,6 +212,7 @@ def case(
                 backends=backends,
                 also=also,
                 imprecise=imprecise or {},
+                sqnr=sqnr or {},
             )
         )
         return build

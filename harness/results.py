@@ -111,6 +111,7 @@ class Results:
             "difference": accuracy.error if accuracy else None,
             "tolerance": accuracy.tolerance if accuracy else None,
             "used": accuracy.used if accuracy else None,
+            "sqnr": accuracy.sqnr if accuracy else None,
             "reason": error or judged.reason,
             "known": judged.known,
             "recorded": judged.recorded,
@@ -226,6 +227,7 @@ class _Row(msgspec.Struct):
     difference: float | None = None
     tolerance: float | None = None
     used: float | None = None
+    sqnr: float | None = None
     pte_sha256: str | None = None
     blamed: str | None = msgspec.field(default=None, name="pass")
     factor: str | None = None

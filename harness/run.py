@@ -88,6 +88,8 @@ class Run:
         Passes that were blamed, and without which a cell was exported again.
     confirmed
         Cells whose golden's manifest now names more variations that agree.
+    lacking
+        Cells whose golden has not recorded yet what goldens have now.
     """
 
     def __init__(self, options: Options) -> None:
@@ -174,6 +176,7 @@ class Run:
         self.verdicts: dict[Cell, Verdict] = {}
         self.accuracies: dict[Cell, Accuracy] = {}
         self.confirmed: list[Cell] = []
+        self.lacking: list[Cell] = []
         self.attributed = 0
         self.omitted: set[str] = set()
         self.targets: tuple[str, ...] = ()
@@ -373,6 +376,8 @@ class Run:
             raise extension.failed
         if judged.name == "stable" and self.updating and reviewed is not None:
             self._confirm(judged.cell, reviewed, texts)
+        elif judged.name == "stable" and reviewed is not None and golden.missing(reviewed, texts):
+            self.lacking.append(judged.cell)
         return dataclasses.replace(judged, recorded=recorded and judged.recordable)
 
     def _confirm(self, cell: Cell, reviewed: golden.Texts, texts: golden.Texts) -> None:

@@ -8,6 +8,7 @@ It imports neither torch nor executorch. Installed distributions add targets of 
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,6 +39,9 @@ INT16_CONFIG = "get_symmetric_a16w8_quantization_config"
 #: submodule ``head`` stays int8 where the rest is int16; ``snorm-int8``: fixed, scale 1/127 (report #18971).
 SETTINGS = ("symmetric", "histogram", "histogram-on-grid", "as-upstream-tests", "int8-head", "snorm-int8")
 
+
+#: See `Target.floor`.
+INT8_FLOOR = 20.0
 
 #: What a model can be cast to.
 DTYPES = ("float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2")
@@ -115,6 +119,9 @@ class Target:
     bound
         How far outputs may be from the (quantized) eager ones beside what rounding explains
         (`harness.exporting.rounding`), as a fraction of the largest absolute value.
+    floor
+        Of a quantized target, the least that an output's signal may be above the noise of quantization, in dB, on the
+        example (`harness.judging.accuracy`); None asks for nothing.
     further
         Whether only those cases are exported for it that ask for it (`also` of a case).
     partitioner
@@ -138,6 +145,7 @@ class Target:
     quantization: Quantization | None = None
     dtype: str = ""
     bound: float = 0.0
+    floor: float | None = None
     further: bool = False
     partitioner: str = ""
     quantizer: str = ""
@@ -164,6 +172,9 @@ class Target:
                 self.runs != {TOSA: REFERENCE_MODEL, XNNPACK: RUNTIME}.get(self.backend, self.runs)
             ),
             f"bound: {self.bound} is not at least 0": not self.bound >= 0.0,
+            f"floor: {self.floor} is no finite number": self.floor is not None
+            and not math.isfinite(self.floor),
+            "floor: only a quantized target has one": self.floor is not None and not self.is_quantized,
             f"dtype: {self.dtype!r} is not one of {', '.join(DTYPES)}": self.dtype not in ("", *DTYPES),
             f"partitioner: missing; only {TOSA!r} and {XNNPACK!r} have one here": (
                 not own and not self.partitioner
@@ -222,6 +233,7 @@ TARGETS: Mapping[str, Target] = {
             backend=TOSA,
             specification="TOSA-1.0+INT",
             quantization=Quantization(),
+            floor=INT8_FLOOR,
             runs=REFERENCE_MODEL,
         ),
         Target(
@@ -230,6 +242,7 @@ TARGETS: Mapping[str, Target] = {
             backend=TOSA,
             specification="TOSA-1.0+INT+int16",
             quantization=Quantization(INT16_CONFIG),
+            floor=INT8_FLOOR,
             runs=REFERENCE_MODEL,
             further=True,
         ),
@@ -255,6 +268,7 @@ TARGETS: Mapping[str, Target] = {
             backend=TOSA,
             specification="TOSA-1.1+INT+shape",
             quantization=Quantization(),
+            floor=INT8_FLOOR,
             runs=REFERENCE_MODEL,
             further=True,
         ),
@@ -265,6 +279,7 @@ TARGETS: Mapping[str, Target] = {
             # What EthosUCompileSpec lowers for an Ethos-U55; what Vela then makes of it is not looked at.
             specification="TOSA-1.0+INT+int16+int4+u55",
             quantization=Quantization(),
+            floor=INT8_FLOOR,
             runs=REFERENCE_MODEL,
             further=True,
         ),
@@ -275,6 +290,7 @@ TARGETS: Mapping[str, Target] = {
             # What EthosUCompileSpec lowers for an Ethos-U85: docs/ethos-u.md.
             specification="TOSA-1.0+INT+int16+int4+cf",
             quantization=Quantization(),
+            floor=INT8_FLOOR,
             runs=REFERENCE_MODEL,
             further=True,
         ),
@@ -284,6 +300,7 @@ TARGETS: Mapping[str, Target] = {
             backend=TOSA,
             specification="TOSA-1.0+INT+FP",
             quantization=Quantization(modules=("torch.nn.Linear", "torch.nn.Conv1d", "torch.nn.Conv2d")),
+            floor=INT8_FLOOR,
             runs=REFERENCE_MODEL,
             further=True,
         ),
@@ -325,6 +342,7 @@ TARGETS: Mapping[str, Target] = {
             description="XNNPACK, post-training quantized, int8, per channel",
             backend=XNNPACK,
             quantization=Quantization(),
+            floor=INT8_FLOOR,
             runs=RUNTIME,
         ),
         Target(
@@ -332,6 +350,7 @@ TARGETS: Mapping[str, Target] = {
             description="XNNPACK, weights int8 per channel, activations quantized as they come",
             backend=XNNPACK,
             quantization=Quantization(arguments={"is_per_channel": True, "is_dynamic": True}),
+            floor=INT8_FLOOR,
             runs=RUNTIME,
             further=True,
         ),

@@ -1,4 +1,4 @@
-"""Quantities of a program of which less is better: which of them grew or shrank, and which are over their budget."""
+"""Quantities of a program that have a direction: which of them became worse or better, and which break their budget."""
 
 from __future__ import annotations
 
@@ -6,35 +6,64 @@ import fnmatch
 from collections.abc import Iterator, Mapping
 
 from harness.artifact import Cell
-from harness.config import QUANTITIES
+from harness.config import QUANTITIES, SQNR
 from harness.drift.reading import Reading, reading
+from harness.judging import accuracy
 from harness.judging.golden import Texts
 
-#: Pattern of cells, ``TARGET/CASE``, to the most that there may be of each of `harness.config.QUANTITIES`.
-Budgets = Mapping[str, Mapping[str, int]]
+#: Pattern of cells, ``TARGET/CASE``, to the most that there may be of each of `harness.config.QUANTITIES`, and to the
+#: least `harness.config.SQNR`.
+Budgets = Mapping[str, Mapping[str, float]]
 
 
 def measured(found: Reading) -> dict[str, int]:
-    """Return the quantities of a program, by key; none where there is no program."""
+    """Return the quantities of which less is better, by key; none where there is no program.
+
+    A quantity that a compact golden has not recorded is left out.
+    """
     if found.failure is not None:
         return {}
-    return {
+    quantities = {
         "outside": found.outside.total(),
         "memory": sum(found.memory),
         "constants": found.constant_bytes,
+        "duplicated": found.duplicated,
         "program": found.size,
         "operators": found.operators.total() + found.outside.total(),
         "delegates": found.delegates.total(),
     }
+    return {key: number for key, number in quantities.items() if number is not None}
+
+
+def sqnr(found: Reading) -> float | None:
+    """Return the least ratio of signal to quantization noise of a program's outputs, in dB; None if it has none."""
+    return min(accuracy.sqnrs(found.accuracies.values()), default=None)
 
 
 def directions(before: Reading, after: Reading) -> Iterator[str]:
-    """Yield a line for each quantity that grew, then for each that shrank; none where one of them has no program."""
+    """Yield a line for each quantity that became worse, then for each better; none where one has no program."""
+    lines = [*_sizes(before, after), *_accuracies(before, after)]
+    for word in (WORSE, BETTER):
+        yield from (f"{word}: {line}" for direction, line in lines if direction == word)
+
+
+#: The directions in which a quantity changes.
+WORSE, BETTER = "worse", "better"
+
+
+def _sizes(before: Reading, after: Reading) -> Iterator[tuple[str, str]]:
     old, new = measured(before), measured(after)
-    for worse in (True, False):
-        for key in old if new else ():
-            if old[key] != new[key] and (new[key] > old[key]) is worse:
-                yield f"{'worse' if worse else 'better'}: {_line(key, old[key], new[key], before, after)}"
+    for key in old:
+        if key in new and old[key] != new[key]:
+            line = _line(key, old[key], new[key], before, after)
+            yield WORSE if new[key] > old[key] else BETTER, line
+
+
+def _accuracies(before: Reading, after: Reading) -> Iterator[tuple[str, str]]:
+    for field, old in before.accuracies.items():
+        new = after.accuracies.get(field, old)
+        if not accuracy.same(old, new):
+            yield WORSE if accuracy.is_worse(old, new) else BETTER, f"{field}: {old} -> {new}"
 
 
 def _line(key: str, old: int, new: int, before: Reading, after: Reading) -> str:
@@ -54,10 +83,15 @@ def _by_arena(found: Reading) -> str:
 
 
 def over(cell: Cell, texts: Texts, budgets: Budgets) -> Iterator[str]:
-    """Yield a line for each budget that the program of a cell is over; what fails to lower has no quantities."""
+    """Yield a line for each budget that the program of a cell breaks; what fails to lower has no quantities."""
     asked = {pattern: limits for pattern, limits in budgets.items() if fnmatch.fnmatch(str(cell), pattern)}
-    found = measured(reading(texts)) if asked else {}
+    if not asked:
+        return
+    read = reading(texts)
+    found, ratio = measured(read), sqnr(read)
     for pattern, limits in asked.items():
-        for key, most in limits.items():
-            if found.get(key, 0) > most:
-                yield f"{found[key]:,} {QUANTITIES[key]}, and {most:,} are in the budget ({pattern}: {key})"
+        for key, limit in limits.items():
+            if key == SQNR and ratio is not None and ratio < limit:
+                yield f"{ratio:.1f} dB of SQNR, and {limit:g} are the least in the budget ({pattern}: {key})"
+            elif found.get(key, 0) > limit:
+                yield f"{found[key]:,} {QUANTITIES[key]}, and {limit:,} are in the budget ({pattern}: {key})"

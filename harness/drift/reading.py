@@ -15,6 +15,7 @@ from harness.artifact import Cell
 from harness.causes import cause
 from harness.decode import pte, tosa, xnnpack
 from harness.judging import golden
+from harness.judging.accuracy import FIELD
 from harness.judging.golden import GoldenError
 from harness.structure.outline import Outline, OutlineGraph, outline
 from harness.structure.side import NUMBERING
@@ -27,12 +28,9 @@ _PTE = re.compile(r"pte: (\d+) bytes")
 _MEMORY = re.compile(r"^  non_const_buffer_sizes = \[(.*)\]$", re.MULTILINE)
 _TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
 #: Bits of one number, by the names that the formats have for types.
-_BITS = {
+_BITS = {"bytes": 8} | {
     name: codec.bits for table in (tosa.DTYPES, xnnpack.DTYPES, pte.DTYPES) for name, codec in table.items()
 }
-
-#: The text of a compact golden that `quantities` writes.
-COUNTED = "quantities.txt"
 
 #: The operator, operand and dtype that a constant is used for.
 Use = tuple[str, str, str]
@@ -62,6 +60,11 @@ class Reading:
         Size of the ``.pte``, in bytes.
     constant_bytes
         Of the constants in the delegates and beside them.
+    duplicated
+        Bytes of constants and of named data that are stored once more than once; None where a compact golden has not
+        recorded it.
+    accuracies
+        Of a quantized program, what the manifest has of each output (`harness.judging.accuracy`), by field.
     memory
         Bytes that are planned in each arena, over all methods.
     payloads
@@ -78,6 +81,8 @@ class Reading:
     outside: Counter[str] = field(default_factory=Counter)
     size: int = 0
     constant_bytes: int = 0
+    duplicated: int | None = 0
+    accuracies: Mapping[str, str] = field(default_factory=dict)
     memory: tuple[int, ...] = ()
     payloads: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -113,7 +118,7 @@ def _facts(texts: golden.Texts) -> Reading:
     if golden.FAILURE in texts:
         where, error = cause(texts[golden.FAILURE])
         return Reading(f"{where}: {error}")
-    if COUNTED in texts:
+    if golden.COUNTED in texts:
         return _of_quantities(texts)
     size = _PTE.search(texts[golden.MANIFEST])
     called = Counter(_CALLED.findall(texts[golden.GRAPH]))
@@ -123,6 +128,8 @@ def _facts(texts: golden.Texts) -> Reading:
         outside=Counter({_short(name): count for name, count in called.items() if not name.endswith(_GLUE)}),
         size=int(size[1]) if size else 0,
         constant_bytes=sum(map(_constant_bytes, outlines.values())),
+        duplicated=_duplicated(outlines),
+        accuracies=_accuracies(texts),
         memory=_memory(texts.get("pte.txt", "")),
     )
     for name, payload in outlines.items():
@@ -137,14 +144,15 @@ def quantities(found: Reading) -> str:
     counted = (("delegate", found.delegates), ("operator", found.operators), ("outside", found.outside))
     lines = [f"{what} {name}: {count}" for what, counts in counted for name, count in sorted(counts.items())]
     lines += [f"memory {arena}: {bytes_}" for arena, bytes_ in enumerate(found.memory, 1)]
-    return "".join(f"{line}\n" for line in [*lines, f"constants bytes: {found.constant_bytes}"])
+    lines.append(f"constants bytes: {found.constant_bytes}")
+    return "".join(f"{line}\n" for line in [*lines, f"duplicated bytes: {found.duplicated}"])
 
 
 def _of_quantities(texts: golden.Texts) -> Reading:
     size = _PTE.search(texts[golden.MANIFEST])
-    kinds = ("delegate", "operator", "outside", "memory", "constants")
+    kinds = ("delegate", "operator", "outside", "memory", "constants", "duplicated")
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
-    for line in texts[COUNTED].splitlines():
+    for line in texts[golden.COUNTED].splitlines():
         counted, _, number = line.rpartition(": ")
         what, _, name = counted.partition(" ")
         counts[what][name] = int(number)
@@ -155,6 +163,8 @@ def _of_quantities(texts: golden.Texts) -> Reading:
         outside=counts["outside"],
         size=int(size[1]) if size else 0,
         constant_bytes=counts["constants"].total(),
+        duplicated=counts["duplicated"].get("bytes"),
+        accuracies=_accuracies(texts),
         memory=tuple(counts["memory"].values()),
     )
 
@@ -172,6 +182,43 @@ def _memory(program: str) -> tuple[int, ...]:
 def _constant_bytes(payload: Outline) -> int:
     values = [value for graph in payload.graphs for value in graph.values.values()]
     return sum(_bytes(value.type) for value in values if value.contents is not None)
+
+
+def _accuracies(texts: golden.Texts) -> dict[str, str]:
+    return {name: value for name, value in golden.fields(texts).items() if name.startswith(FIELD)}
+
+
+def _duplicated(outlines: Mapping[str, Outline]) -> int:
+    """Return the bytes that a program could spare by storing equal constants and named data once."""
+    copies: dict[str, int] = {}
+    spared = 0
+    for digest, size in itertools.chain.from_iterable(map(_stored, outlines.values())):
+        spared += size if digest in copies else 0
+        copies[digest] = size
+    return spared
+
+
+def _stored(payload: Outline) -> Iterator[tuple[str, int]]:
+    """Yield digest and bytes of each constant that a payload stores itself, however often it is used.
+
+    Left out are shapes and single numbers: they are an operator's attributes.
+    """
+    seen = set()
+    values = [(graph.name, value) for graph in payload.graphs for value in graph.values.values()]
+    for where, value in (*values, *(("", blob) for blob in payload.blobs.values())):
+        # XNNPACK's constants and those of a program have a number, by which several values may use one. Those of XNNPACK
+        # that are in the named data are found there.
+        number = value.attributes.get("constant_data") or value.attributes.get("data_buffer_idx")
+        # What a state begins with has a number of its own kind.
+        place = (
+            (where, value.name) if number is None else (f"memory {'memory_id' in value.attributes}", number)
+        )
+        named = f"constant_data[{number}].named_key" in payload.facts
+        if value.contents is None or place in seen or named or value.type.startswith("SHAPE"):
+            continue
+        seen.add(place)
+        if not value.type.endswith(("[]", "[1]")):
+            yield value.contents.sha256, _bytes(value.type)
 
 
 def _bytes(type_: str) -> int:

@@ -11,9 +11,9 @@ from typing import Any
 from harness import config, releases
 from harness.artifact import Cell
 from harness.drift.differences import differences
-from harness.drift.quantities import measured
+from harness.drift.quantities import measured, sqnr
 from harness.drift.reading import Reading, read
-from harness.judging import known
+from harness.judging import accuracy, known
 
 #: Sections with their titles, those that matter most to a reader first.
 KINDS = {
@@ -66,6 +66,8 @@ class Drift:
         Cells that both releases have, and those of them that differ in nothing but names and order.
     quantities
         Cell to its quantities before and after; see `harness.drift.quantities`.
+    sqnr
+        Cell to its ratio of signal to quantization noise before and after, in dB, where both goldens have recorded it.
     outside
         Nodes outside of delegates, and operators in them, before and after, over the cells that lower on both.
     versions
@@ -80,6 +82,7 @@ class Drift:
     quantities: dict[Cell, tuple[dict[str, int], dict[str, int]]]
     outside: tuple[Counter[str], Counter[str]]
     versions: Counter[str]
+    sqnr: dict[Cell, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def between(cls, root: Path, before: str, after: str, pattern: str = "*") -> Drift:
@@ -122,6 +125,11 @@ class Drift:
                 for name, version in old[cell].versions.items()
                 if new[cell].versions.get(name, version) != version
             ),
+            {
+                cell: (before, after)
+                for cell in lowering
+                if (before := sqnr(old[cell])) is not None and (after := sqnr(new[cell])) is not None
+            },
         )
 
     def markdown(self) -> Iterator[str]:
@@ -151,8 +159,9 @@ class Drift:
         if not self.quantities:
             return
         for key, words in config.QUANTITIES.items():
-            of_key = {cell: (old[key], new[key]) for cell, (old, new) in self.quantities.items()}
-            yield f"{words}: {_summed(of_key)}"
+            yield f"{words}: {_summed(self.both(key))}"
+        if self.sqnr:
+            yield f"SQNR of the worst output: {_ratios(self.sqnr)}"
         shares = [100 * placed["delegated"] / max(1, placed.total()) for placed in self.outside]
         yield f"operators in delegates: {shares[0]:.1f}% before, {shares[1]:.1f}% after"
         for change, count in sorted(self.versions.items()):
@@ -160,8 +169,13 @@ class Drift:
 
     def summed(self, key: str) -> tuple[int, int]:
         """Return a quantity before and after, over the cells that lower on both; see `harness.config.QUANTITIES`."""
-        old, new = (sum(pair[side][key] for pair in self.quantities.values()) for side in (0, 1))
+        old, new = (sum(pair[side] for pair in self.both(key).values()) for side in (0, 1))
         return old, new
+
+    def both(self, key: str) -> dict[Cell, tuple[int, int]]:
+        """Return a quantity of each cell before and after, where both goldens have recorded it."""
+        pairs = self.quantities.items()
+        return {cell: (old[key], new[key]) for cell, (old, new) in pairs if key in old and key in new}
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -179,9 +193,10 @@ class Drift:
                 for entry in self.entries
             ],
             "quantities": {
-                str(cell): {key: [old[key], new[key]] for key in config.QUANTITIES}
+                str(cell): {key: [old.get(key), new.get(key)] for key in config.QUANTITIES}
                 for cell, (old, new) in self.quantities.items()
             },
+            "sqnr": {str(cell): pair for cell, pair in self.sqnr.items()},
             "placed": [dict(placed) for placed in self.outside],
             "versions": dict(self.versions),
         }
@@ -220,6 +235,25 @@ def _summed(quantity: Mapping[Cell, tuple[int, int]]) -> str:
             ways.append(f"{way} in {_number(len(moved))}, most in {furthest} ({before:,} -> {after:,})")
     change = f" ({_percent(new / old)})" if old and old != new else ""
     return f"{old:,} -> {new:,}{change}" + (f": {'; '.join(ways)}" if ways else "")
+
+
+def _ratios(sqnr: Mapping[Cell, tuple[float, float]]) -> str:
+    """Say in how many cells a ratio in dB fell or rose by more than a machine may change it, and where most.
+
+    >>> _ratios({Cell("tosa-int", "a"): (41.3, 20.0), Cell("tosa-int", "b"): (30.0, 30.4)})
+    'lower in 1 cell of 2, most in tosa-int/a (41.3 -> 20.0 dB)'
+    """
+    ways = []
+    for way, sign in (("lower", -1), ("higher", 1)):
+        moved = {cell: sign * (new - old) for cell, (old, new) in sqnr.items() if old != new}
+        moved = {cell: by for cell, by in moved.items() if by > accuracy.STEP}
+        if moved:
+            furthest = max(moved, key=lambda cell: (moved[cell], str(cell)))
+            old, new = sqnr[furthest]
+            ways.append(
+                f"{way} in {_number(len(moved))} of {len(sqnr)}, most in {furthest} ({old:.1f} -> {new:.1f} dB)"
+            )
+    return "; ".join(ways) or f"the same in {_number(len(sqnr))}"
 
 
 def _cells(entry: Entry) -> str:

@@ -8,7 +8,7 @@ import functools
 import re
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -29,6 +29,7 @@ from harness.artifact import (
     Beginning,
     Delegate,
     Failure,
+    Lost,
     Lowered,
     Omission,
     Sample,
@@ -42,9 +43,11 @@ from harness.exporting.departure import beginning
 from harness.exporting.departure.apart import ApartError, run_apart
 from harness.exporting.ending import EndlessError, ending_within
 from harness.exporting.given import Given
+from harness.exporting.loss import losses
 from harness.exporting.samples import samples_of
 from harness.exporting.targets import Lowering
 from harness.exporting.trace import Watch
+from harness.judging.accuracy import worst
 from harness.registry import Case
 from harness.targets import REFERENCE_MODEL, RUNTIME
 
@@ -65,12 +68,16 @@ class Export:
         For each of them, the outputs of the eager model or, once quantized, of the quantized eager graph.
     spreads
         For each of them, how far rounding alone moves each element.
+    floats
+        For each of them, the outputs of the model before it is quantized; none where it is not.
     bound
         In place of the target's.
     off
         See `harness.exporting.arithmetic.APPROXIMATIONS`.
     scales, codes, unjudged
         See `Lowered`.
+    unfolded
+        Quantizes the model again, its weights in the graph; None where nothing is quantized.
     made
         What there is before it is run: graph and delegates.
     program
@@ -100,9 +107,11 @@ class Export:
         self.samples: dict[str, numerics.Steps] = {}
         self.expected: dict[str, tuple[Tensor, ...]] = {}
         self.spreads: dict[str, tuple[Tensor, ...]] = {}
+        self.floats: dict[str, tuple[Tensor, ...]] = {}
         self.scales: tuple[float, ...] = ()
         self.codes: tuple[Tensor, ...] = ()
         self.unjudged: tuple[tuple[str, str], ...] = ()
+        self.unfolded: Callable[[], torch.fx.GraphModule] | None = None
         self.made: Lowered | None = None
         self.program: beginning.Program | None = None
         self.log: int | None = None
@@ -159,7 +168,8 @@ class Export:
                 for name, steps in ({} if not_run else self.samples).items()
             }
         samples = tuple(
-            Sample(name, self.expected[name], given, self.spreads[name]) for name, given in outputs.items()
+            Sample(name, self.expected[name], given, self.spreads[name], self.floats.get(name, ()))
+            for name, given in outputs.items()
         )
         altered = tuple(self.watch.given.altered()) if self.watch.given is not None else ()
         return dataclasses.replace(self.made, pte=pte, samples=samples, not_run=not_run, altered=altered)
@@ -178,6 +188,34 @@ class Export:
         except ApartError as error:
             begins = Beginning(sample.name, f"cannot be told: {error}")
         return dataclasses.replace(lowered, begins=begins)
+
+    def lost(self, outputs: Sequence[Tensor] | None = None) -> Lost | None:
+        """Return what quantization loses on the example, where that leaves an output below the floor.
+
+        Parameters
+        ----------
+        outputs
+            What the program gave; by default what the quantized eager graph gives.
+        """
+        floor = self.case.sqnr.get(self.target.name, self.target.floor)
+        name = next(iter(self.samples), "")
+        if floor is None or self.unfolded is None or name not in self.expected:
+            return None
+        floats, unfolded = self.floats[name], self.unfolded
+        found = worst(floats, self.expected[name] if outputs is None else outputs)
+        if found is None or found[1] >= floor:
+            return None
+        index, ratio = found
+
+        def look() -> tuple[str, ...]:
+            with torch.no_grad():
+                return losses(unfolded(), self.samples[name], floats, index, floor)
+
+        try:
+            with self.lowering.eager():
+                return Lost(index, ratio, floor, run_apart(look, LOOKING))
+        except ApartError as error:
+            return Lost(index, ratio, floor, (f"which quantization loses it is not known: {error}",))
 
     def lower(self, example: Example) -> EdgeProgramManager:
         """Run eagerly, export, quantize where the target does, and lower."""
@@ -252,6 +290,24 @@ class Export:
         self, program: torch.export.ExportedProgram, quantizer: Any, example: Example
     ) -> torch.export.ExportedProgram:
         """Annotate, calibrate with the example inputs, convert and export again."""
+        converted = self.convert(program, quantizer, example)
+        again = self.lowering.quantizer
+        assert again is not None
+        self.unfolded = lambda: self.convert(program, again(self.case.quantization), example, fold=False)
+        self.floats = self.expected
+        self.expect(converted)
+        scales = numerics.output_scales(converted)
+        changed = max(map(len, self.expected.values()), default=len(scales)) - len(scales)
+        self.scales = (*(0.0 for _ in range(changed)), *scales)
+        self.spread(converted)
+        if self.case.constant_outputs and self.target.runs == REFERENCE_MODEL:
+            self.codes = numerics.output_codes(converted)
+        return export_program(converted, example)
+
+    def convert(
+        self, program: torch.export.ExportedProgram, quantizer: Any, example: Example, fold: bool = True
+    ) -> torch.fx.GraphModule:
+        """Return the quantized eager graph of `program`, with its weights folded into constants unless asked for."""
         own = set(program.graph_signature.inputs_to_buffers.values())
         # Without gradients throughout: a folded constant that has a history cannot be copied.
         with torch.no_grad():
@@ -261,16 +317,9 @@ class Export:
             # Calibrating runs the model, and folding constants runs what writes to a state without reading an input;
             # the program starts in the state that the model came in.
             restore(prepared, before)
-            converted = convert_pt2e(prepared)
+            converted: torch.fx.GraphModule = convert_pt2e(prepared, fold_quantize=fold)
             restore(converted, before)
-        self.expect(converted)
-        scales = numerics.output_scales(converted)
-        changed = max(map(len, self.expected.values()), default=len(scales)) - len(scales)
-        self.scales = (*(0.0 for _ in range(changed)), *scales)
-        self.spread(converted)
-        if self.case.constant_outputs and self.target.runs == REFERENCE_MODEL:
-            self.codes = numerics.output_codes(converted)
-        return export_program(converted, example)
+        return converted
 
 
 def restore(module: torch.nn.Module, states: Mapping[str, torch.Tensor]) -> None:
@@ -336,6 +385,10 @@ def export(
     if isinstance(result, Lowered):
         # What is lowered again for this is none of the export's passes: nothing watches.
         result = attempt.with_beginning(result)
+        if result.samples:
+            result = dataclasses.replace(result, lost=attempt.lost(result.samples[0].outputs))
+    elif result.stage in ("lower", "emit"):
+        result = dataclasses.replace(result, lost=attempt.lost())
     seconds = time.perf_counter() - started
     return Artifact(result, tuple(patches), seconds, attempt.watch.result(), tuple(shortcuts.INSTALLED))
 

@@ -39,7 +39,14 @@ class OnGrid(UniformQuantizationObserverBase):
         self, min_val: torch.Tensor, max_val: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return (scale, zero point), each of shape (1,) or ()."""
-        low, high = (torch.full_like(limit, on_grid(limit.item())) for limit in (min_val, max_val))
+        most = torch.finfo(min_val.dtype).max
+        low, high = (
+            # Outwards of the largest number there is only infinity.
+            torch.full_like(
+                limit, grid if math.isinf(grid := on_grid(limit.item())) else min(max(grid, -most), most)
+            )
+            for limit in (min_val, max_val)
+        )
         return super()._calculate_qparams(low, high)  # type: ignore[no-any-return]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 
-from harness.drift.reading import COUNTED, quantities, reading
+from harness.drift.reading import quantities, reading
 from harness.judging import golden
 
 #: Texts that are kept as they are.
@@ -27,5 +27,5 @@ def compact(texts: golden.Texts) -> dict[str, str]:
             digest = hashlib.sha256(text.encode()).hexdigest()
             manifest.append(f"{name}: {len(text.splitlines())} lines sha256 {digest}")
     if golden.FAILURE not in texts:
-        kept[COUNTED] = quantities(reading(texts))
+        kept[golden.COUNTED] = quantities(reading(texts))
     return golden.sealed({**kept, golden.MANIFEST: "".join(f"{line}\n" for line in manifest)})

@@ -81,7 +81,7 @@ def compare(
         texts = compact(texts)
     if reviewed is None:
         return Comparison(verdict.new(cell, artifact), texts)
-    if golden.compared(reviewed) == golden.compared(texts):
+    if golden.equal(reviewed, texts):
         return Comparison(Verdict(cell, "stable", ""), texts)
     judged = verdict.changed(cell, reviewed, texts, artifact.watched.refusals if artifact.watched else ())
     return Comparison(dataclasses.replace(judged, divergence=_divergence(judged, outcomes, reviewed)), texts)

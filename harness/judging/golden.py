@@ -19,7 +19,7 @@ from harness import durable, untrusted, variations
 from harness.artifact import Artifact, Cell, Failure, Lowered, PassRun, Watched
 from harness.decode import Decoded, Schemas, decode
 from harness.errors import HarnessError
-from harness.judging import table
+from harness.judging import accuracy, table
 from harness.judging.table import TableError
 from harness.untrusted import UntrustedError
 
@@ -34,6 +34,14 @@ GRAPH = "graph.txt"
 #: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
 #: without a patch that did not matter here, makes the same artifact, and a pass may reach it in a different way.
 INFORMATIVE = ("patches", "shortcuts", "variations", "trace")
+
+#: The text of a compact golden that has its quantities (`harness.drift.reading.quantities`).
+COUNTED = "quantities.txt"
+
+#: What fields of a manifest begin with that came after goldens without them were recorded, and lines of `COUNTED`. What
+#: only one of two goldens says is not compared.
+ADDED = (accuracy.FIELD,)
+ADDED_COUNTS = ("duplicated ",)
 
 #: Manifest field of a golden that is kept in a table (`harness.judging.table`), and what it says.
 FORM, COMPACT = "form", "compact"
@@ -117,6 +125,10 @@ def render(artifact: Artifact, origin: Origin) -> dict[str, str]:
             fields.append((f"delegate {index}", f"{identity} {size} bytes sha256 {digest}"))
         fields.append(("pte", f"{len(result.pte)} bytes sha256 {result.pte_sha256}"))
     fields.append(("numerics", origin.numerics))
+    if isinstance(result, Lowered):
+        fields += [
+            (f"{accuracy.FIELD}{at}", near.text) for at, near in enumerate(accuracy.nearnesses(result))
+        ]
     if artifact.watched is not None:
         texts[TRACE] = trace_text(artifact.watched)
         fields.append(("trace", f"sha256 {hashlib.sha256(texts[TRACE].encode()).hexdigest()}"))
@@ -174,12 +186,47 @@ def decode_delegates(lowered: Lowered) -> list[Decoded]:
     ]
 
 
-def compared(texts: Texts) -> dict[str, str]:
-    """Return `texts` without what is not compared: the trace, informative fields and the digest over everything."""
-    skipped = tuple(f"{name}:" for name in (*INFORMATIVE, CONTENTS))
-    lines = texts[MANIFEST].splitlines(keepends=True)
-    manifest = "".join(line for line in lines if not line.startswith(skipped))
-    return {**{name: text for name, text in texts.items() if name != TRACE}, MANIFEST: manifest}
+def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
+    """Return what is compared of `texts` with the golden `other`.
+
+    That is every text but the trace, and of the manifest every line but the informative fields and the digest over
+    everything. Of what is measured (`harness.judging.accuracy`), it is what is not the same in `other`. Without `other`
+    it is what is compared with a golden that measured the same.
+    """
+    other = texts if other is None else other
+    theirs = fields(other)
+    lines = []
+    for line in _lines(texts[MANIFEST]):
+        name, _, value = line.rstrip("\n").partition(": ")
+        if name in (*INFORMATIVE, CONTENTS):
+            continue
+        if name.startswith(ADDED) and (name not in theirs or accuracy.same(value, theirs[name])):
+            continue
+        lines.append(line)
+    kept = {name: text for name, text in texts.items() if name != TRACE}
+    if COUNTED in kept and not _added_counts(other):
+        kept[COUNTED] = "".join(line for line in _lines(kept[COUNTED]) if not line.startswith(ADDED_COUNTS))
+    return {**kept, MANIFEST: "".join(lines)}
+
+
+def equal(one: Texts, other: Texts) -> bool:
+    """Whether two goldens are of one artifact."""
+    return compared(one, other) == compared(other, one)
+
+
+def missing(reviewed: Texts, made: Texts) -> tuple[str, ...]:
+    """Return the fields that a golden lacks because it was recorded before there were such, and lines of `COUNTED`."""
+    known = fields(reviewed)
+    lacking = [name for name in fields(made) if name.startswith(ADDED) and name not in known]
+    return (*lacking, *(() if _added_counts(reviewed) else _added_counts(made)))
+
+
+def _added_counts(texts: Texts) -> tuple[str, ...]:
+    return tuple(line for line in _lines(texts.get(COUNTED, "")) if line.startswith(ADDED_COUNTS))
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
 
 
 def sealed(texts: Texts) -> dict[str, str]:
@@ -328,24 +375,40 @@ def fields(texts: Texts) -> dict[str, str]:
 def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     """Return `reviewed`, and that the variations which made an equal artifact agree as well.
 
-    Their names join those of the manifest, as do the names of the shortcuts that they were made with. The trace of
-    `made` is taken over where it differs: passes may come to the same artifact by another way, and a stale trace blames
-    the wrong pass when the artifact changes. Without either, the golden stays as it is.
+    Their names join those of the manifest, as do the names of the shortcuts that they were made with, and what the
+    golden lacks (`missing`). The trace of `made` is taken over where it differs: passes may come to the same artifact by
+    another way, and a stale trace blames the wrong pass when the artifact changes. Without any of these, the golden
+    stays as it is.
     """
-    base = made if TRACE in made and made[TRACE] != reviewed.get(TRACE) else reviewed
+    base, said = _completed(reviewed, made)
     before, now = fields(reviewed), fields(made)
+    if TRACE in made and made[TRACE] != reviewed.get(TRACE):
+        base[TRACE] = made[TRACE]
+        said |= {"patches": now["patches"], "trace": now["trace"]}
     agreed = _joined(before["variations"], now["variations"])
-    if base is reviewed and set(agreed) == set(before["variations"].split()):
+    if base == reviewed and said == before and set(agreed) == set(before["variations"].split()):
         return dict(reviewed)
     known = [variation.name for variation in variations.variations()]
     agreed.sort(key=lambda name: known.index(name) if name in known else len(known))
     spared = [name for name in _joined(before["shortcuts"], now["shortcuts"]) if name != "none"]
-    lines = {"variations": " ".join(agreed), "shortcuts": " ".join(spared) or "none"}
-    manifest = "".join(
-        f"{name}: {lines[name]}\n" if (name := line.partition(": ")[0]) in lines else line
-        for line in unsealed(base)[MANIFEST].splitlines(keepends=True)
-    )
+    said |= {"variations": " ".join(agreed), "shortcuts": " ".join(spared) or "none"}
+    manifest = "".join(f"{name}: {value}\n" for name, value in said.items() if name != CONTENTS)
     return sealed({**base, MANIFEST: manifest})
+
+
+def _completed(reviewed: Texts, made: Texts) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the texts and the manifest's fields of a golden with what it lacks."""
+    lacking, now = missing(reviewed, made), fields(made)
+    base = dict(reviewed)
+    if counts := [line for line in lacking if line.startswith(ADDED_COUNTS)]:
+        base[COUNTED] += "".join(counts)
+    said = {}
+    for name, value in fields(reviewed).items():
+        said[name] = value
+        if name == "numerics":
+            # Where `render` has them.
+            said |= {field: now[field] for field in lacking if field in now}
+    return base, said
 
 
 def _joined(*names: str) -> list[str]:

@@ -48,8 +48,7 @@ class GoldenExtension(AbstractSyrupyExtension):
         return json.dumps(data, sort_keys=True)
 
     def matches(self, *, serialized_data: SerializedData, snapshot_data: SerializedData) -> bool:
-        """Compare all but the informative fields of the manifest."""
-        return golden.compared(json.loads(serialized_data)) == golden.compared(json.loads(snapshot_data))
+        return golden.equal(json.loads(serialized_data), json.loads(snapshot_data))
 
     @classmethod
     def get_location(cls, *, test_location: PyTestLocation, index: SnapshotIndex) -> str:

@@ -113,7 +113,26 @@ def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
         return _objection_to_failure(cell, result)
     if wrong := list(wrongs(result)):
         return Verdict(cell, "corrupt", wrong[0], tuple(wrong[1:]), excess=excess(result))
-    return _imprecise(cell, result)
+    return _useless(cell, result) or _imprecise(cell, result)
+
+
+def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
+    """Object to a quantization of which too little is the model, whatever lowering makes of it."""
+    lost = result.lost
+    if lost is None:
+        return None
+    left = (
+        f"{lost.sqnr:.1f} dB above the noise of quantization"
+        if math.isfinite(lost.sqnr)
+        else "NaN or infinite where the float model gives numbers"
+    )
+    reason = f"useless quantization: output {lost.output} is {left}, and the floor of {cell.target} is {lost.floor:g} dB"
+    way_out = "leave what is named in float, or give its values another range"
+    if math.isfinite(lost.sqnr):
+        accepted = math.floor(lost.sqnr) - 1
+        way_out += f'; if so little is enough, accept it in the case: sqnr={{"{cell.target}": {accepted}}}'
+    failure = (f"and it does not lower: {_message(result)}",) if isinstance(result, Failure) else ()
+    return Verdict(cell, "imprecise", reason, (*lost.lines, *failure, way_out))
 
 
 def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
@@ -148,7 +167,7 @@ def agreed(outcomes: Sequence[Outcome]) -> Artifact:
 
 def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
     """A failure of lowering is an artifact; one of the model is the zoo's, one of the runtime is a wrong program."""
-    message = f"{failure.type}: {(failure.message.splitlines() or [''])[0]}"
+    message = _message(failure)
     if shortage.explains(failure):
         reason = f"the machine had too little for this export: {message}"
         return Verdict(cell, "failed", reason, _tail(failure.traceback))
@@ -156,7 +175,11 @@ def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
         return Verdict(cell, "failed", f"the case itself does not run: {message}", _tail(failure.traceback))
     if failure.stage == "run":
         return Verdict(cell, "corrupt", f"the program does not run: {message}", _tail(failure.traceback))
-    return None
+    return _useless(cell, failure)
+
+
+def _message(failure: Failure) -> str:
+    return f"{failure.type}: {(failure.message.splitlines() or [''])[0]}"
 
 
 def _tail(text: str) -> tuple[str, ...]:
@@ -372,7 +395,7 @@ def changed(
     refusals
         See `harness.artifact.Watched`.
     """
-    old, new = compared(golden), compared(received)
+    old, new = compared(golden, received), compared(received, golden)
     if FAILURE in new and FAILURE not in old:
         return Verdict(
             cell, "failed", "lowering now fails", tuple(new[FAILURE].splitlines()), recordable=True

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from harness.artifact import DELEGATE
 from harness.config import QUANTITIES
-from harness.drift.quantities import measured
-from harness.drift.reading import reading
+from harness.drift.quantities import measured, sqnr
+from harness.drift.reading import Reading, reading
 from harness.judging import golden
 from harness.judging.golden import Texts
 from harness.report import operators, origins, passes, tensors
@@ -24,18 +24,19 @@ from harness.review.groups import Group, Member
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity of which less is better, in the artifact before and after; None where one is no program."""
+    """A quantity of which less is better, or more, in the artifact before and after; None where one has none."""
 
     what: str
-    before: int | None
-    after: int | None
+    before: float | None
+    after: float | None
+    more_is_better: bool = False
 
     @property
     def direction(self) -> str:
         """``worse``, ``better``, or empty where it stays or there is nothing to compare."""
         if self.before is None or self.after is None or self.before == self.after:
             return ""
-        return "worse" if self.after > self.before else "better"
+        return "worse" if (self.after > self.before) is not self.more_is_better else "better"
 
 
 @dataclass(frozen=True)
@@ -116,9 +117,14 @@ def page(found: Found, group: Group | None) -> Page:
 
 
 def _quantities(before: Texts | None, after: Texts) -> list[Quantity]:
-    old = measured(reading(before)) if before is not None else {}
-    new = measured(reading(after))
-    return [Quantity(words, old.get(key), new.get(key)) for key, words in QUANTITIES.items() if old or new]
+    read = reading(before) if before is not None else Reading("no golden")
+    now = reading(after)
+    old, new = measured(read), measured(now)
+    found = [Quantity(words, old.get(key), new.get(key)) for key, words in QUANTITIES.items() if old or new]
+    ratios = Quantity(
+        "dB of SQNR of the worst output: more is better", sqnr(read), sqnr(now), more_is_better=True
+    )
+    return [*found, ratios] if ratios.before is not None or ratios.after is not None else found
 
 
 def _drawings(

@@ -48,8 +48,8 @@ def _cell(found: Found, gathered: Gathered) -> list[Any]:
         int(bool(row["accepted"])),
         row["reason"],
         row.get("pass") or "",
-        [_rounded(row.get(name)) for name in ("difference", "tolerance", "used")],
-        [quantities[key] for key in QUANTITIES] if quantities else [],
+        [_rounded(row.get(name)) for name in ("difference", "tolerance", "used", "sqnr")],
+        [quantities.get(key) for key in QUANTITIES] if quantities else [],
     ]
 
 

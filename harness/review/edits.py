@@ -98,7 +98,8 @@ def _general(kind: str, what: str, old: Reading, new: Reading) -> Edit:
 
 
 def _manifest(before: Texts, after: Texts) -> Iterator[Edit]:
-    old, new = (golden.fields(golden.compared(texts)) for texts in (before, after))
+    old = golden.fields(golden.compared(before, after))
+    new = golden.fields(golden.compared(after, before))
     for name in dict.fromkeys([*old, *new]):
         # Where lowering fails, or no longer does, what was checked follows from that.
         follows = name == "numerics" and (golden.FAILURE in before) != (golden.FAILURE in after)

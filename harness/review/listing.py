@@ -65,8 +65,8 @@ def difference(member: Member) -> Iterator[str]:
     if member.after is None or (member.before is None and member.proposal.content is None):
         yield member.proposal.reason
         return
-    before = golden.compared(member.before) if member.before is not None else {}
-    yield from text_difference(before, golden.compared(member.after), *_labels(member))
+    before = golden.compared(member.before, member.after) if member.before is not None else {}
+    yield from text_difference(before, golden.compared(member.after, member.before), *_labels(member))
 
 
 def graph(member: Member) -> Iterator[str]:

@@ -92,7 +92,7 @@ class Summary:
             if member.before is None or member.after is None:
                 continue
             old, new = measured(reading(member.before)), measured(reading(member.after))
-            for key in QUANTITIES if old and new else ():
+            for key in old.keys() & new.keys():
                 moved[key].append(new[key] - old[key])
         for word, sign in (("worse", 1), ("better", -1)):
             for key, of_cells in moved.items():

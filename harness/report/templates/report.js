@@ -135,11 +135,12 @@
   const small = (cell) => {
     const row = (name, value) => element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "figure" }, value));
     const table = element("table");
-    const [difference, tolerance, used] = cell.numerics;
+    const [difference, tolerance, used, sqnr] = cell.numerics;
     if (difference !== null) table.append(row("largest error, of the largest value", String(difference)));
     if (tolerance !== null) table.append(row("tolerance, of the largest value", String(tolerance)));
     if (used !== null) table.append(row("of its tolerance an element takes", String(used)));
-    cell.quantities.forEach((number, at) => table.append(row(report.quantities[at], number.toLocaleString("en"))));
+    if (sqnr !== null) table.append(row("SQNR of the worst output against the float model, dB", String(sqnr)));
+    cell.quantities.forEach((number, at) => number !== null && table.append(row(report.quantities[at], number.toLocaleString("en"))));
     main.replaceChildren(
       element("p", {}, element("a", { href: "#cells" }, "All cells")),
       element("h1", { tabindex: "-1" }, `${cell.target}/${cell.name} `, element("small", {}, `on ExecuTorch ${cell.release}`)),
