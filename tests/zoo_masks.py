@@ -9,11 +9,15 @@ from harness import Data, Example, case, releases
 from harness.patches import Patch, register
 from models.situations.float_types import mask_logic
 from tests.mutants.history import FIXES
+from tests.mutants.mutant import UNGUARDED
 
 (FIX,) = (fix for fix in FIXES if fix.number == 17734)
 
 register(
-    Patch("masks-outside", None, FIX.broke, {name: {} for name in releases.load().releases}, FIX.install)
+    Patch(
+        *("masks-outside", None, FIX.broke, {name: {} for name in releases.load().releases}, FIX.install),
+        unguarded=UNGUARDED,
+    )
 )
 
 

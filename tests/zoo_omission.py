@@ -30,4 +30,6 @@ def swap(release: str) -> None:
 
 
 RELEASE = metadata.version("executorch").partition("+")[0]
-register(Patch("swapped-operands", None, "swaps the operands of additions", {RELEASE: {}}, swap))
+register(
+    Patch("swapped-operands", None, "swaps the operands of additions", {RELEASE: {}}, swap, "it is a defect")
+)

@@ -124,7 +124,7 @@ def apply(names: Iterable[str], release: str) -> None:
     """
     patches = [PATCHES[name] if name in PATCHES else known()[name] for name in _ordered(names)]
     for patch in patches:
-        guard.verify(guard.PATCH, patch.name, patch.known, release)
+        guard.verify(guard.PATCH, patch.name, patch.known, release, patch.unguarded)
     for patch in patches:
         patch.install(release)
 

@@ -25,6 +25,8 @@ class Patch:
         ``module:qualified.name``, and the `harness.guard.digest` of the source it was written for.
     install
         Makes the replacement in this process for the release named; imports ExecuTorch.
+    unguarded
+        Why no function needs a digest; None where `known` names functions.
     """
 
     name: str
@@ -32,3 +34,4 @@ class Patch:
     summary: str
     known: Known
     install: Callable[[str], None]
+    unguarded: str | None = None

@@ -160,6 +160,10 @@ class Mutated(Cell):
         return f"{super().__str__()} with {self.mutant}"
 
 
+#: Why no digest guards what a mutant edits.
+UNGUARDED = "an edit is made where its text is found once, and is refused otherwise"
+
+
 class Edited:
     """Something that edits installed functions."""
 
@@ -223,4 +227,4 @@ class Mutant(Edited):
 
     def patch(self, release: str) -> Patch:
         """Return the mutant as something that ``--patches`` can name on `release`, whose code it edits."""
-        return Patch(self.name, None, self.does, {release: {}}, self.install)
+        return Patch(self.name, None, self.does, {release: {}}, self.install, UNGUARDED)

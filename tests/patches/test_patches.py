@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import importlib
+import inspect
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -158,6 +165,233 @@ def test_a_function_that_is_not_installed_is_an_error(
     assert (caught.value.function, caught.value.expected, caught.value.found) == (function, "0" * 64, None)
     assert function in str(caught.value)
     assert bench.installed == []
+
+
+#: A release's code, in little.
+UPSTREAM = """
+    import contextlib
+    import functools
+
+
+    def traced(function):
+        @functools.wraps(function)
+        def tracing(*given):
+            return function(*given)
+
+        return tracing
+
+
+    def plain(a, b=2):
+        return a + b
+
+
+    @traced
+    def decorated(a):
+        return a + 1
+
+
+    @functools.lru_cache
+    def cached(a):
+        return a + 1
+
+
+    @contextlib.contextmanager
+    def managed(a):
+        yield a
+
+
+    part = functools.partial(plain, 1)
+
+
+    class Pass:
+        def call(self, a):
+            return a
+
+        @classmethod
+        def made(cls):
+            return cls()
+
+        @staticmethod
+        def free(a):
+            return a
+
+        @property
+        def name(self):
+            return "pass"
+
+        @functools.cached_property
+        def slow(self):
+            return "slow"
+"""
+PASS = ("call", "made", "free", "name", "slow")
+GUARDED = ("plain", "decorated", "cached", "managed", "part", "Pass", *(f"Pass.{name}" for name in PASS))
+
+
+def other(*given: object) -> object:
+    return "another"
+
+
+@pytest.fixture
+def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A module with `UPSTREAM`, imported from a file."""
+    (tmp_path / "upstream_of_guard.py").write_text(textwrap.dedent(UPSTREAM))
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    yield importlib.import_module("upstream_of_guard")
+    del sys.modules["upstream_of_guard"]
+
+
+def check(function: str, before: str) -> None:
+    """Verify what is at ``upstream_of_guard:function`` now."""
+    guard.verify(guard.PATCH, "any", {"9.9.9": {f"upstream_of_guard:{function}": before}}, "9.9.9")
+
+
+def wrapping(module: Any) -> None:
+    upstream = module.plain
+    module.plain = functools.wraps(upstream)(lambda a, b=2: upstream(a, b) + 1)
+
+
+def wrapping_a_decorated(module: Any) -> None:
+    upstream = module.decorated
+    module.decorated = functools.wraps(upstream)(lambda a: upstream(a) + 1)
+
+
+def rewriting(module: Any, **changes: Any) -> None:
+    module.plain.__code__ = module.plain.__code__.replace(**changes)
+
+
+def wrapped_by_hand(module: Any, name: str = "plain") -> None:
+    upstream = getattr(module, name)
+
+    def replacement(*given: object) -> object:
+        return 3
+
+    replacement.__wrapped__ = upstream  # type: ignore[attr-defined]
+    setattr(module, name, replacement)
+
+
+def cached_instead(module: Any) -> None:
+    replacement = functools.lru_cache(other)
+    replacement.__wrapped__ = module.cached.__wrapped__  # type: ignore[method-assign]
+    module.cached = replacement
+
+
+class Called:
+    def __call__(self, *given: object) -> object:
+        return 3
+
+
+#: Ways to run something else than the source says, each with the function that it is seen at.
+REPLACED: dict[str, tuple[str, Callable[[Any], None]]] = {
+    "wrapped": ("plain", wrapping),
+    "wrapped by hand": ("plain", wrapped_by_hand),
+    "a decorated one wrapped": ("decorated", wrapping_a_decorated),
+    "what a decorated one wraps": (
+        "decorated",
+        lambda module: setattr(module.decorated.__closure__[0], "cell_contents", other),
+    ),
+    "its code": ("plain", lambda module: setattr(module.plain, "__code__", other.__code__)),
+    "a constant of its code": (
+        "decorated",
+        lambda module: setattr(
+            module.decorated.__wrapped__,
+            "__code__",
+            module.decorated.__wrapped__.__code__.replace(co_consts=(None, 2)),
+        ),
+    ),
+    "its bytecode": (
+        "plain",
+        lambda module: rewriting(module, co_code=bytes(compile("3", "", "eval").co_code), co_consts=(3,)),
+    ),
+    "its default": ("plain", lambda module: setattr(module.plain, "__defaults__", (3,))),
+    "a callable object": ("plain", lambda module: setattr(module, "plain", Called())),
+    "a builtin": ("plain", lambda module: setattr(module, "plain", sum)),
+    "no function": ("plain", lambda module: setattr(module, "plain", {})),
+    "a partial object": (
+        "plain",
+        lambda module: setattr(
+            module, "plain", functools.update_wrapper(functools.partial(other), module.plain)
+        ),
+    ),
+    "the argument of a partial object": (
+        "part",
+        lambda module: setattr(module, "part", functools.partial(module.plain, 2)),
+    ),
+    "the function of a partial object": (
+        "part",
+        lambda module: setattr(module, "part", functools.partial(other, 1)),
+    ),
+    "a cached one": ("cached", cached_instead),
+    "a context manager": ("managed", lambda module: wrapped_by_hand(module, "managed")),
+    "a method": (
+        "Pass.call",
+        lambda module: setattr(module.Pass, "call", functools.wraps(module.Pass.call)(other)),
+    ),
+    "a classmethod": ("Pass.made", lambda module: setattr(module.Pass, "made", classmethod(other))),
+    "a staticmethod": ("Pass.free", lambda module: setattr(module.Pass, "free", staticmethod(other))),
+    "a property": ("Pass.name", lambda module: setattr(module.Pass, "name", property(other))),
+    "a cached property": (
+        "Pass.slow",
+        lambda module: setattr(module.Pass, "slow", functools.cached_property(other)),
+    ),
+    "a method of a class": (
+        "Pass",
+        lambda module: setattr(module.Pass, "call", functools.wraps(module.Pass.call)(other)),
+    ),
+    "a property of a class": ("Pass", lambda module: setattr(module.Pass, "name", property(other))),
+    "a method more of a class": ("Pass", lambda module: setattr(module.Pass, "__call__", other)),
+    "the code of a method of a class": (
+        "Pass",
+        lambda module: setattr(module.Pass.call, "__code__", other.__code__),
+    ),
+    "a class": (
+        "Pass",
+        lambda module: setattr(module, "Pass", type("Pass", (module.Pass,), {"call": other})),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_a_digest_is_that_of_the_source_and_what_nobody_touched_is_verified(upstream: Any, name: str) -> None:
+    found = guard.digest(f"upstream_of_guard:{name}")
+    assert found == guard.digest(f"upstream_of_guard:{name}")
+    check(name, found)
+
+
+def test_the_digest_of_a_plain_function_is_that_of_its_text(upstream: Any) -> None:
+    text = inspect.getsource(upstream.plain)
+    assert guard.digest("upstream_of_guard:plain") == hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("way", REPLACED)
+def test_what_runs_is_what_is_verified(upstream: Any, way: str) -> None:
+    name, put = REPLACED[way]
+    before = guard.digest(f"upstream_of_guard:{name}")
+    put(upstream)
+    with pytest.raises(GuardError, match=r"of Python|its SHA-256 is") as caught:
+        check(name, before)
+    assert caught.value.function == f"upstream_of_guard:{name}"
+
+
+def test_a_replaced_function_is_named_with_where_it_is(upstream: Any) -> None:
+    before = guard.digest("upstream_of_guard:plain")
+    upstream.plain = functools.wraps(upstream.plain)(other)
+    with pytest.raises(GuardError) as caught:
+        check("plain", before)
+    assert caught.value.where == f"{__file__}:{other.__code__.co_firstlineno}"
+    assert "If something else replaced the function, remove that" in str(caught.value)
+
+
+def test_a_table_without_functions_verifies_nothing_unless_it_says_why(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench
+) -> None:
+    bench.add(monkeypatch, "first", {"9.9.9": {}})
+    with pytest.raises(GuardError, match=r"patch 'first' was not written for ExecuTorch 9\.9\.9"):
+        patches.apply(["first"], "9.9.9")
+    assert bench.installed == []
+    monkeypatch.setitem(PATCHES, "first", replace(PATCHES["first"], unguarded="it edits nothing"))
+    patches.apply(["first"], "9.9.9")
+    assert bench.installed == [("first", "9.9.9")]
 
 
 def test_tags_are_ordered_by_number() -> None:

@@ -86,7 +86,7 @@ def install(names: Sequence[str], release: str) -> None:
     """
     chosen = [SHORTCUTS[name] for name in guard.in_order(guard.SHORTCUT, names, SHORTCUTS)]
     for shortcut in chosen:
-        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.known, release)
+        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.known, release, shortcut.unguarded)
     for shortcut in chosen:
         shortcut.install()
         INSTALLED.append(shortcut.name)

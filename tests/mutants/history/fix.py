@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.patches import Patch
-from tests.mutants.mutant import Edit, Edited, EditError
+from tests.mutants.mutant import UNGUARDED, Edit, Edited, EditError
 
 #: What was wrong before a fix.
 CRASH, WRONG, LOST = "crash", "wrong result", "lost delegate"
@@ -56,7 +56,7 @@ class Fix(Edited):
 
     def patch(self) -> Patch:
         """Return it as something that ``--patches`` can name on its release."""
-        return Patch(self.name, None, self.broke, {self.release: {}}, self.install)
+        return Patch(self.name, None, self.broke, {self.release: {}}, self.install, UNGUARDED)
 
 
 def misfits(fixes: Iterable[Fix], release: str) -> list[str]:
