@@ -148,8 +148,10 @@ def test_what_is_written_of_each_group_is_read_again(tmp_path: Path) -> None:
 def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Records]:
     """One real export, with its record."""
     records = Records(tmp_path_factory.mktemp("records"))
-    models = ("models", branches.RECORDER)
-    settings = Settings(default_interpreter(), models, patches.select("auto", RELEASE.patches), 1, 180.0)
+    settings = Settings(
+        *(default_interpreter(), ("models",), patches.select("auto", RELEASE.patches), 1, 180.0),
+        observer=branches.RECORDER,
+    )
     (outcome,) = record([LINEAR], settings, records, math.inf)
     return outcome, records
 

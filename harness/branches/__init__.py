@@ -21,6 +21,5 @@ BACKENDS = ("backends/arm", "backends/xnnpack")
 
 #: Environment variable: the folder that exporting processes write their records to.
 RECORDS = "GOLDENS_BRANCHES"
-#: The module that exporting processes import beside the zoo, and the patch that it brings.
-RECORDER = "harness.branches.recorder"
-PATCH = "record-branches"
+#: What writes records, in the processes that export.
+RECORDER = "harness.branches.recorder:Recorder"

@@ -83,11 +83,12 @@ def run(options: argparse.Namespace) -> int:
             wanted = [cell for cell in wanted if cell not in known]
         settings = Settings(
             interpreter,
-            (*zoos(options.zoo, repository), branches.RECORDER),
+            zoos(options.zoo, repository),
             patches.select("auto", release.patches),
             options.jobs,
             EXPORT_TIMEOUT,
             tolerances=repository.tolerances,
+            observer=branches.RECORDER,
         )
         deadline = time.monotonic() + 60 * (options.minutes or math.inf)
         done = 0
@@ -122,8 +123,7 @@ def record(
 ) -> Iterator[Outcome]:
     """Export cells until a time by `time.monotonic`, and yield what comes of each; the exports write the records."""
     os.environ[branches.RECORDS] = str(records.folder)
-    further = dict.fromkeys(wanted, (branches.PATCH,))
-    with Sweep(wanted, variations((0,)), settings, further_patches=further) as sweep:
+    with Sweep(wanted, variations((0,)), settings) as sweep:
         for cell in wanted:
             while not sweep.ready(cell, LOOK):
                 if time.monotonic() > deadline:

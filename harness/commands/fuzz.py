@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     except SweepError as error:
         raise CommandError(str(error)) from error
     print(*summary(found, table), sep="\n")
-    if searching.recording:
+    if searching.settings.observer:
         taken = searching.taken({row.model for row in found.rows})
         print(
             f"branches: {len(taken)}, of which no cell takes {len(taken - of_cells(searching.release.version))}"
@@ -180,10 +180,11 @@ def search(arguments: argparse.Namespace) -> Search:
         require_coverage()
     settings = Settings(
         interpreter=interpreter,
-        models=(ZOO, RECORDER) if recording else (ZOO,),
+        models=(ZOO,),
         patches=patches.select("auto", release.patches),
         jobs=arguments.jobs,
         limit=arguments.export_timeout,
+        observer=RECORDER if recording else None,
     )
     return Search(
         # What is known to be wrong is so of the cells of this project's zoo.
@@ -193,7 +194,6 @@ def search(arguments: argparse.Namespace) -> Search:
         targets,
         arguments.results.absolute() / release.version,
         batch=GENERATION if arguments.guided else BATCH,
-        recording=recording,
         guidance=guidance(arguments, targets, release.version) if arguments.guided else {},
     )
 

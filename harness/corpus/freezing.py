@@ -17,7 +17,7 @@ from harness import targets
 from harness.artifact import Cell, Failure, Lowered, Outcome
 from harness.corpus import comparing
 from harness.corpus.format import DEVICE, EXECUTORCH, REFERENCE_MODEL, Program, Sample, Value
-from harness.corpus.record import FOLDER, PATCH, RECORDER, Call, Record, of_call
+from harness.corpus.record import FOLDER, RECORDER, Call, Record, of_call
 from harness.corpus.running import Runtime
 from harness.decode import DecodeError
 from harness.judging import verdict
@@ -50,11 +50,10 @@ def exported(
     others are exported, or reused, as in any run.
     """
     first, *others = variations
-    recording = replace(settings, models=(*settings.models, RECORDER), reuse=None)
-    further = dict.fromkeys(cells, (PATCH,))
+    recording = replace(settings, observer=RECORDER, reuse=None)
     with tempfile.TemporaryDirectory(prefix="goldens-records-") as name, _variable(FOLDER, name):
         folder = Path(name)
-        with Sweep(cells, (first,), recording, further_patches=further) as recorded:
+        with Sweep(cells, (first,), recording) as recorded:
             for cell in cells:
                 while not recorded.ready(cell, LOOK):
                     pass

@@ -12,9 +12,8 @@ import numpy as np
 from harness.artifact import Cell
 from harness.corpus.format import Sample, Value
 
-#: The module that exporting processes import beside the zoo, and the patch that it brings.
-RECORDER = "harness.corpus.recorder"
-PATCH = "record-inputs"
+#: What writes records, in the processes that export.
+RECORDER = "harness.corpus.recorder:Recorder"
 #: Environment variable: the folder that records go to.
 FOLDER = "GOLDENS_RECORDS"
 

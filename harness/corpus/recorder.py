@@ -1,59 +1,50 @@
-"""Has a process that exports write down what the program and its TOSA delegates are run on: no artifact has that.
-
-An exporting process imports this because `harness.sweeping.settings.Settings.models` names it, after the zoos. It
-brings the patch `harness.corpus.record.PATCH`, which `harness.sweeping.sweep.Sweep` is asked to install further. It
-changes nothing that is exported.
-"""
+"""Has a process that exports write down what the program and its TOSA delegates are run on: no artifact has that."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from harness import patches, releases
-from harness.artifact import Cell
+from harness.artifact import Cell, Lowered
 from harness.corpus.format import Value
-from harness.corpus.record import FOLDER, PATCH, Call, Record
+from harness.corpus.record import FOLDER, Call, Record
+from harness.exporting.observing import Observer
 
 
-def _install(release: str) -> None:
-    from harness.exporting import numerics
-    from harness.exporting.export import Export
+class Recorder(Observer):
+    """Leaves a `Record` of an export that makes a program.
 
-    run, in_reference_model, run_model = Export.run, numerics.in_reference_model, numerics.run_model
-    #: For each sample, in order, the calls of delegates.
-    calls: list[list[Call]] = []
+    Attributes
+    ----------
+    of_delegates
+        The calls of delegates, by name of the sample.
+    """
 
-    @wraps(in_reference_model)
-    def one_sample(program: Any, steps: Any) -> Any:
-        calls.append([])
-        return in_reference_model(program, steps)
+    def __init__(self) -> None:
+        self.of_delegates: dict[str, list[Call]] = {}
 
-    @wraps(run_model)
-    def one_call(payload: bytes, arrays: Sequence[Any]) -> Any:
-        outputs = run_model(payload, arrays)
-        if calls:
-            given, gave = (tuple(map(Value.of_array, each)) for each in (arrays, outputs))
-            calls[-1].append(Call(payload, given, gave))
-        return outputs
-
-    @wraps(run)
-    def recorded(self: Export) -> Any:
-        calls.clear()
-        lowered = run(self)
+    def around(self, attempt: Any) -> Lowered:
+        """Export, then write the record."""
+        lowered = super().around(attempt)
         samples = {
-            name: tuple(tuple(map(of_tensor, step)) for step in steps) for name, steps in self.samples.items()
+            name: tuple(tuple(map(of_tensor, step)) for step in steps)
+            for name, steps in attempt.samples.items()
         }
-        of_delegates = dict(zip(samples, map(tuple, calls), strict=False))
-        cell = Cell(self.target.name, self.case.name)
-        Record(samples, of_delegates).write(Path(os.environ[FOLDER]), cell)
+        calls = {name: tuple(made) for name, made in self.of_delegates.items()}
+        Record(samples, calls).write(Path(os.environ[FOLDER]), Cell(attempt.target.name, attempt.case.name))
         return lowered
 
-    Export.run = recorded  # type: ignore[method-assign]
-    numerics.in_reference_model, numerics.run_model = one_sample, one_call
+    def runs(self, sample: str, pte: bytes) -> None:
+        """Begin a sample."""
+        if not pte:
+            self.of_delegates[sample] = []
+
+    def called(self, payload: bytes, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Note one call."""
+        given, gave = (tuple(map(Value.of_array, each)) for each in (arrays, outputs))
+        next(reversed(self.of_delegates.values())).append(Call(payload, given, gave))
 
 
 def of_tensor(tensor: Any) -> Value:
@@ -71,14 +62,3 @@ def of_tensor(tensor: Any) -> Value:
         data,
         strides if in_some_order and strides != plain.stride() else None,
     )
-
-
-patches.register(
-    patches.Patch(
-        name=PATCH,
-        report=None,
-        summary="nothing is different; what programs are run on is written down",
-        known={version: {} for version in releases.load().releases},
-        install=_install,
-    )
-)

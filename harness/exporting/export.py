@@ -44,6 +44,7 @@ from harness.exporting.departure.apart import ApartError, run_apart
 from harness.exporting.ending import EndlessError, ending_within
 from harness.exporting.given import Given
 from harness.exporting.loss import losses
+from harness.exporting.observing import NOBODY, Observer
 from harness.exporting.samples import samples_of
 from harness.exporting.targets import Lowering
 from harness.exporting.trace import Watch
@@ -86,6 +87,8 @@ class Export:
         Where in the log what runs it begins to write.
     watch
         Notes the stages; enter it to have passes and node visitors noted as well.
+    observer
+        Sees what is run.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class Export:
         execute: bool = True,
         bound: float | None = None,
         omission: Omission | None = None,
+        observer: Observer = NOBODY,
     ) -> None:
         self.case = case
         self.executing = execute
@@ -116,6 +120,7 @@ class Export:
         self.program: beginning.Program | None = None
         self.log: int | None = None
         self.watch = Watch(keep, omission)
+        self.observer = observer
 
     def run(self) -> Lowered:
         """Export, lower, emit and run; whatever the release raises passes through."""
@@ -150,10 +155,9 @@ class Export:
             program = edge.exported_program()
             not_run = numerics.beyond_reference_model(program) if self.executing else ""
             with self.lowering.eager():
-                outputs = {
-                    name: numerics.in_reference_model(program, copy.deepcopy(steps))
-                    for name, steps in ({} if not_run else self.samples).items()
-                }
+                outputs = self.outputs(
+                    lambda steps: numerics.in_reference_model(program, steps, self.observer), not_run
+                )
         if self.executing:
             self.program = beginning.Program.of(edge.exported_program())
         self.stage = "emit"
@@ -163,16 +167,24 @@ class Export:
         if self.target.runs == RUNTIME:
             self.stage, self.log = "run", logged.end()
             not_run = numerics.beyond_runtime(emitted.executorch_program) if self.executing else ""
-            outputs = {
-                name: numerics.in_runtime(pte, copy.deepcopy(steps))
-                for name, steps in ({} if not_run else self.samples).items()
-            }
+            outputs = self.outputs(lambda steps: numerics.in_runtime(pte, steps), not_run, pte)
         samples = tuple(
             Sample(name, self.expected[name], given, self.spreads[name], self.floats.get(name, ()))
             for name, given in outputs.items()
         )
         altered = tuple(self.watch.given.altered()) if self.watch.given is not None else ()
         return dataclasses.replace(self.made, pte=pte, samples=samples, not_run=not_run, altered=altered)
+
+    def outputs(
+        self, run: Callable[[numerics.Steps], tuple[Tensor, ...]], not_run: str, pte: bytes = b""
+    ) -> dict[str, tuple[Tensor, ...]]:
+        """Return what the program gives for each sample; each run has copies."""
+        made = {}
+        for name, steps in ({} if not_run else self.samples).items():
+            self.observer.runs(name, pte)
+            made[name] = run(copy.deepcopy(steps))
+            self.observer.ran(name, made[name])
+        return made
 
     def with_beginning(self, lowered: Lowered) -> Lowered:
         """Return `lowered` with where its outputs begin to depart, if they do, or rounding may hide that they do."""
@@ -342,6 +354,7 @@ def export(
     execute: bool = True,
     bound: float | None = None,
     omission: Omission | None = None,
+    observer: Observer = NOBODY,
 ) -> Artifact:
     """Export `case` for `target`; an exception of the release is an artifact, too.
 
@@ -355,6 +368,8 @@ def export(
         Whether the program is executed on the case's samples.
     bound
         In place of the target's.
+    observer
+        Sees what is run.
 
     Raises
     ------
@@ -366,11 +381,11 @@ def export(
         If memory was not given: the case may export all the same.
     """
     started = time.perf_counter()
-    attempt = Export(case, Lowering.named(target), keep, execute, bound, omission)
+    attempt = Export(case, Lowering.named(target), keep, execute, bound, omission, observer)
     result: Lowered | Failure
     try:
         with attempt.watch:
-            result = attempt.run()
+            result = attempt.observer.around(attempt)
     except (Exception, SystemExit) as error:
         if shortage.of_memory(error):
             raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error

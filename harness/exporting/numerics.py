@@ -18,6 +18,7 @@ from harness.artifact import Tensor
 from harness.exporting import open_sizes
 from harness.exporting.arrays import array_of
 from harness.exporting.blame import handed_on
+from harness.exporting.observing import NOBODY, Observer
 from harness.registry import ZooError
 
 #: The inputs of runs that follow one another; a program with a state keeps it between them.
@@ -166,12 +167,15 @@ def run_forward(pte: bytes, steps: Steps) -> list[Any]:
     return [output.clone() if isinstance(output, torch.Tensor) else output for output in outputs]
 
 
-def in_reference_model(program: torch.export.ExportedProgram, steps: Steps) -> tuple[Tensor, ...]:
+def in_reference_model(
+    program: torch.export.ExportedProgram, steps: Steps, observer: Observer = NOBODY
+) -> tuple[Tensor, ...]:
     """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model.
 
     What stands between the delegates runs eagerly, operator by operator. Returns what the last step gives.
     """
     interpreter, held = EdgeInterpreter(program.graph_module), held_by(program)
+    interpreter.observer = observer
     given: tuple[Tensor, ...] = ()
     for inputs in steps:
         given = run_edge(interpreter, program.graph_signature, held, inputs)
@@ -243,8 +247,10 @@ def _require_matching(what: str, declared: Sequence[Any], given: Sequence[Any]) 
 class EdgeInterpreter(torch.fx.Interpreter):
     """Runs delegates in the reference model and every other node eagerly."""
 
+    observer = NOBODY
+
     def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        return run_tosa(lowered, inputs)
+        return run_tosa(lowered, inputs, self.observer)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if target is executorch_call_delegate:
@@ -280,7 +286,9 @@ def _is_int32(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.dtype == torch.int32
 
 
-def run_tosa(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def run_tosa(
+    lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor], observer: Observer = NOBODY
+) -> list[torch.Tensor]:
     """Run one TOSA delegate in tosa-tools' reference model, in this process.
 
     A delegate takes and gives tensors as they lie in memory: a channels-last tensor of shape (N, C, H, W) is an array
@@ -292,7 +300,10 @@ def run_tosa(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> l
         If the reference model finds the payload, or its inputs, not to be valid TOSA.
     """
     given = next(node for node in lowered.original_module.graph.nodes if node.op == "output").args[0]
-    outputs = run_model(lowered.processed_bytes, tosa_arrays(lowered, inputs))
+    payload, arrays = lowered.processed_bytes, tosa_arrays(lowered, inputs)
+    observer.calls(payload, arrays)
+    outputs = run_model(payload, arrays)
+    observer.called(payload, arrays, outputs)
     _require_matching("a delegate gives", given, outputs)
     return [
         _of_rank(from_model(output, node.meta["val"].dtype), node).permute(

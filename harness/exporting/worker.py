@@ -6,8 +6,8 @@ prints cannot disturb them. A request::
 
     {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "target": "tosa-int", "tolerance": null,
      "heap_seed": 1, "patches": ["partition-order"], "keep": 0, "execute": true, "omission": null,
-     "twins": 0, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0,
-     "memory": null}
+     "observer": null, "twins": 0, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>",
+     "limit": 120.0, "memory": null}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
 started, and when it has ended::
@@ -39,9 +39,10 @@ from typing import Any, NoReturn
 
 from harness import shortage
 from harness.artifact import Artifact, Omission
+from harness.exporting.observing import NOBODY
 from harness.exporting.serving import Template
 from harness.exporting.shortcuts import collector
-from harness.guard import GuardError
+from harness.guard import GuardError, resolve
 from harness.registry import Case, load
 from harness.variations import Variation, exported_before, perturb_heap, shuffle_listings
 
@@ -174,7 +175,7 @@ def run_request(request: dict[str, Any]) -> None:
     tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
     held = perturb_heap(request["heap_seed"])
     patches.apply(request["patches"], compat.installed_release())
-    omission = request["omission"]
+    omission, observer = request["omission"], request["observer"]
     artifact = export(
         requested_case(request),
         request["target"],
@@ -183,6 +184,7 @@ def run_request(request: dict[str, Any]) -> None:
         request["execute"],
         request["tolerance"],
         Omission(**omission) if omission is not None else None,
+        resolve(observer)() if observer is not None else NOBODY,
     )
     del held
     write_artifact(Path(request["result"]), artifact)

@@ -7,6 +7,5 @@ environment, `judging` says what came of each, `goldens` holds what was reviewed
 
 #: Environment variable: the folder that exporting processes write their programs to.
 RECORDS = "GOLDENS_FIELDED"
-#: The module that exporting processes import beside the zoo, and the patch that it brings.
-RECORDER = "harness.fielded.recorder"
-PATCH = "record-runs"
+#: What writes programs, in the processes that export.
+RECORDER = "harness.fielded.recorder:Recorder"

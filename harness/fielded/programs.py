@@ -63,11 +63,10 @@ class Programs:
     def make(self, cells: Sequence[Cell]) -> Iterator[Shipped]:
         """Export cells, and yield the program of each, which may have no binary; raise `SweepError`."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        settings = replace(self.settings, models=(*self.settings.models, fielded.RECORDER))
-        further = dict.fromkeys(cells, (fielded.PATCH,))
+        settings = replace(self.settings, observer=fielded.RECORDER)
         with tempfile.TemporaryDirectory(prefix="making-", dir=self.folder) as made:
             os.environ[fielded.RECORDS] = str(Path(made).absolute())
-            with Sweep(cells, (VARIATION,), settings, further_patches=further) as sweep:
+            with Sweep(cells, (VARIATION,), settings) as sweep:
                 for cell in cells:
                     (outcome,) = sweep.outcomes(cell)
                     yield self._keep(cell, Path(made), outcome)

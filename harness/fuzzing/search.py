@@ -50,8 +50,6 @@ class Search:
         For results; see `models`.
     batch
         Models of one sweep.
-    recording
-        Whether exports write down which branches they take; see `records`. The settings name what does that.
     guidance
         What chooses the models, if anything does; results of another are not mixed with these.
     """
@@ -62,7 +60,6 @@ class Search:
     targets: tuple[str, ...]
     folder: Path
     batch: int = BATCH
-    recording: bool = False
     guidance: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -130,10 +127,9 @@ class Search:
     def _batch(self, cells: Sequence[Cell], deadline: float) -> Iterator[Judged]:
         os.environ[FOLDER] = str(self.models)
         os.environ[branches.RECORDS] = str(self.records.folder)
-        further = dict.fromkeys(cells, (branches.PATCH,)) if self.recording else {}
         for name in dict.fromkeys(cell.case for cell in cells):
             write(self.models, name, names.drawn(name))
-        with Sweep(cells, self.variations, self.settings, further_patches=further) as sweep:
+        with Sweep(cells, self.variations, self.settings) as sweep:
             for cell in cells:
                 while not sweep.ready(cell, LOOK):
                     if time.monotonic() > deadline:

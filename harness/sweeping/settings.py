@@ -99,6 +99,8 @@ class Settings:
         What takes exports from the store of artifacts and puts them there; None uses no store.
     omission
         What exports are made without; None leaves nothing out.
+    observer
+        ``module:name`` of the `harness.exporting.observing.Observer` of each export; nothing that is reused has one.
     twins
         In how many processes that begin with the same memory each export is made; 0 makes it in one, without another.
     memory
@@ -119,6 +121,7 @@ class Settings:
     pickled: Path | None = None
     reuse: Reuse | None = None
     omission: Omission | None = None
+    observer: str | None = None
     twins: int = 0
     memory: int | None = None
 

@@ -342,6 +342,7 @@ class Sweep:
                 "keep": self.settings.keep,
                 "execute": self.settings.execute,
                 "omission": asdict(self.settings.omission) if self.settings.omission else None,
+                "observer": self.settings.observer,
                 "twins": self.settings.twins,
                 "result": str(scratch / "artifact"),
                 "log": str(scratch / "log"),
