@@ -30,8 +30,10 @@ def _contents(old: Reading, new: Reading) -> Iterator[Difference]:
     """Yield what differs in failures, delegates, operators, attributes and constants, however these are connected."""
     if old.failure or new.failure:
         if INCIDENTAL.sub("", old.failure or "") != INCIDENTAL.sub("", new.failure or ""):
-            if new.failure:
-                yield "fails", new.failure, f"was {old.failure}" if old.failure else ""
+            if new.failure and old.failure:
+                yield "differently", new.failure, f"was {old.failure}"
+            elif new.failure:
+                yield "fails", new.failure, ""
             else:
                 yield "lowers", str(old.failure), ""
         return

@@ -18,6 +18,7 @@ from harness.judging import accuracy, known
 #: Sections with their titles, those that matter most to a reader first.
 KINDS = {
     "fails": "Newly failing or wrong",
+    "differently": "Fail differently",
     "lowers": "No longer failing or wrong",
     "gone": "No longer delegated",
     "delegates": "Delegates merged or split",
@@ -30,7 +31,7 @@ KINDS = {
     "cells": "Cells in only one release",
 }
 #: Kinds whose entries are never merged, even if the same cells show them: each has its own cause.
-SEPARATE = frozenset({"fails", "lowers", "gone", "delegates", "wiring", "cells"})
+SEPARATE = frozenset({"fails", "differently", "lowers", "gone", "delegates", "wiring", "cells"})
 #: An entry names at most this many of its cells.
 SHOWN_CELLS = 4
 
