@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 
 def positive_int(text: str) -> int:
     """Read a whole number of at least 1; raise ArgumentTypeError."""
-    if not text.isdigit() or int(text) < 1:
+    # To str.isdigit, a superscript is a digit.
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
@@ -29,7 +32,9 @@ def positive_float(text: str) -> float:
 
 #: Bytes of a unit, and a number of them.
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(?:iB|B)?", re.IGNORECASE)
+AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(?:iB|B)?", re.IGNORECASE | re.ASCII)
+#: The system takes no limit above it (man 2 getrlimit: a signed word for what can be addressed).
+MOST_BYTES = sys.maxsize
 
 
 def amount(text: str) -> int:
@@ -39,9 +44,11 @@ def amount(text: str) -> int:
     (10737418240, 1572864)
     """
     match = AMOUNT.fullmatch(text.strip())
-    if match is None or float(match[1]) <= 0.0:
-        raise ValueError(f"{text!r} is not a number of bytes above 0, such as 500M or 10GiB")
-    return int(float(match[1]) * UNITS[match[2].upper()])
+    # Exact: a float of many digits is another number, or none.
+    bytes_named = int(Fraction(match[1]) * UNITS[match[2].upper()]) if match else 0
+    if not 1 <= bytes_named <= MOST_BYTES:
+        raise ValueError(f"{text!r} is not a number of bytes of at least 1, such as 500M or 10GiB")
+    return bytes_named
 
 
 SHARED: dict[str, dict[str, Any]] = {
@@ -70,7 +77,11 @@ SHARED: dict[str, dict[str, Any]] = {
         "help": "results of runs, or what merge made (default: build/sweeps)",
     },
     "--jobs": {"type": positive_int, "metavar": "N", "help": "exports at a time (default: all cores)"},
-    "--export-timeout": {"type": positive_float, "metavar": "SECONDS", "help": "limit per export"},
+    "--export-timeout": {
+        "type": positive_float,
+        "metavar": "SECONDS",
+        "help": "limit per export, of processor time",
+    },
     "--interpreter": {
         "type": Path,
         "metavar": "PYTHON",

@@ -27,6 +27,15 @@ WAYS_OUT = {
 }
 
 
+#: What an environment variable says where it is set and means no, whatever the case of its letters.
+NO = ("", "0", "false", "no", "off", "n", "f")
+
+
+def in_ci() -> bool:
+    """Whether this process runs in a CI service: the variable ``CI`` is set, and does not say no."""
+    return os.environ.get("CI", "").strip().lower() not in NO
+
+
 class MachineError(HarnessError):
     """Something that the machine does not let this process do; the message names it and the way out."""
 

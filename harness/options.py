@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import Any
 from harness import config
 from harness.arguments import amount, share
 from harness.guests import ZOOS
+from harness.machine import in_ci
 from harness.releases import MATRIX
 from harness.selection import EXPORT_TIMEOUT, UsageError
 from harness.sharding.shards import Shard
@@ -186,7 +186,7 @@ def add_to(add: Callable[..., Any]) -> None:
         help="what exports are spared, with the same bytes (default: %(default)s)",
     )
     share(add, "--jobs")
-    share(add, "--export-timeout", help=f"limit per export (default: {EXPORT_TIMEOUT:g})")
+    share(add, "--export-timeout", help=f"limit per export, of processor time (default: {EXPORT_TIMEOUT:g})")
     add(
         "--export-memory",
         type=_bytes,
@@ -310,8 +310,7 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         shard=option.shard,
         changed_since=option.changed_since,
         reuse=option.reuse or option.cluster is not None,
-        keeping=not option.no_keep
-        and (option.reuse or option.cluster is not None or not os.environ.get("CI")),
+        keeping=not option.no_keep and (option.reuse or option.cluster is not None or not in_ci()),
         cluster=option.cluster,
         store=option.store or repository.store or default_root(),
         store_size=option.store_size or SIZE,

@@ -6,9 +6,8 @@ judges, `judging.roots` and `judging.golden` keep the goldens, `results` keeps t
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from syrupy.assertion import SnapshotAssertion
 
@@ -23,6 +22,7 @@ from harness.judging import attribution, golden, known, omission, roots, verdict
 from harness.judging.accuracy import Accuracy
 from harness.judging.attribution import Attribution
 from harness.judging.comparison import Comparison, compare, damaged, undecodable
+from harness.judging.diagnosis import Diagnoses
 from harness.judging.snapshot import GoldenExtension
 from harness.judging.verdict import Verdict
 from harness.options import FULL, VARIATIONS, Options
@@ -53,7 +53,7 @@ from harness.storage.reuse import Reuse
 from harness.storage.store import Store
 from harness.sweeping import seconds
 from harness.sweeping.settings import Settings, cores, default_interpreter
-from harness.sweeping.sweep import Sweep, SweepError
+from harness.sweeping.sweep import Sweep
 from harness.variations import Variation
 
 
@@ -296,17 +296,13 @@ class Run:
             self.results.clear(cell)
         else:
             self.results.keep(cell, outcomes)
-            judged = dataclasses.replace(
-                judged,
-                attribution=self._attribution(judged, outcomes),
-                without=self._without(judged, outcomes, reviewed),
-            )
-            after = self._after(judged, outcomes)
-            where = self._where(judged, outcomes, after)
-            judged = dataclasses.replace(judged, detail=(*where, *judged.detail))
-            self._evidence(judged, outcomes, after).write(self.results.folder(cell))
+            judged = self._diagnosed(judged, outcomes, reviewed)
         if self.options.origins:
-            origins.write(self.results.folder(cell), outcomes)
+            judged = self._noting(
+                "which pass made each operator",
+                judged,
+                lambda: origins.write(self.results.folder(cell), outcomes),
+            )
         self.verdicts[cell] = judged
         wrong = self.reuse.error_of(cell) if self.reuse is not None else None
         self.results.note(judged, outcomes, self.accuracies.get(cell), str(wrong or ""))
@@ -316,6 +312,33 @@ class Run:
         if not judged.accepted and self.options.zoo is None:
             self._propose(judged, texts, reviewed)
         return judged
+
+    def _diagnosed(
+        self, judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None
+    ) -> Verdict:
+        """Return a verdict with what it follows and where; leave the evidence of it. Raise what the disk does."""
+        looking = Diagnoses()
+        judged = dataclasses.replace(
+            judged,
+            attribution=looking.of("what it follows", lambda: self._attribution(judged, outcomes), None),
+            without=looking.of(
+                "what it is without the pass", lambda: self._without(judged, outcomes, reviewed), ""
+            ),
+        )
+        after = looking.of("the graphs after the pass", lambda: self._after(judged, outcomes), {})
+        where = looking.of("where it diverges", lambda: tuple(self._where(judged, outcomes, after)), ())
+        judged = dataclasses.replace(judged, detail=(*where, *looking.failed, *judged.detail))
+        return self._noting(
+            "what its page in a report shows",
+            judged,
+            lambda: self._evidence(judged, outcomes, after).write(self.results.folder(judged.cell)),
+        )
+
+    def _noting(self, what: str, judged: Verdict, leave: Callable[[], None]) -> Verdict:
+        """Leave something beside the results; return the verdict with why there is none, where that fails."""
+        looking = Diagnoses()
+        looking.of(what, leave, None, (OSError,))
+        return dataclasses.replace(judged, detail=(*judged.detail, *looking.failed))
 
     def _propose(self, judged: Verdict, texts: golden.Texts | None, reviewed: golden.Texts | None) -> None:
         """Leave what a cell would be recorded as: of fewer variations than a golden takes, nothing."""
@@ -453,14 +476,9 @@ class Run:
         self.omitted.add(found.name)
         pair = self._pair(outcomes) if judged.name in verdict.DISAGREEING else self.variations[:1]
         settings = dataclasses.replace(self.settings, reuse=None, omission=found.omission)
-        # The verdict stands without it.
-        with (
-            contextlib.suppress(SweepError, DecodeError),
-            Sweep([judged.cell], pair, settings, targets=self.targets) as sweep,
-        ):
+        with Sweep([judged.cell], pair, settings, targets=self.targets) as sweep:
             made = sweep.outcomes(judged.cell)
-            return omission.proof(judged, found.omission, outcomes, made, reviewed, self.release)
-        return ""
+        return omission.proof(judged, found.omission, outcomes, made, reviewed, self.release)
 
     def _pair(self, outcomes: Sequence[Outcome]) -> list[Variation]:
         """Return two variations that disagree."""

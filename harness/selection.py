@@ -16,10 +16,13 @@ from pathlib import Path
 from harness import config, extensions, patches, registry, releases, targets
 from harness.artifact import Cell
 from harness.errors import HarnessError
+from harness.machine import in_ci
 from harness.sweeping.settings import worker_environment
 
-#: Seconds that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
+#: Seconds of processor time that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
 EXPORT_TIMEOUT = 180.0
+#: Seconds that an interpreter may take to say what is installed: a tenth of one on an idle machine.
+PROBE_LIMIT = 600.0
 
 #: Variations that a golden is recorded from, at least: it is what repeats agree on.
 FEWEST_TO_RECORD = 2
@@ -63,7 +66,7 @@ class Installed:
         )
         try:
             printed = subprocess.run(
-                [interpreter, "-c", code], capture_output=True, text=True, check=True, timeout=60
+                [interpreter, "-c", code], capture_output=True, text=True, check=True, timeout=PROBE_LIMIT
             ).stdout
         except (OSError, subprocess.SubprocessError) as error:
             raise UsageError(f"--interpreter {interpreter} cannot be run: {error}") from error
@@ -115,7 +118,7 @@ def find_release(
 
 def require_a_person(updating: bool, asked: str = UPDATE) -> None:
     """Raise UsageError where goldens would be written and nobody is there to accept them."""
-    if updating and os.environ.get("CI"):
+    if updating and in_ci():
         raise UsageError(
             f"{asked} is refused because CI is set: goldens are accepted by a person, in a checkout. "
             "Run it there and commit what it wrote."

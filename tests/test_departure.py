@@ -242,7 +242,17 @@ def test_a_process_that_dies_or_hangs_while_it_looks_leaves_the_verdict(
     assert found(attempt, wrong) == Beginning("example", said)
     monkeypatch.setattr(departure, "beginning", lambda *_: time.sleep(60))
     monkeypatch.setattr("harness.exporting.export.LOOKING", 0.1)
-    assert found(attempt, wrong) == Beginning("example", "cannot be told: it took more than 0.1 s")
+    assert found(attempt, wrong) == Beginning("example", "cannot be told: it took more than 1 s of wall time")
+
+
+def test_what_is_run_apart_is_limited_in_processor_time() -> None:
+    def spin() -> None:
+        while True:
+            pass
+
+    assert run_apart(lambda: time.sleep(0.5) or 1, 0.1) == 1
+    with pytest.raises(ApartError, match="more than 0.1 s of processor time"):
+        run_apart(spin, 0.1)
 
 
 def test_what_is_run_apart_comes_back_whole_and_what_it_raises_does_not() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import json
 import os
 import re
 import signal
@@ -12,10 +13,13 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.artifact import Artifact, Casualty, Cell, Lowered, Outcome
+from harness.exporting.limits import WALL, of_group, processor_seconds
+from harness.exporting.serving import Template
 from harness.exporting.worker import with_harness
 from harness.sweeping.schedule import Job
 from harness.sweeping.settings import Machine, Settings, absolute, default_interpreter, worker_environment
@@ -87,14 +91,15 @@ def test_an_exit_without_an_artifact_is_a_crash(zoo_run: ZooRun) -> None:
 def test_a_hang_is_ended_at_the_limit_with_the_last_words(zoo_run: ZooRun) -> None:
     row = zoo_run.finished.rows["xnnpack-fp32/hang"]
     assert row["verdict"] == "timed-out"
-    assert f"{ZOO_LIMIT} s (--export-timeout)" in row["reason"]
+    assert f"the limits are {ZOO_LIMIT} s (--export-timeout) and {WALL * ZOO_LIMIT:g} s" in row["reason"]
+    assert re.search(r"no end after 2\d s of processor time and \d+ s of wall time", row["reason"])
     assert "waiting for nothing" in zoo_run.finished.output
     # The innermost call, and only its own thread's.
     said = re.search(
         r'waiting for nothing\n +File ".*", line \d+ in hang$', zoo_run.finished.output, re.MULTILINE
     )
     assert said, zoo_run.finished.output
-    for seconds in row["seconds"]:
+    for seconds in row["core_seconds"]:
         assert ZOO_LIMIT <= seconds < ZOO_LIMIT + 15
 
 
@@ -110,18 +115,129 @@ def test_the_run_goes_on_after_a_crash_and_a_hang(zoo_run: ZooRun) -> None:
 
 @needs_proc
 @pytest.mark.slow
-def test_a_dead_template_costs_its_exports_only_and_leaves_no_process(sweeper: Sweeper) -> None:
-    sweep = sweeper(["hang", "steady"], jobs=1)
-    wait_until(lambda: any(template.running for template in sweep.templates.values()))
+def test_what_a_killed_template_was_exporting_is_exported_again_and_no_process_is_left(
+    sweeper: Sweeper,
+) -> None:
+    sweep = sweeper(["steady"], jobs=1)
+    wait_until(lambda: any(template.children for template in list(sweep.templates.values())))
     (template,) = (template.process.pid for template in sweep.templates.values())
-    wait_until(lambda: len(members(template)) > 1)
     os.kill(template, signal.SIGKILL)
-    (outcome,) = sweep.outcomes(HANG)
-    assert isinstance(outcome.result, Casualty)
-    assert outcome.result.verdict == "crashed"
-    assert "SIGKILL" in outcome.result.reason
     lowered(*sweep.outcomes(STEADY))
     wait_until(lambda: not members(template))
+
+
+@needs_proc
+def test_an_export_whose_templates_are_killed_twice_is_named_and_costs_no_other(tmp_path: Path) -> None:
+    with fresh_sweep(["hang", "no-such-case"]) as sweep:
+        killed = {template_of(sweep)}
+        next(iter(killed)).kill()
+        wait_until(
+            lambda: any(
+                template.children and template.process not in killed
+                for template in list(sweep.templates.values())
+            )
+        )
+        # It is alone in the second, and the other one waits.
+        (template,) = sweep.templates.values()
+        (again,) = template.running.values()
+        template.process.kill()
+        (outcome,) = sweep.outcomes(again.cell)
+        assert isinstance(outcome.result, Casualty)
+        assert outcome.result.verdict == "crashed"
+        assert "the template) ended, and a second one as well: killed by SIGKILL" in outcome.result.reason
+        other = next(cell for cell in sweep.results if cell != again.cell)
+        wait_until(lambda: any(job.cell == other for job in sweep.running()))
+
+
+@needs_proc
+def test_a_template_that_is_killed_before_it_is_ready_is_started_again_once() -> None:
+    with fresh_sweep(["hang"]) as sweep:
+        wait_until(lambda: sweep.templates)
+        first = next(iter(sweep.templates.values())).process
+        first.kill()
+        assert template_of(sweep) is not first
+
+
+# Limits
+
+
+def serve_one(limit: float, run: Callable[[], object]) -> dict[str, Any]:
+    """Let a template run one request in a child; return what it answers at its end."""
+    requests, answers = os.pipe(), os.pipe()
+
+    def start(request: Mapping[str, Any]) -> int:
+        process = os.fork()
+        if process == 0:
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+            run()
+            os._exit(0)
+        return process
+
+    template = os.fork()
+    if template == 0:
+        os.close(requests[1])
+        Template(requests[0], answers[1], start).serve()
+        os._exit(0)
+    os.close(requests[0])
+    os.close(answers[1])
+    os.write(requests[1], json.dumps({"id": 1, "limit": limit}).encode() + b"\n")
+    with os.fdopen(answers[0]) as said:
+        lines = [json.loads(said.readline()) for _ in range(2)]
+    os.close(requests[1])
+    os.waitpid(template, 0)
+    ended: dict[str, Any] = lines[1]
+    return ended
+
+
+def spin(seconds: float = 60.0) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def spin_in_a_child() -> None:
+    child = os.fork()
+    if child == 0:
+        spin()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def test_an_export_that_waits_longer_than_its_limit_is_not_ended() -> None:
+    ended = serve_one(0.3, lambda: time.sleep(1.5))
+    assert (ended["timed_out"], ended["status"]) == (False, 0)
+    assert ended["seconds"] > 1.5
+
+
+@needs_proc
+@pytest.mark.parametrize("run", [spin, spin_in_a_child])
+def test_an_export_is_ended_at_its_limit_of_processor_time_and_what_it_started_counts(
+    run: Callable[[], object],
+) -> None:
+    ended = serve_one(0.5, run)
+    assert ended["timed_out"]
+    assert 0.5 <= ended["core_seconds"] < 10.0
+
+
+def test_an_export_that_does_nothing_is_ended_at_its_limit_of_wall_time() -> None:
+    ended = serve_one(0.1, lambda: time.sleep(60.0))
+    assert ended["timed_out"]
+    assert WALL * 0.1 <= ended["seconds"] < 30.0
+    assert ended["core_seconds"] < 0.1
+
+
+@needs_proc
+def test_processor_time_is_the_same_by_proc_and_by_ps() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
+    try:
+        wait_until(lambda: processor_seconds(process.pid) > 2.0)
+        # ps counts whole seconds.
+        assert abs(of_group(process.pid) - processor_seconds(process.pid)) < 1.5
+    finally:
+        process.kill()
+        process.wait()
+    assert processor_seconds(process.pid) == 0.0
 
 
 @needs_proc
@@ -265,7 +381,7 @@ def test_templates_that_hang_again_are_one_error(monkeypatch: pytest.MonkeyPatch
 @needs_proc
 def test_a_template_that_hangs_while_it_exports_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.sweeping.sweep.ANSWER_LIMIT", 1.0)
-    with fresh_sweep(limit=1.0) as sweep:
+    with fresh_sweep(limit=0.3) as sweep:
         hung = template_of(sweep)
         hung.send_signal(signal.SIGSTOP)
         (outcome,) = sweep.outcomes(HANG)

@@ -48,7 +48,7 @@ def add_to(subparsers: Any) -> None:
         type=positive_float,
         default=limits.seconds,
         metavar="SECONDS",
-        help="limit per program, all samples together (default: %(default)g)",
+        help="limit per program, of processor time, all samples together (default: %(default)g)",
     )
     parser.add_argument(
         "--program-memory",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -22,8 +23,8 @@ from harness.variations import Variation
 
 #: Bytes that a compiled payload may have: Vela takes none beyond 2 GiB, and no delegate of a zoo comes near this.
 LARGEST = 1 << 30
-#: Exit status of a child that `signal.alarm` has ended.
-TIMED_OUT = "-14"
+#: Exit statuses of a child that its limit of processor time, or `signal.alarm`, has ended.
+TIMED_OUT = (str(-signal.SIGXCPU), str(-signal.SIGALRM))
 #: Lines of a log that are shown.
 LOG_LINES = 5
 
@@ -215,6 +216,6 @@ def _result(folder: Path) -> Result:
         return Died("crashed", f"what it left cannot be read: {error}")
     status = (folder / "status").read_text()
     lines = (folder / "log").read_text(errors="replace").splitlines()[-LOG_LINES:]
-    if status == TIMED_OUT:
+    if status in TIMED_OUT:
         return Died("timed-out", "no end within the limit (--export-timeout)")
     return Died("crashed", "; ".join([exit_reason(int(status)), *lines]))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import math
 import os
 import random
 import signal
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.exporting.limits import FOREVER, WALL, limit_processor
 from harness.variations import perturb_heap, shuffle_listings
 
 #: Requests of a compiler's own code, which is C++, go to the C library's allocator: blocks of these sizes are held.
@@ -46,7 +48,7 @@ class Request:
         See `harness.variations.Variation`. A history of n lets a child compile the n payloads that come after its own
         first.
     limit
-        Seconds that one child may take.
+        Seconds of processor time that one child may take.
     """
 
     payloads: list[str]
@@ -77,7 +79,9 @@ def serve(load: Callable[[], Compile]) -> None:
                 with Path(folder, "log").open("wb") as log:
                     os.dup2(log.fileno(), 1)
                     os.dup2(log.fileno(), 2)
-                signal.alarm(request.limit)
+                # What sleeps takes no processor time.
+                limit_processor(request.limit)
+                signal.alarm(min(math.ceil(WALL * request.limit), FOREVER))
                 compile_one(compile_payload, request, index)
                 sys.stdout.flush()
                 code = 0
@@ -110,7 +114,8 @@ def perturb_native_heap(seed: int) -> list[int]:
 def compile_one(compile_payload: Compile, request: Request, index: int) -> None:
     """Compile one payload of a request, after those that its history names, and write what came of it."""
     directory = Path(request.directories[index])
-    directory.mkdir(parents=True, exist_ok=True)
+    # Not its parents: what is made again where somebody deleted it is open to everybody.
+    directory.mkdir(exist_ok=True)
     os.chdir(directory)
     os.environ["TMPDIR"] = str(directory)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import resource
 import signal
@@ -28,6 +29,8 @@ from typing import Any
 RAISED = 3
 #: How often a child is looked at, in seconds.
 POLL = 0.005
+#: How many times its limit of processor time a program may take of wall time: a busy machine does not end it.
+WALL = 10.0
 #: Bytes that a program may leave in one file.
 LARGEST_FILE = 1 << 29
 #: What each engine is installed as.
@@ -132,7 +135,7 @@ def run(folder: Path) -> None:
     ENGINES[job["engine"]]((folder / "program").read_bytes(), samples, leave)
 
 
-def child(folder: Path, megabytes: int) -> None:
+def child(folder: Path, megabytes: int, seconds: float) -> None:
     """Carry out one request, and leave the process as nothing of the parent's may be left."""
     status = RAISED
     try:
@@ -140,7 +143,7 @@ def child(folder: Path, megabytes: int) -> None:
         nothing = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((nothing, 0), (log, 1), (log, 2)):
             os.dup2(source, target)
-        limit(megabytes)
+        limit(megabytes, seconds)
         # The reference model has a debugger look at it before it dies.
         os.environ["PATH"] = ""
         run(folder)
@@ -154,8 +157,13 @@ def child(folder: Path, megabytes: int) -> None:
         os._exit(status)
 
 
-def limit(megabytes: int) -> None:
-    """Bound what this process may take beyond what it has."""
+def limit(megabytes: int, seconds: float) -> None:
+    """Bound what this process may take: memory beyond what it has, processor time."""
+    most = min(math.ceil(seconds), 2**31 - 1)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
+    )
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
     try:
@@ -168,12 +176,13 @@ def limit(megabytes: int) -> None:
 
 
 def wait(process: int, seconds: float) -> tuple[int, bool]:
-    """Wait for a child; return its status, and whether it was killed because of its time."""
-    deadline, timed_out = time.monotonic() + seconds, False
+    """Wait for a child; return its status, and whether it was ended because of its time."""
+    deadline, timed_out = time.monotonic() + WALL * seconds, False
     while True:
         done, status = os.waitpid(process, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status), timed_out
+            code = os.waitstatus_to_exitcode(status)
+            return code, timed_out or code == -signal.SIGXCPU
         if not timed_out and time.monotonic() > deadline:
             timed_out = True
             os.kill(process, signal.SIGKILL)
@@ -201,7 +210,7 @@ def main() -> None:
         process = os.fork()
         if process == 0:
             os.close(answers)
-            child(Path(request["folder"]), request["megabytes"])
+            child(Path(request["folder"]), request["megabytes"], request["seconds"])
         status, timed_out = wait(process, request["seconds"])
         seconds = time.monotonic() - started
         answer({"status": status, "timed_out": timed_out, "seconds": seconds})

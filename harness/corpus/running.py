@@ -21,6 +21,7 @@ import msgspec
 from harness import untrusted
 from harness.corpus.format import LARGEST_TENSOR, MOST_TENSORS, Dimensions, Name, Program, Value
 from harness.errors import HarnessError
+from harness.exporting.limits import WALL
 from harness.logged import explained
 from harness.sweeping.settings import absolute, worker_environment
 from harness.sweeping.sweep import exit_reason
@@ -30,7 +31,7 @@ RUNNER = Path(__file__).with_name("runner.py")
 #: Seconds that importing an engine may take: 3 to 10 on an idle machine, and several minutes were seen on a busy one.
 IMPORT_LIMIT = 900.0
 #: Seconds that an answer may take beyond what a program may.
-ANSWER_LIMIT = 60.0
+ANSWER_LIMIT = 600.0
 #: Seconds that the runner may take to end.
 PATIENCE = 10.0
 #: Bytes of what a program prints, and lines that are shown of what an interpreter does.
@@ -177,7 +178,7 @@ class Runtime:
                 self._process.stdin.flush()
             except OSError as error:
                 raise self._died() from error
-            answer = self._answer(self.limits.seconds + ANSWER_LIMIT)
+            answer = self._answer(WALL * self.limits.seconds + ANSWER_LIMIT)
             return _taken(program, folder, answer, self.limits)
 
     def _answer(self, seconds: float) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
+from harness.exporting.limits import WALL
+
 
 class EndlessError(Exception):
     """What was run did not end in time."""
@@ -14,9 +16,9 @@ class EndlessError(Exception):
 
 @contextlib.contextmanager
 def ending_within(seconds: float | None) -> Iterator[None]:
-    """Raise `EndlessError` in what takes longer than `seconds`; None for no limit.
+    """Raise `EndlessError` in what takes more than `seconds` of processor time; None for no limit.
 
-    Only in a main thread, and between two instructions of Python: a kernel is not interrupted.
+    It may take `WALL` times as many of wall time: what sleeps ends as well. Only in a main thread, and between two instructions of Python: a kernel is not interrupted.
     """
     if seconds is None:
         yield
@@ -25,10 +27,16 @@ def ending_within(seconds: float | None) -> Iterator[None]:
     def end(signum: int, frame: FrameType | None) -> None:
         raise EndlessError(f"not ended after {seconds:.0f} s")
 
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    timers = {
+        signal.SIGPROF: (signal.ITIMER_PROF, seconds),
+        signal.SIGALRM: (signal.ITIMER_REAL, WALL * seconds),
+    }
+    before = {signum: signal.signal(signum, end) for signum in timers}
+    for timer, limit in timers.values():
+        signal.setitimer(timer, limit)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for signum, (timer, _) in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(signum, before[signum])

@@ -52,9 +52,9 @@ from harness.judging.accuracy import worst
 from harness.registry import Case
 from harness.targets import REFERENCE_MODEL, RUNTIME
 
-#: Seconds that looking for the operator that begins a departure may take: a third of what an export may.
+#: Seconds of processor time that looking for the operator that begins a departure may take: a third of what an export may.
 LOOKING = 60.0
-#: Seconds after which a model does not end on a sample, beside a hundred times what it takes on its example.
+#: Seconds of processor time after which a model does not end on a sample, beside a hundred times what it takes on its example.
 ENDLESS = 10.0
 
 
@@ -261,7 +261,7 @@ class Export:
         self.expected = {}
         limit = None
         for name, steps in dict(self.samples).items():
-            started = time.perf_counter()
+            started = time.process_time()
             try:
                 with torch.no_grad(), self.lowering.eager(), ending_within(limit):
                     made = numerics.given_by(copy.deepcopy(module), copy.deepcopy(steps))
@@ -275,7 +275,7 @@ class Export:
             else:
                 self.expected[name] = numerics.flatten(made)
             # The first is the example.
-            limit = limit or ENDLESS + 100 * (time.perf_counter() - started)
+            limit = limit or ENDLESS + 100 * (time.process_time() - started)
         for name in numerics.without_meaning(self.expected):
             self.leave_out(name, "eager is not finite")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import math
 import os
 import selectors
 import signal
@@ -15,11 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.exporting.limits import WALL, processor_seconds
+
 #: How often a template looks for children that ended, in seconds, where the system does not tell (other than Linux).
 POLL_SECONDS = 0.02
 
 #: Bytes in a unit of ``ru_maxrss``: man 2 getrusage, of macOS and of Linux.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
+
+#: How many times a second of wall time an export may take a second of processor time: before anything is varied.
+CORES = os.cpu_count() or 1
+#: The shortest and the longest time between two looks at what an export has taken, in seconds.
+LOOKS = (0.1, 600.0)
+#: Asks an export that is at its limit where it is: nothing else sends it (`harness.exporting.worker.say_where`).
+WHERE = signal.SIGXCPU
+#: Seconds that it has to say so before it is killed.
+LAST_WORDS = 1.0
 
 #: ``PR_SET_CHILD_SUBREAPER`` (Linux, linux/prctl.h): whose parent has ended becomes a child of this process.
 SUBREAPER = 36
@@ -33,6 +45,10 @@ class Child:
     ----------
     ended
         File descriptor that can be read once it has (man 2 pidfd_open); None where there is none.
+    due
+        When it is to be looked at, or killed, in seconds of `time.monotonic`.
+    used
+        Seconds of processor time that it had taken when it was last looked at.
     """
 
     request: dict[str, Any]
@@ -40,6 +56,8 @@ class Child:
     started: float
     ended: int | None
     timed_out: bool = False
+    due: float = 0.0
+    used: float = 0.0
 
 
 class Template:
@@ -87,10 +105,8 @@ class Template:
         """Return the seconds after which there is something to do though nothing is heard; None if nothing will be."""
         if any(child.ended is None for child in self.children.values()):
             return POLL_SECONDS
-        limits = [
-            child.started + child.request["limit"] for child in self.children.values() if not child.timed_out
-        ]
-        return max(0.0, min(limits) - time.monotonic()) if limits else None
+        due = min((child.due for child in self.children.values()), default=math.inf)
+        return max(0.0, due - time.monotonic()) if due < math.inf else None
 
     def receive(self) -> None:
         chunk = os.read(self.requests, 1 << 16)
@@ -112,10 +128,26 @@ class Template:
             self.answer({"id": request["id"], "process": process})
 
     def enforce_limits(self) -> None:
+        """End exports that have taken more processor time than their limit, or `WALL` times as much wall time."""
         for child in self.children.values():
-            if not child.timed_out and time.monotonic() - child.started > child.request["limit"]:
-                child.timed_out = True
+            now = time.monotonic()
+            if child.due > now:
+                continue
+            if child.timed_out:
+                child.due = math.inf
                 self.kill(child)
+                continue
+            limit = child.request["limit"]
+            child.used = processor_seconds(child.process)
+            left = WALL * limit - (now - child.started)
+            if child.used > limit or left < 0.0:
+                child.timed_out = True
+                child.due = now + LAST_WORDS
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child.process, WHERE)
+            else:
+                shortest, longest = LOOKS
+                child.due = now + min(max((limit - child.used) / CORES, shortest), left, longest)
 
     def kill(self, child: Child) -> None:
         try:
@@ -139,7 +171,8 @@ class Template:
                     "status": os.waitstatus_to_exitcode(status),
                     "timed_out": child.timed_out,
                     "seconds": time.monotonic() - child.started,
-                    "core_seconds": usage.ru_utime + usage.ru_stime,
+                    # What was killed before its parent waited for it is missing in the system's figure.
+                    "core_seconds": max(usage.ru_utime + usage.ru_stime, child.used),
                     "peak_mb": usage.ru_maxrss * MAXRSS_BYTES / 2**20,
                 }
             )

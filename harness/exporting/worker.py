@@ -40,14 +40,11 @@ from typing import Any, NoReturn
 from harness import shortage
 from harness.artifact import Artifact, Omission
 from harness.exporting.observing import NOBODY
-from harness.exporting.serving import Template
+from harness.exporting.serving import WHERE, Template
 from harness.exporting.shortcuts import collector
 from harness.guard import GuardError, resolve
 from harness.registry import Case, load
 from harness.variations import Variation, exported_before, perturb_heap, shuffle_listings
-
-#: The part of its time after which an export says where it is.
-SAID_AT = 0.95
 
 #: Exit status of a child whose request could not be carried out for a reason of the harness's own: the last line of
 #: its log says which.
@@ -242,7 +239,7 @@ def finish_in_child(request: dict[str, Any], prepare: Callable[[], None] = lambd
     try:
         os.setpgid(0, 0)
         redirect(request["log"])
-        say_where(request["limit"])
+        say_where()
         limit_memory(request["memory"])
         prepare()
         run_request(request)
@@ -268,13 +265,12 @@ def tell(error: BaseException) -> None:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
 
 
-def say_where(limit: float) -> None:
-    """Let this process leave in its log where it is, shortly before it is ended at `limit`, in seconds."""
+def say_where() -> None:
+    """Let this process leave in its log where it is when the template asks, before it is ended at its limit."""
     import faulthandler
 
-    # A thread of C's writes it, whatever Python does meanwhile.
-    with contextlib.suppress(RuntimeError):
-        faulthandler.dump_traceback_later(SAID_AT * limit, file=2)
+    # A handler of C's writes it, whatever Python does meanwhile.
+    faulthandler.register(WHERE, file=2, all_threads=False)
 
 
 def limit_memory(most: int | None) -> None:

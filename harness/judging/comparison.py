@@ -14,6 +14,7 @@ from harness.decode import DecodeError
 from harness.drift.quantities import Budgets, over
 from harness.judging import divergence, golden, rightness, verdict
 from harness.judging.compact import compact
+from harness.judging.diagnosis import Diagnoses
 from harness.judging.verdict import Verdict
 from harness.releases import Release
 
@@ -66,8 +67,7 @@ def compare(
     defect = release.known.get(str(cell))
     if objection is not None:
         known = defect is not None and defect.verdict == objection.name
-        found = _divergence(objection, outcomes, reviewed)
-        return Comparison(dataclasses.replace(objection, known=known, divergence=found))
+        return Comparison(dataclasses.replace(_diverging(objection, outcomes, reviewed), known=known))
     if defect is not None and isinstance(artifact.result, Lowered) and artifact.result.not_run:
         # Nothing says that it is right.
         detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
@@ -84,7 +84,7 @@ def compare(
     if golden.equal(reviewed, texts):
         return Comparison(Verdict(cell, "stable", ""), texts)
     judged = verdict.changed(cell, reviewed, texts, artifact.watched.refusals if artifact.watched else ())
-    return Comparison(dataclasses.replace(judged, divergence=_divergence(judged, outcomes, reviewed)), texts)
+    return Comparison(_diverging(judged, outcomes, reviewed), texts)
 
 
 def _over_budget(cell: Cell, texts: golden.Texts, budgets: Budgets) -> Verdict | None:
@@ -105,6 +105,18 @@ def undecodable(cell: Cell, error: DecodeError, release: Release) -> Verdict:
     defect = release.known.get(str(cell))
     known = defect is not None and defect.verdict == "undecodable"
     return Verdict(cell, "undecodable", str(error), known=known)
+
+
+def _diverging(judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None) -> Verdict:
+    """Return a verdict with where its artifact went wrong; a golden whose trace is damaged is damaged."""
+    diagnoses = Diagnoses()
+    found = diagnoses.of(
+        "the pass that made the difference",
+        lambda: _divergence(judged, outcomes, reviewed),
+        None,
+        (golden.GoldenError,),
+    )
+    return dataclasses.replace(judged, divergence=found, detail=(*diagnoses.failed, *judged.detail))
 
 
 def _divergence(

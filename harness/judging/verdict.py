@@ -24,6 +24,7 @@ from harness.drift.quantities import directions
 from harness.drift.reading import reading
 from harness.judging.attribution import Attribution
 from harness.judging.deviation import Deviation
+from harness.judging.diagnosis import Diagnoses
 from harness.judging.divergence import Divergence
 from harness.judging.golden import FAILURE, compared, decode_delegates
 from harness.judging.rightness import (
@@ -405,15 +406,23 @@ def changed(
     else:
         names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
         reason = f"differs from its golden in {', '.join(names)}"
+    diagnoses = Diagnoses()
+    quantities = diagnoses.of(
+        "what there is more or less of", lambda: _quantities(golden, received, refusals), ()
+    )
+    differences = diagnoses.of("what differs", lambda: tuple(text_difference(old, new, "golden", "now")), ())
+    detail = (*quantities, *diagnoses.failed, *differences)
+    return Verdict(cell, "changed", reason, detail, recordable=True)
+
+
+def _quantities(
+    golden: Mapping[str, str], received: Mapping[str, str], refusals: Sequence[tuple[str, str]]
+) -> tuple[str, ...]:
+    """Return what there is more or less of than in a golden, and why operators are outside that were not."""
     before, after = reading(golden), reading(received)
     more = after.outside - before.outside
     outside = (f"  {operator} is outside: {why}" for operator, why in refusals if more[operator])
-    detail = (
-        *directions(before, after),
-        *dict.fromkeys(outside),
-        *text_difference(old, new, "golden", "now"),
-    )
-    return Verdict(cell, "changed", reason, detail, recordable=True)
+    return (*directions(before, after), *dict.fromkeys(outside))
 
 
 def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 from types import TracebackType
@@ -45,12 +46,14 @@ class Folder:
             ) from error
         while True:
             path = Path(tempfile.mkdtemp(prefix=PREFIX))
+            made = path.stat()
             lock = filelock.FileLock(path / LOCK)
             lock.acquire()
-            # Between the two, another process may have taken it for one that is left over.
-            if path.is_dir():
+            # Between the two, another process may have deleted it: the lock makes its folder again, open to everybody.
+            if is_private(path, made):
                 return cls(path, lock)
             lock.release()
+            shutil.rmtree(path, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self
@@ -64,6 +67,16 @@ class Folder:
         """Delete it with all that is in it."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.release()
+
+
+def is_private(path: Path, made: os.stat_result) -> bool:
+    """Whether `path` is still the folder that was `made`, which nobody else may enter."""
+    try:
+        now = path.lstat()
+    except OSError:
+        return False
+    same = (now.st_dev, now.st_ino, now.st_uid) == (made.st_dev, made.st_ino, made.st_uid)
+    return same and stat.S_IMODE(now.st_mode) == stat.S_IMODE(made.st_mode)
 
 
 def delete_left_over(temporary: Path) -> None:

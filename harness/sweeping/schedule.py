@@ -17,7 +17,7 @@ class Job:
     Attributes
     ----------
     again
-        Whether a template that hung had it before.
+        Whether a template that hung or died had it before.
     """
 
     number: int
@@ -44,7 +44,7 @@ class Schedule:
         return sum(map(len, list(self._queues.values())))
 
     def add(self, jobs: Iterable[Job]) -> None:
-        """Let `jobs` wait, behind those that do; before them where a template that hung had them."""
+        """Let `jobs` wait, behind those that do; before them where a template that hung or died had them."""
         for job in jobs:
             self._queues.setdefault(job.variation, collections.deque()).append(job)
             if job.again:
@@ -67,6 +67,10 @@ class Schedule:
         """Return whose template the next job waits for, other than those `started`."""
         job = self._first(variation for variation in list(self._queues) if variation not in started)
         return job.variation if job is not None else None
+
+    def first(self, variation: Variation) -> Job | None:
+        """Return the next job of `variation`, which still waits; None where none does."""
+        return next(iter(self._queues.get(variation, ())), None)
 
     def needs(self, variation: Variation) -> bool:
         """Whether jobs wait for the template of `variation`."""

@@ -13,7 +13,6 @@ import itertools
 import json
 import os
 import pickle
-import re
 import selectors
 import shutil
 import signal
@@ -29,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Self
 from harness import config, shortage
 from harness.artifact import Artifact, Casualty, Cell, Failure, Outcome
 from harness.errors import HarnessError
+from harness.exporting.limits import WALL, processor_seconds
 from harness.exporting.worker import HARNESS_ERROR, MAIN, OUT_OF_MEMORY, with_harness
 from harness.machine import said
 from harness.sweeping.folder import Folder
@@ -40,12 +40,12 @@ from harness.variations import Variation
 if TYPE_CHECKING:
     from harness.storage.reuse import Wanted
 
-#: Seconds a template may take to import torch and ExecuTorch and to warm up. Measured 8 to 25 s on two cores with
-#: byte-code in place; without it several times that.
-TEMPLATE_LIMIT = 600.0
+#: Seconds of processor time that a template may take to import torch and ExecuTorch and to warm up, and `WALL` times as
+#: many of wall time. Measured 8 to 25 s on two cores with byte-code in place; without it several times that.
+TEMPLATE_LIMIT = 300.0
 
 #: Seconds that a template may take to say what it does at once: that an export has started, or that it has ended or
-#: been ended at its limit. It only waits for such news, so that even a busy machine needs none of them.
+#: been ended at its limit. One that the machine does not let run has as many again, as often as it takes.
 ANSWER_LIMIT = 60.0
 
 #: Seconds that a template may take to end when its requests have.
@@ -65,8 +65,8 @@ LOG_BYTES = 1 << 16
 
 #: Lines of a dead child's output that are shown.
 LOG_LINES = 15
-#: What heads the calls that an export is in (`faulthandler.dump_traceback_later`).
-PLACE = re.compile(r"Timeout \([\d:.]+\)!")
+#: What heads the calls that an export is in (`faulthandler.register`).
+PLACE = "Stack (most recent call first):"
 
 
 class SweepError(HarnessError, RuntimeError):
@@ -128,6 +128,8 @@ class Sweep:
             Job(next(self.numbers), cell, variation) for cell in cells for variation in variations
         )
         self.templates: dict[Variation, TemplateProcess] = {}
+        #: Those whose template was killed before it was ready.
+        self.killed: set[Variation] = set()
         self.results: dict[Cell, list[Ended]] = {cell: [] for cell in cells}
         self.error: BaseException | None = None
         self.stopping = False
@@ -262,7 +264,7 @@ class Sweep:
             ready = [
                 variation
                 for variation, template in self.templates.items()
-                if template.ready and variation.directory not in taken
+                if template.ready and variation.directory not in taken and self._may_take(template)
             ]
             lacking = self.schedule.lacking(self.templates)
             starts_beside = bool(ready) and len(ready) < len(self.templates)
@@ -274,6 +276,12 @@ class Sweep:
                 selector.register(template.answers, selectors.EVENT_READ, template)
             else:
                 break
+
+    def _may_take(self, template: TemplateProcess) -> bool:
+        """Whether a template may make its next export beside those that it makes: what killed another is made alone."""
+        following = self.schedule.first(template.variation)
+        again = following is not None and following.again
+        return not template.running or not (again or any(job.again for job in template.running.values()))
 
     def _end_idle(self) -> None:
         """Let templates end that no export is wanted of any more: each keeps a gigabyte."""
@@ -325,8 +333,14 @@ class Sweep:
 
     def _request(self, template: TemplateProcess, job: Job) -> None:
         scratch = self._scratch(job)
-        scratch.mkdir(parents=True)
-        self._working_directory(job).mkdir(parents=True)
+        # Never their parents: what is made again where somebody deleted it is open to everybody.
+        for folder in (scratch, self._working_directory(job)):
+            try:
+                folder.mkdir()
+            except FileNotFoundError as error:
+                raise SweepError(
+                    f"{folder.parent} was deleted while exports ran: run again; TMPDIR names another place"
+                ) from error
         template.running[job.number] = job
         template.expected[job.number] = time.monotonic() + ANSWER_LIMIT
         template.send(
@@ -365,9 +379,11 @@ class Sweep:
                 template.ready = True
             elif "process" in answer:
                 template.children[answer["id"]] = answer["process"]
-                template.expected[answer["id"]] = time.monotonic() + self.settings.limit + ANSWER_LIMIT
+                template.ends[answer["id"]] = time.monotonic() + WALL * self.settings.limit
+                template.expected[answer["id"]] = time.monotonic() + ANSWER_LIMIT
             else:
                 template.children.pop(answer["id"], None)
+                template.ends.pop(answer["id"], None)
                 del template.expected[answer["id"]]
                 self._deliver(template.running.pop(answer["id"]), answer)
 
@@ -437,8 +453,9 @@ class Sweep:
         if answer["status"] == 0 and not answer["timed_out"] and (scratch / "artifact").exists():
             return None
         if answer["timed_out"]:
-            limit = f"no end within {self.settings.limit:g} s (--export-timeout)"
-            return Casualty("timed-out", f"{limit}\n{words_and_place(scratch / 'log')}".rstrip())
+            return Casualty(
+                "timed-out", f"{self._no_end(answer)}\n{words_and_place(scratch / 'log')}".rstrip()
+            )
         tail = last_lines(scratch / "log")
         # C++ that is given no memory and does not catch it ends its process; any program may say so in another's name.
         died_of_it = (
@@ -453,37 +470,66 @@ class Sweep:
             raise SweepError(
                 f"{job}: {tail.splitlines()[-1] if tail else 'it ended before it could say why'}"
             )
-        return Casualty("crashed", f"{exit_reason(answer['status'])}\n{tail}".rstrip())
+        how = exit_reason(answer["status"])
+        if answer.get("with_template"):
+            # Alone in it the second time: it may be what ends them.
+            how = f"the process that starts its exports (the template) ended, and a second one as well: {how}"
+        return Casualty("crashed", f"{how}\n{tail}".rstrip())
+
+    def _no_end(self, answer: Mapping[str, Any]) -> str:
+        limit = self.settings.limit
+        taken = f"{answer['core_seconds']:.0f} s of processor time and {answer['seconds']:.0f} s of wall time"
+        return f"no end after {taken}; the limits are {limit:g} s (--export-timeout) and {WALL * limit:g} s"
 
     def _memory_limit(self) -> str:
-        if self.settings.memory is None:
+        most = self.settings.memory
+        if most is None:
             return "the machine has no more memory for it"
-        return f"it needs more than {self.settings.memory / 2**20:,.0f} MiB of data (--export-memory)"
+        shown = f"{most / 2**20:,.0f} MiB" if most >= 2**20 else f"{most} bytes"
+        return f"it needs more than {shown} of data (--export-memory)"
 
     def _template_died(self, template: TemplateProcess) -> None:
+        """Make again, once, what a template that has died was exporting: what killed it may have nothing to do with it."""
         status = template.end(PATIENCE)
+        del self.templates[template.variation]
         if template.finished:
-            del self.templates[template.variation]
             return
         if not template.ready:
-            raise SweepError(not_started(self.settings.interpreter, status, last_lines(template.log)))
-        # Its exports died with it; a fresh template takes over the rest.
-        del self.templates[template.variation]
-        for job in list(template.running.values()):
-            answer = {"id": job.number, "status": status, "timed_out": False, "seconds": 0.0, "peak_mb": 0.0}
-            self._deliver(job, answer)
+            # Who kills it before it is ready did not mean what it exports. What it raises, another raises as well.
+            if status >= 0 or template.variation in self.killed:
+                raise SweepError(not_started(self.settings.interpreter, status, last_lines(template.log)))
+            self.killed.add(template.variation)
+        for job in template.running.values():
+            if job.again:
+                answer = {
+                    "id": job.number,
+                    "status": status,
+                    "timed_out": False,
+                    "seconds": 0.0,
+                    "peak_mb": 0.0,
+                }
+                self._deliver(job, {**answer, "with_template": True})
+        self._export_again([job for job in template.running.values() if not job.again])
 
     def _check_answering(self, selector: selectors.BaseSelector) -> None:
         now = time.monotonic()
         for template in list(self.templates.values()):
-            if template.ready and any(due < now for due in template.expected.values()):
+            if template.ready and any(self._is_overdue(template, number, now) for number in template.running):
                 selector.unregister(template.answers)
                 self._replace(template)
-            elif not template.ready and now - template.started > TEMPLATE_LIMIT:
+            elif not template.ready and _too_long(template, now - template.started):
                 raise SweepError(
-                    f"{self.settings.interpreter} did not get ready within {TEMPLATE_LIMIT:g} s:\n"
-                    f"{last_lines(template.log)}"
+                    f"{self.settings.interpreter} did not get ready within {TEMPLATE_LIMIT:g} s of processor time, "
+                    f"and {WALL * TEMPLATE_LIMIT:g} s of wall time:\n{last_lines(template.log)}"
                 )
+
+    def _is_overdue(self, template: TemplateProcess, number: int, now: float) -> bool:
+        """Whether a template should have answered of a job, and could have."""
+        if template.expected[number] > now:
+            return False
+        overdue = template.owes(number, now) and not template.is_starved()
+        template.expected[number] = now + ANSWER_LIMIT
+        return overdue
 
     def _replace(self, template: TemplateProcess) -> None:
         """End a template that hangs; a fresh one makes its exports, once."""
@@ -495,12 +541,23 @@ class Sweep:
                     f"{job}: two templates of {self.settings.interpreter} hung, that is, said nothing for "
                     f"{ANSWER_LIMIT:g} s when an answer was due; try --jobs 1 or --isolation fresh"
                 )
+        self._export_again(list(template.running.values()))
+
+    def _export_again(self, jobs: Sequence[Job]) -> None:
+        """Let `jobs`, whose template is no more, come next; nothing of what they left is there."""
+        for job in jobs:
             for folder in (self._working_directory(job), self._scratch(job)):
                 shutil.rmtree(folder, ignore_errors=True)
         self.schedule.add(
-            Job(next(self.numbers), job.cell, job.variation, again=True)
-            for job in reversed(template.running.values())
+            Job(next(self.numbers), job.cell, job.variation, again=True) for job in reversed(jobs)
         )
+
+
+def _too_long(template: TemplateProcess, seconds: float) -> bool:
+    """Whether a template has taken more than `TEMPLATE_LIMIT` lets it in so many seconds of wall time."""
+    if seconds <= TEMPLATE_LIMIT:
+        return False
+    return seconds > WALL * TEMPLATE_LIMIT or processor_seconds(template.process.pid) > TEMPLATE_LIMIT
 
 
 def exit_reason(status: int) -> str:
@@ -537,9 +594,9 @@ def last_lines(log: Path) -> str:
 def words_and_place(log: Path) -> str:
     """Return the last words of an export that was ended at its limit, and the innermost calls that it was in."""
     lines = _lines(log)
-    place = next((number for number, line in enumerate(lines) if PLACE.fullmatch(line)), len(lines))
-    # Behind it, the thread by its address, then a call a line.
-    return "\n".join([*lines[:place][-LOG_LINES:], *lines[place + 2 :][:LOG_LINES]])
+    place = next((number for number, line in enumerate(lines) if line == PLACE), len(lines))
+    # A call a line follows.
+    return "\n".join([*lines[:place][-LOG_LINES:], *lines[place + 1 :][:LOG_LINES]])
 
 
 def _lines(log: Path) -> list[str]:

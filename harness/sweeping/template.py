@@ -17,6 +17,22 @@ from harness.sweeping.schedule import Job
 from harness.variations import Variation
 
 
+#: States of a process that has ended, and of one that is no more (man 5 proc, /proc/PID/stat, field 3).
+ENDED = ("Z", "X", "")
+#: Of a process on a system that does not say.
+UNKNOWN = "?"
+
+
+def state_of(process: int) -> str:
+    """Return the state of a process, a letter; empty where it is no more, `UNKNOWN` where the system does not say."""
+    if not Path("/proc/self/stat").exists():
+        return UNKNOWN
+    try:
+        return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
 @dataclass
 class TemplateProcess:
     """A running template, its jobs and their processes.
@@ -26,8 +42,12 @@ class TemplateProcess:
     finished
         Whether it was asked to end, because no export is wanted of it any more.
     expected
-        By the number of each job that it has, when its next answer is due at the latest, in seconds of
+        By the number of each job that it has, when its next answer is due, or is looked into, in seconds of
         `time.monotonic`.
+    ends
+        By the number of each job that has started, when it has ended or been ended at the latest.
+    over
+        Numbers of the jobs that had ended when their answers were looked into last.
     """
 
     variation: Variation
@@ -41,6 +61,8 @@ class TemplateProcess:
     running: dict[int, Job] = field(default_factory=dict)
     children: dict[int, int] = field(default_factory=dict)
     expected: dict[int, float] = field(default_factory=dict)
+    ends: dict[int, float] = field(default_factory=dict)
+    over: set[int] = field(default_factory=set)
 
     def send(self, request: dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -48,6 +70,18 @@ class TemplateProcess:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
+
+    def owes(self, number: int, now: float) -> bool:
+        """Whether an answer of a job is due: it has not started, is past its end, or had ended at the last look."""
+        if number not in self.children or now > self.ends[number] or number in self.over:
+            return True
+        if state_of(self.children[number]) in ENDED:
+            self.over.add(number)
+        return False
+
+    def is_starved(self) -> bool:
+        """Whether it wants to run, or waits for a disk, and the machine does not let it."""
+        return state_of(self.process.pid) in ("R", "D")
 
     def read(self) -> bytes:
         """Return what it has answered since, nothing at the end of its answers."""

@@ -14,6 +14,8 @@ from typing import TypeVar
 
 import torch
 
+from harness.exporting.limits import WALL, limit_processor
+
 T = TypeVar("T")
 
 
@@ -29,7 +31,7 @@ def run_apart(function: Callable[[], T], limit: float) -> T:
     Parameters
     ----------
     limit
-        Seconds after which it is stopped.
+        Seconds of processor time after which it is stopped; of wall time, `WALL` times as many.
 
     Raises
     ------
@@ -42,6 +44,7 @@ def run_apart(function: Callable[[], T], limit: float) -> T:
         status = 1
         try:
             os.close(reader)
+            limit_processor(limit)
             torch.set_num_threads(1)
             with os.fdopen(writer, "wb") as result:
                 pickle.dump(function(), result)
@@ -53,7 +56,7 @@ def run_apart(function: Callable[[], T], limit: float) -> T:
             sys.stderr.flush()
             os._exit(status)
     os.close(writer)
-    deadline = time.monotonic() + limit
+    deadline = time.monotonic() + WALL * limit
     answer = b""
     with os.fdopen(reader, "rb", buffering=0) as source:
         while select.select([source], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -63,8 +66,10 @@ def run_apart(function: Callable[[], T], limit: float) -> T:
         else:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
-            raise ApartError(f"it took more than {limit:g} s")
+            raise ApartError(f"it took more than {WALL * limit:g} s of wall time")
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    if code == -signal.SIGXCPU:
+        raise ApartError(f"it took more than {limit:g} s of processor time")
     if code < 0:
         raise ApartError(f"the process that looked into it died of {signal.Signals(-code).name}")
     if code > 0:

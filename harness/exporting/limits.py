@@ -1,0 +1,83 @@
+"""Limits of time that a busy machine does not reach: they count processor time, and wall time a long way behind.
+
+Nothing of torch is imported here: templates, sweeps and what judges them use it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import resource
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+#: How many times its limit of processor time an export may take of wall time: what sleeps or waits for a lock takes no
+#: processor time, and must end as well. On two cores, ten processes made an export six times as long.
+WALL = 10.0
+
+#: Seconds that are as good as no limit, and that every system takes.
+FOREVER = 2**31 - 1
+
+#: ``[[days-]hours:]minutes:seconds`` of processor time (POSIX, ps, ``time``); macOS adds hundredths.
+CLOCK = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)")
+
+
+def limit_processor(seconds: float) -> None:
+    """Let the system end this process by SIGXCPU when it has taken so many seconds of processor time."""
+    # Whatever handles the signal in a parent. By default it leaves a core file as well.
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    most = min(math.ceil(min(seconds, FOREVER)), hard if hard != resource.RLIM_INFINITY else FOREVER)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
+
+
+def processor_seconds(process: int) -> float:
+    """Return the processor time of a process and of all that it has started, in seconds; 0 where it is no more.
+
+    Parameters
+    ----------
+    process
+        Leads a process group, which is what counts where the system has no ``/proc`` (other than Linux).
+    """
+    if Path("/proc/self/stat").exists():
+        return sum(_ticks(process)) / os.sysconf("SC_CLK_TCK")
+    return of_group(process)
+
+
+def _ticks(process: int) -> Iterator[int]:
+    """Yield the clock ticks of each process of a tree, with those of its children that were waited for."""
+    # Man 5 proc, /proc/PID/stat: fields 14 to 17, utime to cstime, behind the name in parentheses. Any may end meanwhile.
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        yield sum(map(int, fields[11:15]))
+        for listing in Path(f"/proc/{process}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                for child in listing.read_text(encoding="ascii").split():
+                    yield from _ticks(int(child))
+
+
+def of_group(group: int) -> float:
+    """Return the processor time of the processes of a group, in seconds, as ``ps`` says it; 0 where it says nothing."""
+    try:
+        listed = subprocess.run(["ps", "-A", "-o", "pgid=,time="], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return 0.0
+    rows = (line.split() for line in listed.stdout.splitlines())
+    return sum(_seconds(row[1]) for row in rows if row[:1] == [str(group)] and len(row) == 2)
+
+
+def _seconds(clock: str) -> float:
+    """Return what ``ps`` writes as a time, in seconds.
+
+    >>> _seconds("1-02:03:04"), _seconds("02:03:04"), _seconds("3:04.50")
+    (93784.0, 7384.0, 184.5)
+    """
+    if (found := CLOCK.fullmatch(clock)) is None:
+        return 0.0
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
