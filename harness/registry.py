@@ -6,14 +6,16 @@ namespace of their own: two zoos may both have a case ``linear``, and only a run
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import math
 import re
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness import targets
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 #: The sets of inputs that a lowered program is run on: the example's; zeros; each element the smallest or the largest
 #: of the example's; and values drawn anew between these.
 SAMPLES = ("example", "zeros", "extremes", "drawn")
+
+#: A version of ExecuTorch (PEP 440, public, final or not).
+RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev)\d+)?")
 
 
 class ZooError(HarnessError, ValueError):
@@ -105,20 +110,23 @@ class Registry:
         return len(self._cases)
 
     def add(self, case: Case) -> None:
-        """Register `case`; raise `ZooError` for an unusable name, or one that its module has taken."""
-        if not NAME_PATTERN.fullmatch(case.name):
+        """Register `case`; raise `ZooError` for a field that holds what it cannot, or a name that its module has taken.
+
+        Raises
+        ------
+        harness.extensions.ExtensionError
+            For a name that may be one of a distribution's target, where an entry point gives no target.
+        """
+        if not isinstance(case.name, str) or not NAME_PATTERN.fullmatch(case.name):
             raise ZooError(
                 f"case name {case.name!r} is not of the form 'lower-case-words', 64 characters at most"
             )
         if (case.module, case.name) in self._cases:
             raise ZooError(f"case {case.name!r} is registered twice in {case.module}: rename one")
-        for target, least in case.sqnr.items():
-            if isinstance(least, bool) or not isinstance(least, int | float) or not math.isfinite(least):
-                raise ZooError(
-                    f"case {case.name!r}: sqnr[{target!r}] is {least!r}: a number of dB is expected"
-                )
-        if not case.guards.strip() or "\n" in case.guards:
+        if not isinstance(case.guards, str) or not case.guards.strip() or "\n" in case.guards:
             raise ZooError(f"case {case.name!r} must say in one line what it guards")
+        for what in wrongs(case):
+            raise ZooError(f"case {case.name!r} of {case.module}: {what}")
         self._cases[case.module, case.name] = case
 
     def within(self, zoos: Sequence[str]) -> dict[str, Case]:
@@ -132,6 +140,81 @@ class Registry:
                 raise _collision(found[case.name], case, zoos)
             found[case.name] = case
         return found
+
+
+def wrongs(case: Case) -> Iterator[str]:
+    """Yield what is wrong with the fields of `case`, names and their spelling first."""
+    for field_of_names in ("run_on", "backends", "also", "releases"):
+        names = getattr(case, field_of_names)
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+            yield f"{field_of_names} is a tuple of names, ('a',) or ('a', 'b'), and not {names!r}"
+            return
+    for field_of_targets in ("imprecise", "sqnr"):
+        if not isinstance(given := getattr(case, field_of_targets), Mapping):
+            yield f"{field_of_targets} is a mapping of targets to numbers, and not {given!r}"
+            return
+    yield from _unknown("quantization", [case.quantization], targets.SETTINGS)
+    yield from _unknown("run_on", case.run_on, SAMPLES)
+    yield from _unknown("backends", case.backends, _backends)
+    yield from _unknown("also", case.also, _targets)
+    yield from _unknown("imprecise", case.imprecise, _targets)
+    yield from _unknown("sqnr", case.sqnr, _targets)
+    yield from _unusable(case)
+
+
+def _unusable(case: Case) -> Iterator[str]:
+    """Yield what is wrong with values that are no names."""
+    if not case.run_on:
+        yield f"run_on is empty; there are {', '.join(SAMPLES)}"
+    for target, limit in case.imprecise.items():
+        # To Python, true is 1.
+        if not isinstance(limit, int | float) or isinstance(limit, bool) or not 0.0 < limit < math.inf:
+            yield f"imprecise: {limit!r} of {target} is no number above 0"
+    for target, least in case.sqnr.items():
+        if isinstance(least, bool) or not isinstance(least, int | float) or not math.isfinite(least):
+            yield f"sqnr: {least!r} of {target} is no number of dB"
+    if case.report is not None and (not isinstance(case.report, int) or isinstance(case.report, bool)):
+        yield f"report is the number of an upstream report, and not {case.report!r}"
+    if not isinstance(case.constant_outputs, bool):
+        yield f"constant_outputs is True or False, and not {case.constant_outputs!r}"
+    for release in case.releases:
+        if not RELEASE.fullmatch(release):
+            yield f"releases: {release!r} is no version, such as 1.4.1"
+
+
+def _unknown(
+    field_of_names: str, names: Iterable[object], known: Sequence[str] | Callable[[], Sequence[str]]
+) -> Iterator[str]:
+    """Yield the names that are not `known`, which is asked for where there are any, with the nearest that is."""
+    for name in names:
+        there = known() if callable(known) else known
+        if name in there:
+            continue
+        near = difflib.get_close_matches(str(name).lower(), there, n=1)
+        way_out = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(there)}"
+        yield f"{field_of_names}: {name!r} is unknown; {way_out}"
+
+
+def _targets() -> Sequence[str]:
+    return tuple(targets.known())
+
+
+def _backends() -> Sequence[str]:
+    """Return what a case may name in `backends`: backends, and what the names of targets start with."""
+    known = targets.known().values()
+    names = {name: None for target in known for name in (target.backend, *_beginnings(target.name))}
+    return tuple(names)
+
+
+def _beginnings(name: str) -> Iterator[str]:
+    """Yield what a name starts with, whole words and numbers.
+
+    >>> list(_beginnings("tosa-fp8"))
+    ['tosa', 'tosa-', 'tosa-fp', 'tosa-fp8']
+    """
+    for end in range(1, len(name) + 1):
+        if not name[end - 1 : end + 1].isalpha() or end == len(name):
+            yield name[:end]
 
 
 def zoo_of(case: Case, zoos: Sequence[str]) -> str | None:

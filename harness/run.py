@@ -318,6 +318,8 @@ class Run:
     ) -> Verdict:
         """Return a verdict with what it follows and where; leave the evidence of it. Raise what the disk does."""
         looking = Diagnoses()
+        no_graphs: dict[str, str] = {}
+        nowhere: tuple[str, ...] = ()
         judged = dataclasses.replace(
             judged,
             attribution=looking.of("what it follows", lambda: self._attribution(judged, outcomes), None),
@@ -325,8 +327,8 @@ class Run:
                 "what it is without the pass", lambda: self._without(judged, outcomes, reviewed), ""
             ),
         )
-        after = looking.of("the graphs after the pass", lambda: self._after(judged, outcomes), {})
-        where = looking.of("where it diverges", lambda: tuple(self._where(judged, outcomes, after)), ())
+        after = looking.of("the graphs after the pass", lambda: self._after(judged, outcomes), no_graphs)
+        where = looking.of("where it diverges", lambda: tuple(self._where(judged, outcomes, after)), nowhere)
         judged = dataclasses.replace(judged, detail=(*where, *looking.failed, *judged.detail))
         return self._noting(
             "what its page in a report shows",

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from harness.artifact import Cell
+from harness.artifact import Casualty, Cell
 from harness.cluster import PYTHON
-from harness.cluster.sweep import LARGEST, batches
+from harness.cluster.sweep import LARGEST, ClusterSweep, batches
+from harness.storage.reuse import Reuse, Sample
+from harness.storage.store import Store
 from harness.sweeping.schedule import Job
+from harness.sweeping.settings import Settings
 from harness.variations import variations
 from tests.cluster import PATIENCE, compared, scheduler, until, worker
 from tests.conftest import REPOSITORY, Finished, Runner
@@ -135,3 +140,76 @@ def test_a_worker_on_a_machine_unlike_this_one_is_refused(
         with worker(tmp_path, "one", address):
             patch.delenv("TORCH_LOGS")
             over(runner, address).refused("no worker's exports would be this machine's", "TORCH_LOGS")
+
+
+#: A client that answers each batch at once, as soon as it has read it, with exports that died: no Dask, no worker.
+INSTANT = """#!{python}
+import json, signal, sys
+signal.alarm(40)
+settings = json.loads(sys.stdin.readline())
+print(json.dumps({{"workers": 64}}), flush=True)
+for line in sys.stdin:
+    batch = json.loads(line)
+    rows = [
+        {{
+            "cell": each["cell"], "variation": "seed0-heap0", "key": each["key"], "casualty": ["crashed", "x" * 200],
+            "seconds": 1.0, "peak_mb": 1.0, "core_seconds": 1.0,
+        }}
+        for each in batch["exports"]
+    ]
+    print(json.dumps({{"batch": batch["batch"], "worker": "tcp://w", "rows": rows}}), flush=True)
+"""
+
+
+@pytest.fixture
+def cluster_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ClusterSweep]:
+    """Return what makes a sweep over cells of no zoo, whose keys are made up."""
+    monkeypatch.setattr(Reuse, "key", lambda self, settings, wanted: f"{wanted[0]}{wanted[1].name}" * 20)
+    monkeypatch.setattr(Reuse, "listing", lambda self, settings, wanted: [["name", "value" * 100]] * 20)
+    monkeypatch.setattr(Reuse, "take", lambda self, settings, wanted: [None for _ in wanted])
+
+    def make(cells: Sequence[Cell], address: str = "tcp://127.0.0.1:1") -> ClusterSweep:
+        reuse = Reuse(Store(tmp_path / "store"), Sample(), takes=True, keeps=True)
+        settings = Settings(Path(sys.executable), ("tests.zoo",), (), 1, 60.0, reuse=reuse)
+        return ClusterSweep(address, "1.4.1", cells, variations((0,)), settings)
+
+    return make
+
+
+def test_many_cells_and_a_client_that_answers_at_once_do_not_wait_for_each_other(
+    cluster_sweep: Callable[..., ClusterSweep], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = tmp_path / "python"
+    client.write_text(INSTANT.format(python=sys.executable))
+    client.chmod(0o755)
+    monkeypatch.setenv(PYTHON, str(client))
+    cells = [Cell("tosa-fp", f"case-{number}") for number in range(1000)]
+    with cluster_sweep(cells) as sweep:
+        for cell in cells:
+            assert sweep.ready(cell, 20.0), f"{cell}: the run and its client wait for each other"
+            (outcome,) = sweep.outcomes(cell)
+            assert isinstance(outcome.result, Casualty)
+
+
+def test_a_client_goes_on_though_the_run_does_not_read_its_answers() -> None:
+    code = (
+        "import sys, time\n"
+        "from harness.cluster.client import Answers\n"
+        "answers = Answers()\n"
+        "for number in range(1000): answers.add({'batch': number, 'rows': 'x' * 1000})\n"
+        "print('all are given', file=sys.stderr, flush=True)\n"
+        "answers.finish()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=REPOSITORY,
+        text=True,
+    ) as client:
+        assert client.stderr is not None
+        assert client.stdout is not None
+        assert client.stderr.readline() == "all are given\n"
+        answers = [json.loads(line) for line in client.stdout]
+    assert [answer["batch"] for answer in answers] == list(range(1000))
+    assert client.returncode == 0

@@ -527,6 +527,41 @@ def test_a_case_that_calls_the_harness_wrongly_does_not_run(call: str) -> None:
     assert artifact.result.stage == "model"
 
 
+LINEAR = torch.nn.Linear(4, 4)
+GIVEN = torch.zeros(2, 4)
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda data: None, "gives None, and no Example"),
+        (lambda data: (LINEAR, (GIVEN,)), "gives a tuple, and no Example"),
+        (lambda data: Example(None, (GIVEN,)), "no torch.nn.Module but None: what changes a model in place"),
+        (lambda data: Example(None, (GIVEN,), fill=False), "no torch.nn.Module but None"),
+        (lambda data: Example(torch.nn.Linear, (GIVEN,)), "no torch.nn.Module but a type"),
+        (lambda data: Example(LINEAR, GIVEN), "no tuple but a Tensor: write (input,)"),
+        (lambda data: Example(LINEAR, [GIVEN]), "no tuple but a list"),
+        (lambda data: Example(LINEAR, (None,)), "input 0 of case 'some-case' is no tensor but a NoneType"),
+        (lambda data: Example(LINEAR, ()), ""),
+        (lambda data: Example(LINEAR, (GIVEN.to_sparse(),)), ""),
+        (lambda data: Example(LINEAR, (GIVEN,), dynamic_shapes=({7: torch.export.Dim("n")},)), ""),
+        (lambda data: Example(LINEAR, (GIVEN,), dynamic_shapes=5), ""),
+        (lambda: Example(LINEAR, (GIVEN,)), "takes 0 positional arguments"),
+        (5, "not callable"),
+    ],
+)
+@pytest.mark.parametrize("target", ["tosa-fp", "xnnpack-int8"])
+def test_what_is_wrong_with_one_case_is_the_verdict_of_its_cell(build: Any, said: str, target: str) -> None:
+    case = Case("some-case", "tests", "gives what cannot be used", build)
+    result = export(case, target).result
+    assert isinstance(result, Failure)
+    assert said in result.message
+    cell = Cell(target, "some-case")
+    artifact = Artifact(result, (), 1.0)
+    judged = verdict.objection(cell, [Outcome(cell, "seed0-heap0", artifact, 1.0, 1.0)])
+    assert result.stage != "model" or (judged is not None and judged.name == "failed")
+
+
 def test_a_program_that_the_runtime_refuses_has_the_runtimes_words(capfd: pytest.CaptureFixture[str]) -> None:
     """The runtime raises a number, and writes why to stderr."""
     print("[before.cpp:1] the export", file=sys.stderr)

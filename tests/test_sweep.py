@@ -335,6 +335,8 @@ def test_a_sweep_leaves_no_open_file_behind(end: str, tmp_path: Path) -> None:
                 process = template_of(sweep)
             if end == "killed":
                 process.kill()
+                wait_until(lambda: process not in (each.process for each in list(sweep.templates.values())))
+                template_of(sweep).kill()
                 sweep.outcomes(HANG)
             if end == "no interpreter":
                 with pytest.raises(SweepError, match=str(interpreter)):

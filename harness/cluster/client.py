@@ -11,8 +11,11 @@ ends. It ends as well when its standard input does.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import queue
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,7 @@ PATIENCE = 10.0
 LOST = "the Dask scheduler at {} does not answer any more"
 
 
-async def serve(address: str, store: Store) -> None:
+async def serve(address: str, store: Store, answers: Answers) -> None:
     """Serve until the batches end."""
     from distributed import Client
 
@@ -36,8 +39,8 @@ async def serve(address: str, store: Store) -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     settings = json.loads(await reader.readline())
     async with Client(address, asynchronous=True, timeout=PATIENCE) as client:
-        relay = Relay(client, store, settings, address)
-        say({"workers": len(await relay.workers())})
+        relay = Relay(client, store, settings, address, answers)
+        answers.add({"workers": len(await relay.workers())})
         tasks: set[asyncio.Task[None]] = set()
         watching = asyncio.create_task(relay.watch())
         while line := await reader.readline():
@@ -57,11 +60,14 @@ class Relay:
         Addresses of workers whose machine is not like the run's.
     """
 
-    def __init__(self, client: Any, store: Store, settings: Mapping[str, Any], address: str) -> None:
+    def __init__(
+        self, client: Any, store: Store, settings: Mapping[str, Any], address: str, answers: Answers
+    ) -> None:
         self.client = client
         self.store = store
         self.settings = settings
         self.address = address
+        self.answers = answers
         self.resource = RESOURCE.format(settings["release"])
         self.refused: set[str] = set()
 
@@ -78,7 +84,7 @@ class Relay:
         """Say when the scheduler is gone."""
         while self.client.status == "running":
             await asyncio.sleep(1.0)
-        say({"error": LOST.format(self.address)})
+        self.answers.add({"error": LOST.format(self.address)})
 
     async def pass_on(self, batch: Mapping[str, Any]) -> None:
         """Have one batch exported by some worker that is not refused, and answer for it."""
@@ -99,14 +105,14 @@ class Relay:
             )
             answer = await future
         except KilledWorker as error:
-            say({"error": f"a batch ends every worker that exports it ({error})"})
+            self.answers.add({"error": f"a batch ends every worker that exports it ({error})"})
             return
         except FutureCancelledError:
             # The client does so when it loses its scheduler: `watch` may not have seen it yet.
-            say({"error": LOST.format(self.address)})
+            self.answers.add({"error": LOST.format(self.address)})
             return
         except Exception as error:
-            say({"error": f"a batch could not be exported: {type(error).__name__}: {error}"})
+            self.answers.add({"error": f"a batch could not be exported: {type(error).__name__}: {error}"})
             return
         if "refused" in answer:
             self.refused.add(answer["worker"])
@@ -116,25 +122,53 @@ class Relay:
                 if content is not None:
                     self.store.add(key, content)
         except StoreError as error:
-            say({"error": f"a batch came back that cannot be kept: {error}"})
+            self.answers.add({"error": f"a batch came back that cannot be kept: {error}"})
             return
-        say({"batch": number, **answer})
+        self.answers.add({"batch": number, **answer})
 
 
 def say(message: Mapping[str, Any]) -> None:
+    """Answer, and wait till the run has taken what is before it: not in the event loop, which must not wait."""
     print(json.dumps(message), flush=True)
+
+
+class Answers:
+    """What is answered, in order, by a thread of its own: the event loop serves Dask however slowly the run reads."""
+
+    def __init__(self) -> None:
+        self._waiting: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._write, name="answers", daemon=True)
+        self._writer.start()
+
+    def add(self, message: Mapping[str, Any]) -> None:
+        """Answer as soon as the run has taken what is before it."""
+        self._waiting.put(message)
+
+    def finish(self) -> None:
+        """Wait until every answer is with the run, or the run is no more."""
+        self._waiting.put(None)
+        self._writer.join()
+
+    def _write(self) -> None:
+        # Where the run is no more, nobody waits for an answer.
+        with contextlib.suppress(BrokenPipeError):
+            while (message := self._waiting.get()) is not None:
+                say(message)
 
 
 def main() -> None:
     """Entry point: the scheduler's address and the store's directory are its arguments."""
     address, root = sys.argv[1:]
+    answers = Answers()
     try:
-        asyncio.run(serve(address, Store(Path(root))))
+        asyncio.run(serve(address, Store(Path(root)), answers))
     except ImportError as error:
-        say({"error": f"its client has no Dask ({error}): {WITH_DASK}"})
+        answers.add({"error": f"its client has no Dask ({error}): {WITH_DASK}"})
     except OSError as error:
         way_out = "start one with `dask scheduler`, correct the address, or leave --cluster out"
-        say({"error": f"no Dask scheduler answers at {address} ({error}): {way_out}"})
+        answers.add({"error": f"no Dask scheduler answers at {address} ({error}): {way_out}"})
+    finally:
+        answers.finish()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import collections
 import json
 import math
 import os
@@ -168,14 +168,20 @@ class ClusterSweep(Sweep):
             client.wait()
 
     def _serve(self, client: subprocess.Popen[bytes], log: Path, jobs: Sequence[Job]) -> None:
+        assert client.stdin is not None
         assert client.stdout is not None
-        self._send(client, message_of(self.settings, self.release, self.targets))
+        requests = Requests(client.stdin.fileno())
+        requests.add(message_of(self.settings, self.release, self.targets))
         begun = False
         buffer = b""
         with selectors.DefaultSelector() as selector:
             selector.register(client.stdout, selectors.EVENT_READ)
             while not self.stopping and (self.waiting or not begun):
-                if not selector.select(0.1):
+                requests.register(selector)
+                ready = {key.fd for key, _ in selector.select(0.1)}
+                if requests.descriptor in ready:
+                    requests.write()
+                if client.stdout.fileno() not in ready:
                     continue
                 chunk = os.read(client.stdout.fileno(), 1 << 20)
                 if not chunk:
@@ -186,12 +192,12 @@ class ClusterSweep(Sweep):
                     if "error" in answer:
                         raise ClusterError(self.address, answer["error"], self.kept)
                     if begun:
-                        self._answered(client, answer)
+                        self._answered(requests, answer)
                     else:
-                        self._begin(client, answer["workers"], jobs)
+                        self._begin(requests, answer["workers"], jobs)
                         begun = True
 
-    def _begin(self, client: subprocess.Popen[bytes], workers: int, jobs: Sequence[Job]) -> None:
+    def _begin(self, requests: Requests, workers: int, jobs: Sequence[Job]) -> None:
         """Hand out all exports."""
         if not workers:
             raise ClusterError(
@@ -201,9 +207,9 @@ class ClusterSweep(Sweep):
             )
         self.waiting = {batch.number: batch for batch in batches(jobs, workers)}
         for batch in self.waiting.values():
-            self._send(client, self._message(batch))
+            requests.add(self._message(batch))
 
-    def _answered(self, client: subprocess.Popen[bytes], answer: Mapping[str, Any]) -> None:
+    def _answered(self, requests: Requests, answer: Mapping[str, Any]) -> None:
         batch = self.waiting.pop(answer["batch"])
         if "refused" in answer:
             self.refused[answer["worker"]] = tuple(answer["refused"])
@@ -211,7 +217,7 @@ class ClusterSweep(Sweep):
                 raise ClusterError(self.address, self._all_refused(), self.kept)
             again = replace(batch, attempt=batch.attempt + 1)
             self.waiting[batch.number] = again
-            self._send(client, self._message(again))
+            requests.add(self._message(again))
             return
         rows = {(*row["cell"], row["variation"]): row for row in answer["rows"]}
         for job in batch.jobs:
@@ -248,16 +254,53 @@ class ClusterSweep(Sweep):
             ],
         }
 
-    def _send(self, client: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
-        assert client.stdin is not None
-        # Why it ended stands in what it answered, or in its log.
-        with contextlib.suppress(BrokenPipeError):
-            client.stdin.write(json.dumps(message).encode() + b"\n")
-            client.stdin.flush()
-
     def _all_refused(self) -> str:
         said = "; ".join(f"{worker} differs in {', '.join(names)}" for worker, names in self.refused.items())
         return f"no worker's exports would be this machine's: {said}"
+
+
+class Requests:
+    """What is to be written to a client, without waiting till it reads: it may wait till its answers are read.
+
+    Attributes
+    ----------
+    descriptor
+        Of the pipe.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        os.set_blocking(descriptor, False)
+        self._left: collections.deque[bytes] = collections.deque()
+        self._registered = False
+
+    def add(self, message: Mapping[str, Any]) -> None:
+        """Let a message be written after those that wait."""
+        self._left.append(json.dumps(message).encode() + b"\n")
+
+    def register(self, selector: selectors.BaseSelector) -> None:
+        """Let `selector` say when something can be written, while there is something."""
+        if bool(self._left) == self._registered:
+            return
+        self._registered = not self._registered
+        if self._registered:
+            selector.register(self.descriptor, selectors.EVENT_WRITE)
+        else:
+            selector.unregister(self.descriptor)
+
+    def write(self) -> None:
+        """Write what the client takes now."""
+        try:
+            while self._left:
+                written = os.write(self.descriptor, self._left[0])
+                rest = self._left.popleft()[written:]
+                if rest:
+                    self._left.appendleft(rest)
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:
+            # Why it ended stands in what it answered, or in its log.
+            self._left.clear()
 
 
 def batches(jobs: Sequence[Job], workers: int) -> list[Batch]:

@@ -320,10 +320,29 @@ class Example:
     dynamic_shapes: Any = None
 
 
+def require_example(case: Case, built: object) -> None:
+    """Raise `ZooError` for what a case gives in place of an `Example` of a module and a tuple of inputs."""
+    what = f"case {case.name!r} of {case.module}"
+    if not isinstance(built, Example):
+        raise ZooError(f"{what} gives {_kind(built)}, and no Example: return Example(module, (input,))")
+    if not isinstance(built.module, torch.nn.Module):
+        raise ZooError(
+            f"the module of {what} is no torch.nn.Module but {_kind(built.module)}: what changes a model in place, "
+            "as a function that quantizes it, may return None"
+        )
+    if not isinstance(built.inputs, tuple):
+        raise ZooError(f"the inputs of {what} are no tuple but {_kind(built.inputs)}: write (input,)")
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
 def example_of(case: Case) -> Example:
     """Build the model of `case` and its inputs, with deterministic weights, in eval mode; raise `ZooError`."""
     data = Data(case.name)
     built = case.build(data)
+    require_example(case, built)
     for index, given in enumerate(built.inputs):
         if not isinstance(given, torch.Tensor):
             raise ZooError(

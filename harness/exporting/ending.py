@@ -18,7 +18,8 @@ class EndlessError(Exception):
 def ending_within(seconds: float | None) -> Iterator[None]:
     """Raise `EndlessError` in what takes more than `seconds` of processor time; None for no limit.
 
-    It may take `WALL` times as many of wall time: what sleeps ends as well. Only in a main thread, and between two instructions of Python: a kernel is not interrupted.
+    It may take `WALL` times as many of wall time: what sleeps ends as well. Only in a main thread, and between two
+    instructions of Python: a kernel is not interrupted.
     """
     if seconds is None:
         yield

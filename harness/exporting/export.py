@@ -52,9 +52,13 @@ from harness.judging.accuracy import worst
 from harness.registry import Case
 from harness.targets import REFERENCE_MODEL, RUNTIME
 
-#: Seconds of processor time that looking for the operator that begins a departure may take: a third of what an export may.
+#: The stage in which a case is built and its model is run.
+MODEL = "model"
+#: Seconds of processor time that looking for the operator that begins a departure may take: a third of what an export
+#: may.
 LOOKING = 60.0
-#: Seconds of processor time after which a model does not end on a sample, beside a hundred times what it takes on its example.
+#: Seconds of processor time after which a model does not end on a sample, beside a hundred times what it takes on its
+#: example.
 ENDLESS = 10.0
 
 
@@ -107,7 +111,7 @@ class Export:
         self.target = lowering.target
         self.bound = self.target.bound if bound is None else bound
         self.off = arithmetic.APPROXIMATIONS.get(self.target.backend, {})
-        self.stage = "model"
+        self.stage = MODEL
         self.samples: dict[str, numerics.Steps] = {}
         self.expected: dict[str, tuple[Tensor, ...]] = {}
         self.spreads: dict[str, tuple[Tensor, ...]] = {}
@@ -376,7 +380,7 @@ def export(
     harness.targets.UnknownTargetError, harness.targets.TargetError
         For a target that this environment does not have, or cannot make.
     harness.exporting.blame.OwnError
-        For an exception of the harness's own code.
+        For an exception of the harness's own code, once the case has been built and run.
     MemoryError
         If memory was not given: the case may export all the same.
     """
@@ -389,9 +393,13 @@ def export(
     except (Exception, SystemExit) as error:
         if shortage.of_memory(error):
             raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
-        if own := own_error(attempt.stage, first_cause(error)):
-            raise own from error
         result = failure(attempt.stage, error)
+        if own := own_error(attempt.stage, first_cause(error)):
+            # Till the model is there and has run, what cannot be used is what the case gives.
+            if attempt.stage != MODEL:
+                raise own from error
+            used = f"{result.message} (raised where the harness takes what the case gives: {own.where})"
+            result = dataclasses.replace(result, message=normalise(used))
         if attempt.stage == "run":
             said = logged.since(attempt.log)
             first, *rest = result.message.split("\n")

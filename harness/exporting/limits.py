@@ -51,7 +51,7 @@ def processor_seconds(process: int) -> float:
 
 def _ticks(process: int) -> Iterator[int]:
     """Yield the clock ticks of each process of a tree, with those of its children that were waited for."""
-    # Man 5 proc, /proc/PID/stat: fields 14 to 17, utime to cstime, behind the name in parentheses. Any may end meanwhile.
+    # Man 5 proc, /proc/PID/stat: fields 14 to 17, utime to cstime, after the name in parentheses. Any m.
     with contextlib.suppress(OSError):
         fields = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
         yield sum(map(int, fields[11:15]))

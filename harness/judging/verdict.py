@@ -407,10 +407,13 @@ def changed(
         names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
         reason = f"differs from its golden in {', '.join(names)}"
     diagnoses = Diagnoses()
+    nothing: tuple[str, ...] = ()
     quantities = diagnoses.of(
-        "what there is more or less of", lambda: _quantities(golden, received, refusals), ()
+        "what there is more or less of", lambda: _quantities(golden, received, refusals), nothing
     )
-    differences = diagnoses.of("what differs", lambda: tuple(text_difference(old, new, "golden", "now")), ())
+    differences = diagnoses.of(
+        "what differs", lambda: tuple(text_difference(old, new, "golden", "now")), nothing
+    )
     detail = (*quantities, *diagnoses.failed, *differences)
     return Verdict(cell, "changed", reason, detail, recordable=True)
 

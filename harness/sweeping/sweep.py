@@ -489,7 +489,7 @@ class Sweep:
         return f"it needs more than {shown} of data (--export-memory)"
 
     def _template_died(self, template: TemplateProcess) -> None:
-        """Make again, once, what a template that has died was exporting: what killed it may have nothing to do with it."""
+        """Make again, once, what a template that has died was exporting: somebody else may have killed it."""
         status = template.end(PATIENCE)
         del self.templates[template.variation]
         if template.finished:

@@ -16,7 +16,6 @@ from typing import Any
 from harness.sweeping.schedule import Job
 from harness.variations import Variation
 
-
 #: States of a process that has ended, and of one that is no more (man 5 proc, /proc/PID/stat, field 3).
 ENDED = ("Z", "X", "")
 #: Of a process on a system that does not say.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from harness import targets
 from harness.exporting import arrays
 from harness.exporting.data import MANY, PARTS, STEP, Data, Example, cast, example_of, fan_in_bits
 from harness.exporting.samples import samples_of
@@ -99,6 +101,57 @@ def test_a_zoo_that_cannot_be_loaded_is_named_with_the_reason(
 def test_a_case_that_does_not_say_in_one_line_what_it_guards_is_refused(guards: str) -> None:
     with pytest.raises(ValueError, match="'some-case' must say in one line"):
         Registry().add(make(guards=guards))
+
+
+@pytest.mark.parametrize(
+    ("fields", "facts"),
+    [
+        ({"backends": ("tosaa",)}, ["backends", "'tosaa'", "did you mean 'tosa'?"]),
+        ({"backends": ("TOSA",)}, ["backends", "'TOSA'", "did you mean 'tosa'?"]),
+        ({"backends": ("tosa", "xnnpack-fp23")}, ["'xnnpack-fp23'", "did you mean 'xnnpack-fp32'?"]),
+        ({"backends": ("tosa-f",)}, ["'tosa-f'", "did you mean 'tosa-fp'?"]),
+        ({"backends": ("",)}, ["backends", "''", "xnnpack"]),
+        ({"backends": "tosa"}, ["backends is a tuple", "'tosa'"]),
+        ({"backends": ["tosa"]}, ["backends is a tuple", "['tosa']"]),
+        ({"quantization": "histogramm"}, ["quantization", "'histogramm'", "did you mean 'histogram'?"]),
+        ({"quantization": None}, ["quantization", "None", "symmetric"]),
+        ({"run_on": ("exmaple",)}, ["run_on", "'exmaple'", "did you mean 'example'?"]),
+        ({"run_on": ()}, ["run_on is empty", "example, zeros"]),
+        ({"run_on": "zeros"}, ["run_on is a tuple", "'zeros'"]),
+        ({"also": ("tosa-int61",)}, ["also", "'tosa-int61'", "did you mean 'tosa-int16'?"]),
+        ({"imprecise": {"tosa-itn": 0.2}}, ["imprecise", "'tosa-itn'", "did you mean 'tosa-int'?"]),
+        ({"imprecise": {"tosa-int": "0.2"}}, ["imprecise", "'0.2' of tosa-int", "number above 0"]),
+        ({"imprecise": {"tosa-int": -1}}, ["imprecise", "-1 of tosa-int"]),
+        ({"imprecise": {"tosa-int": float("nan")}}, ["imprecise", "nan of tosa-int"]),
+        ({"imprecise": {"tosa-int": float("inf")}}, ["imprecise", "inf of tosa-int"]),
+        ({"imprecise": 0.2}, ["imprecise is a mapping", "0.2"]),
+        ({"report": "18971"}, ["report", "'18971'"]),
+        ({"constant_outputs": "yes"}, ["constant_outputs", "'yes'"]),
+        ({"releases": ("1.4,1",)}, ["releases", "'1.4,1'", "1.4.1"]),
+    ],
+    ids=str,
+)
+def test_a_field_of_a_case_that_holds_what_it_cannot_is_refused_with_the_near_name(
+    fields: dict[str, Any], facts: list[str]
+) -> None:
+    registry = Registry()
+    with pytest.raises(ZooError, match=r"case 'some-case' of zoo\.layers: ") as raised:
+        registry.add(replace(make(), **fields))
+    for fact in facts:
+        assert fact in str(raised.value)
+    assert len(registry) == 0
+
+
+def test_names_of_backends_and_of_targets_that_distributions_bring_are_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = replace(targets.TARGETS["xnnpack-fp32"], name="example-fp32", backend="xnnpack")
+    known = {**targets.TARGETS, own.name: own}
+    fields: dict[str, Any] = {"backends": ("example", "tosa-int"), "imprecise": {"example-fp32": 1}}
+    with pytest.raises(ZooError, match="'example' is unknown"):
+        Registry().add(replace(make(), **fields))
+    monkeypatch.setattr(targets, "known", lambda: known)
+    Registry().add(replace(make(), **fields))
 
 
 def test_a_zoo_lists_its_cases_in_order_of_registration_and_by_name() -> None:
