@@ -127,7 +127,7 @@ class Options:
     omissions: int = OMISSIONS
     origins: bool = False
     report: Path | None = None
-    budgets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     zoo: str | None = None
     export_memory: int | None = None
     called: tuple[str, ...] = ("python", "-m", "harness", "run")

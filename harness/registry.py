@@ -72,7 +72,7 @@ class Case:
         that is more than `IMPRECISE`; the case says why.
     sqnr
         Target to the least ratio of signal to quantization noise of its outputs there, in dB, in place of the target's
-        `floor`; the case says why.
+        `floor`; the case says why. Minus infinity takes anything.
     releases
         The releases that it can be built on; empty for all.
     """
@@ -171,7 +171,7 @@ def _unusable(case: Case) -> Iterator[str]:
         if not isinstance(limit, int | float) or isinstance(limit, bool) or not 0.0 < limit < math.inf:
             yield f"imprecise: {limit!r} of {target} is no number above 0"
     for target, least in case.sqnr.items():
-        if isinstance(least, bool) or not isinstance(least, int | float) or not math.isfinite(least):
+        if isinstance(least, bool) or not isinstance(least, int | float) or not least < math.inf:
             yield f"sqnr: {least!r} of {target} is no number of dB"
     if case.report is not None and (not isinstance(case.report, int) or isinstance(case.report, bool)):
         yield f"report is the number of an upstream report, and not {case.report!r}"

@@ -42,6 +42,7 @@ SETTINGS = ("symmetric", "histogram", "histogram-on-grid", "as-upstream-tests", 
 
 #: See `Target.floor`.
 INT8_FLOOR = 20.0
+INT16_FLOOR = 30.0
 
 #: What a model can be cast to.
 DTYPES = ("float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2")
@@ -242,7 +243,7 @@ TARGETS: Mapping[str, Target] = {
             backend=TOSA,
             specification="TOSA-1.0+INT+int16",
             quantization=Quantization(INT16_CONFIG),
-            floor=INT8_FLOOR,
+            floor=INT16_FLOOR,
             runs=REFERENCE_MODEL,
             further=True,
         ),
@@ -356,6 +357,9 @@ TARGETS: Mapping[str, Target] = {
         ),
     )
 }
+
+#: The `sqnr` of a case whose outputs may be anything once it is quantized.
+ANY_SQNR: Mapping[str, float] = {name: -math.inf for name, target in TARGETS.items() if target.is_quantized}
 
 
 @functools.cache

@@ -127,9 +127,9 @@ class Drift:
                 if new[cell].versions.get(name, version) != version
             ),
             {
-                cell: (before, after)
+                cell: (had, has)
                 for cell in lowering
-                if (before := sqnr(old[cell])) is not None and (after := sqnr(new[cell])) is not None
+                if (had := sqnr(old[cell])) is not None and (has := sqnr(new[cell])) is not None
             },
         )
 

@@ -152,7 +152,7 @@ def _named(node: Node) -> str:
 
 def _distinct(values: torch.Tensor) -> int:
     numbers = values.detach().flatten()[:COUNTED].double()
-    return len(numbers[torch.isfinite(numbers)].unique())
+    return len(set(numbers[torch.isfinite(numbers)].tolist()))
 
 
 def _parameters(node: Node, args: Sequence[Any]) -> str:

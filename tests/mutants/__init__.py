@@ -8,7 +8,7 @@ Importing this package registers all of them, so that one can be looked at as an
 from __future__ import annotations
 
 from harness import patches, releases
-from tests.mutants import folds, layouts, orders, outputs, partitioning, requantization
+from tests.mutants import folds, layouts, orders, outputs, partitioning, quantizers, requantization
 from tests.mutants.mutant import KINDS, Edit, EditError, Mutant
 
 __all__ = ["KINDS", "MUTANTS", "Edit", "EditError", "Mutant"]
@@ -20,6 +20,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *requantization.MUTANTS,
     *outputs.MUTANTS,
     *partitioning.MUTANTS,
+    *quantizers.MUTANTS,
 )
 
 for mutant in MUTANTS:

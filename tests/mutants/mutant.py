@@ -50,6 +50,10 @@ KINDS = (
     # Of the same family, and as frequent.
     "fold drops a statistic",
     "RESCALE of another scale",
+    # Of what quantizes, ahead of all passes.
+    "scale of an observer",
+    "zero point of an observer",
+    "range of an observer",
 )
 
 
