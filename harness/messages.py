@@ -117,6 +117,7 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
             reason = run.release.known[str(judged.cell)].reason
             yield f"known: {judged.cell} is {judged.name}: {reason}"
     yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
+    yield from ratios({cell: each.sqnr for cell, each in run.accuracies.items() if each.sqnr is not None})
     if run.confirmed:
         yield (
             f"confirmed: {len(run.confirmed)} goldens now name these variations as well, and have what they had not "
@@ -148,6 +149,21 @@ def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
         worst = max(of_target, key=lambda cell: of_target[cell])
         yield (
             f"numerics: {target}: {len(of_target)} cells run; at worst {of_target[worst]:.2g} of the largest value off "
+            f"({worst.case})"
+        )
+
+
+def ratios(sqnr: Mapping[Cell, float]) -> Iterator[str]:
+    """Yield a line per quantized target from the SQNR of its cells; see `harness.judging.accuracy.Accuracy`.
+
+    >>> list(ratios({Cell("tosa-int", "a"): 41.25, Cell("tosa-int", "b"): 100.0}))
+    ['accuracy: tosa-int: 2 cells; least SQNR against the float model 41.2 dB (a)']
+    """
+    for target in dict.fromkeys(cell.target for cell in sqnr):
+        of_target = {cell: ratio for cell, ratio in sqnr.items() if cell.target == target}
+        worst = min(of_target, key=lambda cell: of_target[cell])
+        yield (
+            f"accuracy: {target}: {len(of_target)} cells; least SQNR against the float model {of_target[worst]:.1f} dB "
             f"({worst.case})"
         )
 

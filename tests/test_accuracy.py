@@ -5,19 +5,31 @@ from __future__ import annotations
 import math
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-from harness.artifact import Artifact, Lowered, Sample, Tensor
+from harness.artifact import Artifact, Cell, Lowered, Outcome, Sample, Tensor
 from harness.cli import main
 from harness.commands.tolerances import PARTS, table
+from harness.exporting.data import Data, Example
+from harness.exporting.export import export
+from harness.exporting.observers import GridObserver
 from harness.judging import golden
-from harness.judging.accuracy import Accuracy, Nearness, is_worse, nearnesses, same, sqnrs
+from harness.judging.accuracy import Accuracy, is_worse, nearnesses, same, sqnrs
+from harness.judging.verdict import Verdict, objection
+from harness.registry import Case, Registry, ZooError
 from harness.results import FILE
+from harness.targets import TARGETS, TargetError
 from tests.conftest import Artifacts, Runner
+
+pytestmark = pytest.mark.usefixtures("own_flatc")
 
 
 def program(actual: list[float], spread: list[float] | None = None) -> Lowered:
@@ -189,6 +201,110 @@ def test_a_golden_without_accuracy_has_not_recorded_it_yet_and_gets_it(lowered: 
     assert golden.missing(before, made) == ("accuracy 0",)
     assert golden.confirmed(before, made) == made
     assert not golden.missing(made, made)
+
+
+# Useless quantizations
+
+
+class Attention(nn.Module):
+    """Causal attention over six steps.
+
+    Parameters
+    ----------
+    hide
+        Hides what is masked in the scores, which it takes with the mask.
+    """
+
+    def __init__(self, data: Data, hide: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(8, 8) for _ in range(3))
+        for name, parameter in self.named_parameters():
+            steps = data.generator(name).integers(-8, 9, parameter.shape)
+            parameter.data = torch.tensor(steps / 8.0, dtype=torch.float32)
+        self.register_buffer("mask", torch.ones(6, 6).triu(1).bool())
+        self.hide = hide
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores = self.query(x) @ self.key(x).transpose(-1, -2) / math.sqrt(8)
+        return torch.softmax(self.hide(scores, self.mask), -1) @ self.value(x)
+
+
+LOWEST = torch.finfo(torch.float32).min
+
+
+def attending(hide: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Callable[[Data], Example]:
+    def build(data: Data) -> Example:
+        steps = data.generator("x").integers(-8, 9, (1, 6, 8))
+        return Example(Attention(data, hide), (torch.tensor(steps / 8.0, dtype=torch.float32),))
+
+    return build
+
+
+def judged(build: Callable[[Data], Example], target: str, **settings: Any) -> Verdict | None:
+    """Return what is said against a case; None where nothing is."""
+    case, cell = Case("attending", "tests", "something", build, **settings), Cell(target, "attending")
+    return objection(cell, [Outcome(cell, "seed0-heap0", export(case, target), 1.0, 1.0)])
+
+
+@pytest.mark.parametrize("target", ["tosa-int", "xnnpack-int8"])
+@pytest.mark.parametrize(
+    ("hide", "operator"),
+    [
+        (lambda scores, mask: scores.masked_fill(mask, LOWEST), "masked_fill"),
+        (lambda scores, mask: scores + torch.zeros(6, 6).masked_fill(mask, -math.inf), "aten.add.Tensor"),
+    ],
+    ids=["smallest number", "minus infinity"],
+)
+def test_a_mask_that_takes_all_codes_is_named_with_its_scale(
+    target: str, hide: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], operator: str
+) -> None:
+    found = judged(attending(hide), target)
+    assert found is not None
+    assert found.name == "imprecise"
+    assert found.reason.startswith("useless quantization: output 0 is ")
+    assert f"the floor of {target} is 20 dB" in found.reason
+    named = "\n".join(found.detail)
+    assert re.search(
+        rf"quantizing aten\S*{operator}\S* \w+.*: scale \S+, zero point \S+, range \S+ to ", named
+    ), named
+
+
+def test_a_case_that_accepts_so_little_is_not_refused() -> None:
+    build = attending(lambda scores, mask: scores.masked_fill(mask, LOWEST))
+    found = judged(build, "xnnpack-int8", sqnr={"xnnpack-int8": -math.inf})
+    assert found is None or "useless" not in found.reason
+
+
+def test_a_mask_of_a_sensible_size_is_no_useless_quantization() -> None:
+    found = judged(attending(lambda scores, mask: scores.masked_fill(mask, -8.0)), "xnnpack-int8")
+    assert found is None or "useless" not in found.reason
+
+
+@pytest.mark.parametrize("least", [math.inf, math.nan, "3", True], ids=str)
+def test_an_sqnr_that_is_no_number_of_decibels_is_refused(least: Any) -> None:
+    with pytest.raises(
+        ZooError, match=r"case 'some-case': sqnr\['tosa-int'\] is .*: a number of dB is expected"
+    ):
+        Registry().add(
+            Case("some-case", "tests", "something", attending(torch.where), sqnr={"tosa-int": least})
+        )
+
+
+def test_only_a_quantized_target_has_a_floor() -> None:
+    with pytest.raises(TargetError, match="floor: only a quantized target has one"):
+        replace(TARGETS["tosa-fp"], floor=20.0)
+    with pytest.raises(TargetError, match="floor: nan is no finite number"):
+        replace(TARGETS["tosa-int"], floor=math.nan)
+    assert {name for name, target in TARGETS.items() if target.floor is None} == {
+        name for name, target in TARGETS.items() if not target.is_quantized
+    }
+
+
+def test_the_ends_of_an_observer_on_the_grid_stay_numbers() -> None:
+    observer = GridObserver(dtype=torch.qint8, qscheme=torch.per_tensor_affine)
+    observer(torch.tensor([LOWEST, 0.0, 1.0]))
+    scale, _ = observer.calculate_qparams()
+    assert scale.isfinite().all()
 
 
 def row(target: str, case: str, difference: float | None, used: float | None) -> dict[str, object]:

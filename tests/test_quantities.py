@@ -110,7 +110,9 @@ def test_a_compact_golden_without_duplicated_bytes_has_not_recorded_them_yet(tex
 def accurate(texts: Mapping[str, str], *accuracies: str) -> dict[str, str]:
     """Return a golden with an accuracy for each output."""
     lines = "".join(f"accuracy {at}: {text}\n" for at, text in enumerate(accuracies))
-    manifest = golden.unsealed(texts)[golden.MANIFEST].replace("numerics: equal\n", f"numerics: equal\n{lines}")
+    manifest = golden.unsealed(texts)[golden.MANIFEST].replace(
+        "numerics: equal\n", f"numerics: equal\n{lines}"
+    )
     return golden.sealed({**texts, golden.MANIFEST: manifest})
 
 
@@ -144,7 +146,9 @@ def test_drift_says_where_accuracy_fell_most(texts: dict[str, str]) -> None:
 
 
 def test_a_budget_of_accuracy_is_the_least_that_there_may_be(texts: dict[str, str]) -> None:
-    made = accurate(texts, "sqnr 35.2 dB, cosine 0.99900", "sqnr 9.0 dB, cosine 0.9; example 30.5 dB", "3 of 4 equal")
+    made = accurate(
+        texts, "sqnr 35.2 dB, cosine 0.99900", "sqnr 9.0 dB, cosine 0.9; example 30.5 dB", "3 of 4 equal"
+    )
     (line,) = over(CELL, made, {"*": {"sqnr": 31}})
     assert line == "30.5 dB of SQNR, and 31 are the least in the budget (*: sqnr)"
     assert not list(over(CELL, made, {"*": {"sqnr": 30.5}}))

@@ -90,6 +90,8 @@ def summary(merged: Merged, goldens: Path) -> Iterator[str]:
             if row["difference"] is not None
         }
     )
+    found = {Cell(row["target"], row["case"]): row.get("sqnr") for row in merged.rows}
+    yield from messages.ratios({cell: ratio for cell, ratio in found.items() if ratio is not None})
     for row in merged.wrong():
         yield f"{row['verdict']}: {row['target']}/{row['case']}: {row['reason']}"
     for cell in stale(merged, goldens):

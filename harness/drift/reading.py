@@ -206,8 +206,8 @@ def _stored(payload: Outline) -> Iterator[tuple[str, int]]:
     seen = set()
     values = [(graph.name, value) for graph in payload.graphs for value in graph.values.values()]
     for where, value in (*values, *(("", blob) for blob in payload.blobs.values())):
-        # XNNPACK's constants and those of a program have a number, by which several values may use one. Those of XNNPACK
-        # that are in the named data are found there.
+        # XNNPACK's constants and those of a program have a number, by which several values may use one. Those that
+        # XNNPACK has in the named data are found there.
         number = value.attributes.get("constant_data") or value.attributes.get("data_buffer_idx")
         # What a state begins with has a number of its own kind.
         place = (

@@ -408,8 +408,8 @@ def export(
     if isinstance(result, Lowered):
         # What is lowered again for this is none of the export's passes: nothing watches.
         result = attempt.with_beginning(result)
-        if result.samples:
-            result = dataclasses.replace(result, lost=attempt.lost(result.samples[0].outputs))
+        given = result.samples[0].outputs if result.samples else None
+        result = dataclasses.replace(result, lost=attempt.lost(given))
     elif result.stage in ("lower", "emit"):
         result = dataclasses.replace(result, lost=attempt.lost())
     seconds = time.perf_counter() - started

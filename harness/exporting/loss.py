@@ -82,7 +82,8 @@ def losses(
     without, _ = left(())
     if without < floor:
         return (
-            f"the quantizer changed the model itself: without any quantization its graph has {without:.1f} dB",
+            f"without the quantizations that are seen it has {without:.1f} dB: it is lost in a branch or a loop, or "
+            "the quantizer changed the model itself",
         )
     found = []
     for node in converted.graph.nodes:
@@ -164,7 +165,8 @@ def _parameters(node: Node, args: Sequence[Any]) -> str:
     low, high = args[4:6] if per_channel else args[3:5]
     least, most = ((scales * (code - zeros)) for code in (low, high))
     axis = f" along axis {args[3]}" if per_channel else ""
-    return f"scale {_span(scales)}{axis}, zero point {_span(zeros)}, range {float(least.min()):.4g} to {float(most.max()):.4g}"
+    ends = f"{float(least.min()):.4g} to {float(most.max()):.4g}"
+    return f"scale {_span(scales)}{axis}, zero point {_span(zeros)}, range {ends}"
 
 
 def _span(numbers: torch.Tensor) -> str:

@@ -30,9 +30,7 @@ def register(folder: Path) -> None:
     for file in sorted(folder.glob("*.py")):
         builder = functools.update_wrapper(functools.partial(build, file), build)
         # Nobody chose its values so that quantization leaves something of them.
-        CASES.add(
-            Case(name=file.stem, family="drawn", guards="a drawn model", build=builder, sqnr=ANY_SQNR)
-        )
+        CASES.add(Case(name=file.stem, family="drawn", guards="a drawn model", build=builder, sqnr=ANY_SQNR))
 
 
 if FOLDER not in os.environ:

@@ -1,8 +1,8 @@
 """How near a program is to eager, how near it had to be, and how near a quantized one is to the float model.
 
-The quantized eager graph, which a quantized program has to match, holds the same scales as the program: a wrong scale is
-wrong in both. So the outputs of the program are compared with those of the model before it was quantized as well, by the
-ratio of the signal's power to that of the difference (SQNR, in dB) and by the cosine of the angle between the two.
+The quantized eager graph, which a quantized program has to match, holds the same scales as the program: a wrong scale
+is wrong in both. So the outputs of the program are compared with those of the model before it was quantized as well, by
+the ratio of the signal's power to that of the difference (SQNR, in dB) and by the cosine of the angle between the two.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def nearnesses(lowered: Lowered) -> Iterator[Nearness]:
 
 
 def worst(floats: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[int, float] | None:
-    """Return the output of a sample that is farthest from the float model's, with its ratio in dB; None if none has one."""
+    """Return the output that is farthest from the float model's, with its ratio in dB; None if none has a ratio."""
     pairs = enumerate(zip(floats, outputs, strict=False))
     found = [(ratio, index) for index, pair in pairs if (ratio := Nearness.of_pairs([pair]).sqnr) is not None]
     ratio, index = min(found, default=(None, 0))

@@ -26,7 +26,9 @@ MUTANTS = (
         cell="tosa-int/linear",
         verdict="imprecise",
         place="quantized",
-        edits=(Edit(PARAMETERS, "        return scale, zero_point\n", "        return scale / 16, zero_point\n"),),
+        edits=(
+            Edit(PARAMETERS, "        return scale, zero_point\n", "        return scale / 16, zero_point\n"),
+        ),
     ),
     Mutant(
         name="xnnpack-scales-a-sixteenth",
@@ -35,7 +37,9 @@ MUTANTS = (
         cell="xnnpack-int8/mobilenet-v2",
         verdict="imprecise",
         place="quantized",
-        edits=(Edit(PARAMETERS, "        return scale, zero_point\n", "        return scale / 16, zero_point\n"),),
+        edits=(
+            Edit(PARAMETERS, "        return scale, zero_point\n", "        return scale / 16, zero_point\n"),
+        ),
     ),
     Mutant(
         name="scales-doubled",
@@ -77,7 +81,9 @@ MUTANTS = (
         cell="tosa-int/mobilenet-v2",
         verdict="imprecise",
         place="quantized",
-        edits=(Edit(PARAMETERS, ZERO, "zero_point = quant_min + torch.zeros_like(zero_point, dtype=torch.int)"),),
+        edits=(
+            Edit(PARAMETERS, ZERO, "zero_point = quant_min + torch.zeros_like(zero_point, dtype=torch.int)"),
+        ),
     ),
     Mutant(
         name="observer-of-one-side",

@@ -25,7 +25,17 @@ from tests.mutants.table import Judged, document, is_enough, summary
 
 #: What a mutant may be judged to be; ``stable`` is for those that survive.
 VERDICTS = {
-    *("order-only", "unstable", "corrupt", "imprecise", "changed", "failed", "crashed", "timed-out", "stable"),
+    *(
+        "order-only",
+        "unstable",
+        "corrupt",
+        "imprecise",
+        "changed",
+        "failed",
+        "crashed",
+        "timed-out",
+        "stable",
+    ),
 }
 
 
