@@ -125,8 +125,8 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
         )
     if run.lacking:
         yield (
-            f"not recorded yet: {len(run.lacking)} goldens have no accuracy, or no duplicated bytes; {UPDATE} adds them "
-            "and changes nothing else"
+            f"not recorded yet: {len(run.lacking)} goldens have no accuracy, or no duplicated bytes; "
+            f"{UPDATE} adds them and changes nothing else"
         )
     yield from (f"pruned: {golden.directory(run.root, cell)}" for cell in pruned)
     yield from _leftovers(run)

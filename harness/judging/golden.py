@@ -376,8 +376,8 @@ def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     """Return `reviewed`, and that the variations which made an equal artifact agree as well.
 
     Their names join those of the manifest, as do the names of the shortcuts that they were made with, and what the
-    golden lacks (`missing`). The trace of `made` is taken over where it differs: passes may come to the same artifact by
-    another way, and a stale trace blames the wrong pass when the artifact changes. Without any of these, the golden
+    golden lacks (`missing`). The trace of `made` is taken over where it differs: passes may come to the same artifact
+    by another way, and a stale trace blames the wrong pass when the artifact changes. Without any of these, the golden
     stays as it is.
     """
     base, said = _completed(reviewed, made)

@@ -112,9 +112,12 @@ def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
     result = agreed(outcomes).result
     if isinstance(result, Failure):
         return _objection_to_failure(cell, result)
+    useless = _useless(cell, result)
     if wrong := list(wrongs(result)):
-        return Verdict(cell, "corrupt", wrong[0], tuple(wrong[1:]), excess=excess(result))
-    return _useless(cell, result) or _imprecise(cell, result)
+        # An infinite scale, for instance, explains what no program makes right.
+        explained = (useless.reason, *useless.detail) if useless is not None else ()
+        return Verdict(cell, "corrupt", wrong[0], (*wrong[1:], *explained), excess=excess(result))
+    return useless or _imprecise(cell, result)
 
 
 def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
@@ -127,7 +130,8 @@ def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
         if math.isfinite(lost.sqnr)
         else "NaN or infinite where the float model gives numbers"
     )
-    reason = f"useless quantization: output {lost.output} is {left}, and the floor of {cell.target} is {lost.floor:g} dB"
+    output = f"output {lost.output} is {left}"
+    reason = f"useless quantization: {output}, and the floor of {cell.target} is {lost.floor:g} dB"
     way_out = "leave what is named in float, or give its values another range"
     if math.isfinite(lost.sqnr):
         accepted = math.floor(lost.sqnr) - 1
