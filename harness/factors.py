@@ -13,7 +13,7 @@ from harness.storage.reuse import same
 from harness.sweeping.folder import Folder
 from harness.sweeping.settings import Settings
 from harness.sweeping.sweep import Sweep, SweepError
-from harness.variations import FACTORS, Variation
+from harness.variations import FACTORS, SURROUNDINGS, TOGETHER, Variation
 
 #: Exports that begin with the same memory. A time or a random number makes them differ; an order by address does not.
 TWINS = 3
@@ -54,7 +54,7 @@ class Experiment:
     exports: int = field(default=0, init=False)
 
     def run(self) -> Attribution:
-        """Export as often as it takes, 26 times at most."""
+        """Export as often as it takes, 32 times at most."""
         with Folder.make() as made:
             folder = made.path.resolve()
             self.one, self.other = self.one.within(folder / "here"), self.other.within(folder / "elsewhere")
@@ -84,12 +84,32 @@ class Experiment:
             return by_address(name)
         outcomes = dict(zip(known, changed, strict=True))
         if followed := [factor for factor in known if not same(reference, outcomes[factor])]:
-            return alone(followed, known)
+            return alone(*self._single(reference, followed, known))
         if same(reference, every):
             return gone(self.exports)
         pairs = list(itertools.combinations(known, 2))
         of_pairs = zip(pairs, self._exported([self._with(pair) for pair in pairs]), strict=True)
         return together([pair for pair, outcome in of_pairs if not same(reference, outcome)], known)
+
+    def _single(
+        self, reference: Outcome, followed: list[str], known: list[str]
+    ) -> tuple[list[str], list[str]]:
+        """Return which factors are followed, of which known, with the surroundings one by one where one alone is it."""
+        if TOGETHER not in followed:
+            return followed, known
+        changed = [
+            name
+            for name in SURROUNDINGS
+            if (name in self.one.changed_surroundings) != (name in self.other.changed_surroundings)
+        ]
+        exported = self._exported([self._with([name]) for name in changed])
+        single = [name for name, made in zip(changed, exported, strict=True) if not same(reference, made)]
+        if not single:
+            return followed, known
+        return (
+            [*(name for name in followed if name != TOGETHER), *single],
+            [*(name for name in known if name != TOGETHER), *changed],
+        )
 
     def _with(self, factors: Sequence[str]) -> Variation:
         return self.one.taking(factors, self.other)

@@ -242,7 +242,7 @@ def add_to(add: Callable[..., Any]) -> None:
         type=_count,
         default=FACTORS,
         metavar="N",
-        help="name what the disagreement follows (hash seed, heap, ...) of so many cells, by exporting them up to 26 "
+        help="name what the disagreement follows (hash seed, heap, ...) of so many cells, by exporting them up to 32 "
         "times more; 0 exports none again (default: %(default)s)",
     )
     add(

@@ -1,11 +1,14 @@
 """Which things that must not matter are varied, and why these.
 
-Four things that must not matter leak into artifacts, as orders or as names:
+Five things that must not matter leak into artifacts, as orders, names or values:
 
 - the hash seed, which decides the order of a set of strings;
 - the heap layout, which decides the order of a set of objects that hash by address;
 - the file system: the order in which it lists a directory, the names of working and temporary directories;
-- counters of the process, which every earlier export in it has advanced.
+- counters of the process, which every earlier export in it has advanced;
+- the surroundings of the process: `SURROUNDINGS`, as reprotest of the Reproducible Builds project varies them.
+
+The clock needs no variation: it goes on between exports, and the time zone moves its hour and its date.
 
 A variation fixes one choice of each; `FACTORS` names what it is made of.
 
@@ -22,7 +25,10 @@ import functools
 import itertools
 import os
 import random
-from collections.abc import Iterable, Iterator, Sequence
+import socket
+import subprocess
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, AnyStr, Generic, Self
@@ -60,6 +66,8 @@ class Variation:
         Seed of `exported_before`; None takes `heap_seed`.
     directory
         Working and temporary directory of its exports, one after the other; None gives each a new one.
+    surroundings
+        Which of `SURROUNDINGS` are others than the person's; None takes all of them, or none where `heap_seed` is 0.
     """
 
     hash_seed: int
@@ -67,6 +75,7 @@ class Variation:
     listings_seed: int | None = None
     history_seed: int | None = None
     directory: Path | None = None
+    surroundings: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -75,6 +84,10 @@ class Variation:
             name += f"-listings{self.listings}"
         if self.history != self.heap_seed:
             name += f"-history{self.history}"
+        if self.changed_surroundings != Variation(self.hash_seed, self.heap_seed).changed_surroundings:
+            name += (
+                f"-with-{'-'.join(self.changed_surroundings).replace(' ', '-') or 'no-other'}-surroundings"
+            )
         return name if self.directory is None else f"{name}-in-{self.directory.name}"
 
     @property
@@ -87,14 +100,43 @@ class Variation:
         """Seed of `exported_before`."""
         return self.heap_seed if self.history_seed is None else self.history_seed
 
+    @property
+    def changed_surroundings(self) -> tuple[str, ...]:
+        """The `SURROUNDINGS` that are others than the person's."""
+        if self.surroundings is None:
+            return SURROUNDINGS if self.heap_seed else ()
+        return self.surroundings
+
     def within(self, directory: Path) -> Variation:
         """Return this variation with every seed said, and its exports in `directory`."""
-        return Variation(self.hash_seed, self.heap_seed, self.listings, self.history, directory)
+        return Variation(
+            *(self.hash_seed, self.heap_seed, self.listings, self.history),
+            directory=directory,
+            surroundings=self.changed_surroundings,
+        )
 
     def taking(self, factors: Iterable[str], other: Variation) -> Variation:
-        """Return this variation with the `FACTORS` named as they are in `other`; both say every seed (`within`)."""
-        return replace(self, **{FACTORS[name]: getattr(other, FACTORS[name]) for name in factors})
+        """Return this variation with some factors as they are in `other`; both say every seed (`within`).
 
+        Parameters
+        ----------
+        factors
+            Names of `FACTORS`, and of single `SURROUNDINGS`.
+        """
+        names = set(factors)
+        surroundings = tuple(
+            each
+            for each in SURROUNDINGS
+            if each in (other if names & {each, TOGETHER} else self).changed_surroundings
+        )
+        fields = {FACTORS[name]: getattr(other, FACTORS[name]) for name in names if name in FACTORS}
+        return replace(self, **{**fields, "surroundings": surroundings})
+
+
+#: What of its surroundings a process sees otherwise: `surrounding_variables` and `take_on` say how.
+SURROUNDINGS = ("time zone", "locale", "umask", "user", "host", "processors")
+#: What all of them together are called.
+TOGETHER = "surroundings"
 
 #: What a variation is made of, as messages call it, to the field of `Variation` that says it.
 FACTORS = {
@@ -103,6 +145,7 @@ FACTORS = {
     "listings": "listings_seed",
     "directory": "directory",
     "history": "history_seed",
+    TOGETHER: "surroundings",
 }
 
 
@@ -250,3 +293,114 @@ def shuffle_listings(seed: int) -> None:
     os.listdir = listdir
     os.scandir = scandir  # type: ignore[assignment]
     os.supports_fd.update((listdir, scandir))
+
+
+#: Zones of which, at any moment, one has another date than the person's, wherever that is (POSIX, TZ: no file needed).
+ZONES = {"<+14>-14": 14, "<-12>+12": -12}
+#: Locales, the most telling first: other letters in upper case, a decimal comma. Where a machine has none of these, it
+#: is C.UTF-8 or POSIX.
+LOCALES = ("tr_TR.utf8", "de_DE.utf8", "fr_FR.utf8", "en_US.utf8", "C.utf8", "POSIX")
+#: Takes every permission from others: files that somebody else may read are not made for a test.
+UMASK = 0o077
+#: Every machine finds its own address by it.
+HOST = "localhost"
+USER = "variation"
+
+
+def surrounding_variables(names: Collection[str], home: Path) -> dict[str, str]:
+    """Return the environment variables by which a process that starts sees other `SURROUNDINGS`.
+
+    Parameters
+    ----------
+    home
+        Another path to the person's home: what an export reads from there is there.
+    """
+    found: dict[str, str] = {}
+    if "time zone" in names:
+        found["TZ"] = zone_of_another_date(time.time())
+    if "locale" in names and (locale := another_locale()):
+        found["LC_ALL"] = locale
+    if "user" in names:
+        found |= {"HOME": str(home), "USER": USER, "LOGNAME": USER}
+    if "host" in names:
+        found["HOSTNAME"] = HOST
+    return found
+
+
+def zone_of_another_date(now: float) -> str:
+    """Return the one of `ZONES` in which it is another date now than here."""
+    here = time.localtime(now)[:3]
+    return next(zone for zone, hours in ZONES.items() if time.gmtime(now + hours * 3600)[:3] != here)
+
+
+def another_locale() -> str | None:
+    """Return the first of `LOCALES` that this machine has and this process has not; None where there is none."""
+    named = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    here = _plain(next(filter(None, named), "C"))
+    there = {_plain(name): name for name in reversed(("POSIX", *locales()))}
+    return next((there[_plain(name)] for name in LOCALES if _plain(name) in there.keys() - {here}), None)
+
+
+def _plain(locale: str) -> str:
+    """Return one spelling of a locale's name.
+
+    >>> _plain("de_DE.UTF-8"), _plain("C")
+    ('de_de.utf8', 'posix')
+    """
+    plain = locale.lower().replace("utf-8", "utf8")
+    return "posix" if plain == "c" else plain
+
+
+@functools.cache
+def locales() -> tuple[str, ...]:
+    """Return the locales of this machine (POSIX, locale -a); none where it does not say."""
+    try:
+        listed = subprocess.run(
+            ["locale", "-a"], capture_output=True, text=True, check=True, errors="replace"
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return tuple(listed.stdout.split())
+
+
+def take_on(names: Collection[str]) -> None:
+    """Let this process see those `SURROUNDINGS` otherwise that no environment variable says: umask, host, processors.
+
+    Only what Python says of a machine changes: a process that may really use one processor of two would wait for the
+    other exports there.
+    """
+    if "umask" in names:
+        os.umask(os.umask(UMASK) | UMASK)
+    if "host" in names:
+        _rename_host()
+    if "processors" in names:
+        _count_processors()
+
+
+def _rename_host() -> None:
+    real_uname = os.uname
+
+    @functools.wraps(real_uname)
+    def uname() -> os.uname_result:
+        system, _, *others = real_uname()
+        return os.uname_result((system, HOST, *others))
+
+    os.uname = uname
+    socket.gethostname = lambda: HOST
+
+
+def _count_processors() -> None:
+    """Let this process see one processor; two, where there is but one."""
+    count = 1 if (os.cpu_count() or 1) > 1 else 2
+    os.cpu_count = lambda: count
+    if hasattr(os, "process_cpu_count"):
+        os.process_cpu_count = lambda: count
+    if hasattr(os, "sched_getaffinity"):
+        real = os.sched_getaffinity
+
+        @functools.wraps(real)
+        def affinity(process: int, /) -> set[int]:
+            usable = sorted(real(process))
+            return {*usable[:count], *(range(count) if len(usable) < count else ())}
+
+        os.sched_getaffinity = affinity

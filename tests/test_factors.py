@@ -53,16 +53,16 @@ def test_listings_and_history_follow_the_heaps_seed_unless_they_are_said() -> No
 
 def test_what_is_said_of_a_factor_names_it_and_rules_out_the_others() -> None:
     found = alone(["hash seed"], list(FACTORS))
-    assert found.line == "follows the hash seed; not the heap, listings, directory or history"
+    assert found.line == "follows the hash seed; not the heap, listings, directory, history or surroundings"
     assert found.factor == "hash seed"
     several = alone(["heap", "history"], list(FACTORS))
     assert (
         several.line == "follows the heap and the history, each alone, as an order by address does; "
-        "not the hash seed, listings or directory"
+        "not the hash seed, listings, directory or surroundings"
     )
     assert several.factor == "heap, history"
     assert alone(list(FACTORS), list(FACTORS)).line.endswith(
-        "and the history, each alone, as an order by address does"
+        "and the surroundings, each alone, as an order by address does"
     )
 
 
@@ -89,7 +89,10 @@ def test_the_factor_is_in_the_message_and_in_the_results(runner: Runner) -> None
     runner.answers({"alpha": ARTIFACTS})
     finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--hash-seeds", "0,4")
     # Replayed answers follow the hash seed.
-    assert "\n  follows the hash seed; not the heap, listings, directory or history\n" in finished.output
+    assert (
+        "\n  follows the hash seed; not the heap, listings, directory, history or surroundings\n"
+        in finished.output
+    )
     row = finished.rows["tosa-fp/alpha"]
     assert (row["verdict"], row["factor"]) == ("order-only", "hash seed")
 
@@ -97,8 +100,8 @@ def test_the_factor_is_in_the_message_and_in_the_results(runner: Runner) -> None
 def test_a_disagreement_that_does_not_come_back_says_so(runner: Runner) -> None:
     runner.answers({"alpha": ARTIFACTS, "again": {"alpha": ARTIFACTS[0]}})
     finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--hash-seeds", "0,4")
-    # Three under the first variation, once more, all factors changed, each of the five.
-    assert "\n  did not come back in 10 exports, with each factor changed alone" in finished.output
+    # Three under the first variation, once more, all factors changed, each of the six.
+    assert "\n  did not come back in 11 exports, with each factor changed alone" in finished.output
     assert finished.rows["tosa-fp/alpha"]["factor"] is None
 
 
@@ -178,6 +181,15 @@ def experiment(case: str, isolation: str = "fork") -> Experiment:
         ("follows-directory", "directory"),
         ("follows-history", "history"),
         ("follows-two", "hash seed + listings"),
+        ("follows-zone", "time zone"),
+        ("follows-date", "time zone"),
+        ("follows-locale", "locale"),
+        ("follows-umask", "umask"),
+        ("follows-home", "user"),
+        ("follows-user", "user"),
+        ("follows-host", "host"),
+        ("follows-host-variable", "host"),
+        ("follows-processors", "processors"),
         ("follows-time", NONE),
         ("follows-process", NONE),
         ("follows-nothing", None),
@@ -199,7 +211,7 @@ def test_what_is_ordered_by_address_follows_the_heap() -> None:
 @pytest.mark.slow
 def test_fresh_interpreters_have_no_history_that_could_be_followed() -> None:
     found = experiment("follows-hash", "fresh").run()
-    assert found.line == "follows the hash seed; not the heap, listings or directory"
+    assert found.line == "follows the hash seed; not the heap, listings, directory or surroundings"
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,16 @@ import pytest
 from harness.variations import (
     HASH_SEEDS,
     MAX_HASH_SEED,
+    SURROUNDINGS,
+    ZONES,
     HashSeedError,
+    another_locale,
     exported_before,
     named,
     parse_hash_seeds,
+    surrounding_variables,
     variations,
+    zone_of_another_date,
 )
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -296,3 +302,93 @@ def test_every_targets_counters_stand_elsewhere_under_some_default_variation(cou
         assert {exports.count(target) for exports in before} == {1, 2}
     # Those of what all targets share do under each two.
     assert all(len(exports) > count for exports in before[1:])
+
+
+# Surroundings
+
+#: What Python says of its surroundings, {surrounding: values}, after `take_on`.
+SEEN = """
+import datetime, getpass, json, os, platform, socket, sys, time
+from pathlib import Path
+from harness.variations import take_on
+
+take_on(sys.argv[1:])
+Path("new").touch()
+print(json.dumps({
+    "time zone": [time.timezone, datetime.date.today().toordinal()],
+    "locale": [os.environ.get("LC_ALL")],
+    "umask": [Path("new").stat().st_mode],
+    "user": [str(Path.home()), getpass.getuser(), os.path.expanduser("~")],
+    "host": [socket.gethostname(), os.uname().nodename, platform.node(), os.environ.get("HOSTNAME")],
+    "processors": [os.cpu_count(), len(os.sched_getaffinity(0)), __import__("multiprocessing").cpu_count()],
+}))
+"""
+
+
+def seen(folder: Path, *names: str) -> dict[str, list[object]]:
+    """Return what a process says that begins with these `SURROUNDINGS` as a template does."""
+    folder.mkdir()
+    (folder / "home").symlink_to(Path.home())
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    environment |= surrounding_variables(names, folder / "home")
+    command = [sys.executable, "-c", SEEN, *names]
+    ended = subprocess.run(command, env=environment, check=True, capture_output=True, cwd=folder)
+    found: dict[str, list[object]] = json.loads(ended.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", SURROUNDINGS)
+def test_each_surrounding_is_seen_otherwise_and_the_others_as_they_are(tmp_path: Path, name: str) -> None:
+    before, after = seen(tmp_path / "one"), seen(tmp_path / "two", name)
+    for one, other in zip(before.pop(name), after.pop(name), strict=True):
+        assert one != other
+    assert before == after
+
+
+def test_what_is_in_the_home_is_there_by_its_other_path(tmp_path: Path) -> None:
+    (tmp_path / "home").symlink_to(tmp_path / "of-a-person")
+    (tmp_path / "of-a-person").mkdir()
+    (tmp_path / "of-a-person" / "weights").write_text("here")
+    variables = surrounding_variables(("user",), tmp_path / "home")
+    assert Path(variables["HOME"], "weights").read_text() == "here"
+
+
+@pytest.mark.parametrize("zone", ["UTC0", "<+14>-14", "<-12>+12", "<+0545>-5:45", "EST5EDT"])
+def test_one_of_the_zones_has_another_date_at_any_hour_wherever_one_is(
+    monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        for hour in range(24):
+            assert zone_of_another_date(1_790_000_000 + 3600 * hour) in ZONES
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "expected"),
+    [
+        (("C", "C.utf8", "POSIX", "de_DE.utf8", "tr_TR.utf8"), {"LANG": "C.UTF-8"}, "tr_TR.utf8"),
+        (("C", "tr_TR.UTF-8", "fr_FR.UTF-8"), {"LC_ALL": "tr_TR.UTF-8", "LANG": "C"}, "fr_FR.UTF-8"),
+        (("C", "C.utf8", "POSIX"), {"LANG": "C.UTF-8"}, "POSIX"),
+        (("C", "C.utf8", "POSIX"), {}, "C.utf8"),
+        ((), {"LANG": "C"}, None),
+    ],
+)
+def test_the_locale_is_another_one_that_the_machine_has(
+    monkeypatch: pytest.MonkeyPatch, there: tuple[str, ...], here: dict[str, str], expected: str | None
+) -> None:
+    monkeypatch.setattr("harness.variations.locales", lambda: there)
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in here.items():
+        monkeypatch.setenv(name, value)
+    assert another_locale() == expected
+
+
+def test_the_first_variation_has_the_persons_surroundings_and_the_others_none_of_them() -> None:
+    first, *others = variations()
+    assert first.changed_surroundings == ()
+    assert {variation.changed_surroundings for variation in others} == {SURROUNDINGS}

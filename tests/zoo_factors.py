@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import getpass
 import os
+import platform
 import time
 import zlib
 from pathlib import Path
@@ -51,6 +54,53 @@ def follows_history(data: Data) -> Example:
 @case(guards="what takes a hash seed and shuffled listings together")
 def follows_two(data: Data) -> Example:
     return constant(data, os.environ["PYTHONHASHSEED"] != "0" and hasattr(os.listdir, "__wrapped__"))
+
+
+@case(guards="what follows the time zone")
+def follows_zone(data: Data) -> Example:
+    return constant(data, time.timezone)
+
+
+@case(guards="what follows the date on the wall")
+def follows_date(data: Data) -> Example:
+    return constant(data, datetime.date.today().toordinal())
+
+
+@case(guards="what follows the locale of the environment")
+def follows_locale(data: Data) -> Example:
+    return constant(data, zlib.crc32(os.environ.get("LC_ALL", "").encode()))
+
+
+@case(guards="what follows the permissions of a new file")
+def follows_umask(data: Data) -> Example:
+    file = Path("new")
+    file.touch()
+    return constant(data, file.stat().st_mode)
+
+
+@case(guards="what follows the home")
+def follows_home(data: Data) -> Example:
+    return constant(data, zlib.crc32(str(Path.home()).encode()))
+
+
+@case(guards="what follows the name of the user")
+def follows_user(data: Data) -> Example:
+    return constant(data, zlib.crc32(getpass.getuser().encode()))
+
+
+@case(guards="what follows the name of the machine")
+def follows_host(data: Data) -> Example:
+    return constant(data, zlib.crc32(platform.node().encode()))
+
+
+@case(guards="what follows the name of the machine in the environment")
+def follows_host_variable(data: Data) -> Example:
+    return constant(data, zlib.crc32(os.environ.get("HOSTNAME", "").encode()))
+
+
+@case(guards="what follows the number of processors")
+def follows_processors(data: Data) -> Example:
+    return constant(data, 8 * (os.cpu_count() or 0) + len(os.sched_getaffinity(0)))
 
 
 @case(guards="what follows the time")

@@ -44,7 +44,7 @@ from harness.exporting.serving import WHERE, Template
 from harness.exporting.shortcuts import collector
 from harness.guard import GuardError, resolve
 from harness.registry import Case, load
-from harness.variations import Variation, exported_before, perturb_heap, shuffle_listings
+from harness.variations import Variation, exported_before, perturb_heap, shuffle_listings, take_on
 
 #: Exit status of a child whose request could not be carried out for a reason of the harness's own: the last line of
 #: its log says which.
@@ -331,6 +331,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--listings-seed", type=int, help="how to shuffle listings (default: as the heap)")
     parser.add_argument("--history-seed", type=int, help="what to export before (default: as the heap)")
+    parser.add_argument("--surroundings", nargs="*", default=[], help="what of them is seen otherwise")
     parser.add_argument("--isolation", choices=("fork", "fresh"), default="fork")
     options = parser.parse_args(arguments)
     # The hash seed is the interpreter's, the directory that of each request.
@@ -339,6 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if collector.SHORTCUT.name in options.shortcuts:
         # For the imports; with the others it is checked and noted.
         collector.SHORTCUT.install()
+    take_on(options.surroundings)
     # What an import makes of a listing stays as well. Children inherit the shuffle, or are given the same seed.
     shuffle_listings(variation.listings)
     # What torch and ExecuTorch allocate when they are imported, operators for instance, never moves again.
@@ -357,6 +359,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             *options.paths,
             "--shortcuts",
             *options.shortcuts,
+            "--surroundings",
+            *options.surroundings,
         ]
         template = Template(0, options.answers, fresh_child(like_this))
     else:

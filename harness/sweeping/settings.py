@@ -9,6 +9,7 @@ import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from harness.artifact import Omission
@@ -126,10 +127,22 @@ class Settings:
     memory: int | None = None
 
 
-def worker_environment(interpreter: Path, hash_seed: int, machine: Machine = Machine()) -> dict[str, str]:
-    """Return the environment of a template: `machine`'s, the environment's own ``flatc`` first on the PATH."""
+def worker_environment(
+    interpreter: Path,
+    hash_seed: int,
+    machine: Machine = Machine(),
+    surroundings: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, str]:
+    """Return the environment of a template: `machine`'s, the environment's own ``flatc`` first on the PATH.
+
+    Parameters
+    ----------
+    surroundings
+        Variables that a variation changes; those of `machine` go over them.
+    """
     environment = {name: value for name, value in os.environ.items() if name not in DROPPED_ENVIRONMENT}
     environment.update(QUIET_ENVIRONMENT)
+    environment.update(surroundings)
     environment.update(machine.variables())
     environment["PYTHONHASHSEED"] = str(hash_seed)
     # Not resolved: an environment's python is a link to the base interpreter, whose bin has no flatc.

@@ -35,7 +35,7 @@ from harness.sweeping.folder import Folder
 from harness.sweeping.schedule import Job, Schedule
 from harness.sweeping.settings import Settings, absolute, worker_environment
 from harness.sweeping.template import TemplateProcess
-from harness.variations import Variation
+from harness.variations import Variation, surrounding_variables
 
 if TYPE_CHECKING:
     from harness.storage.reuse import Wanted
@@ -307,6 +307,7 @@ class Sweep:
             *("--heap-seed", str(variation.heap_seed)),
             *("--listings-seed", str(variation.listings)),
             *("--history-seed", str(variation.history)),
+            *("--surroundings", *variation.changed_surroundings),
             *("--threads", str(machine.threads)),
             *("--shortcuts", *self.settings.shortcuts),
             *(["--onednn"] if machine.onednn else []),
@@ -319,7 +320,12 @@ class Sweep:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     pass_fds=(writer,),
-                    env=worker_environment(interpreter, variation.hash_seed, machine),
+                    env=worker_environment(
+                        interpreter,
+                        variation.hash_seed,
+                        machine,
+                        surrounding_variables(variation.changed_surroundings, self._other_home()),
+                    ),
                     start_new_session=True,
                 )
         except OSError as error:
@@ -330,6 +336,13 @@ class Sweep:
         template = TemplateProcess(variation, process, answers, log)
         self.templates[variation] = template
         return template
+
+    def _other_home(self) -> Path:
+        """Return another path to the person's home."""
+        link = self.directory / "home"
+        if not link.is_symlink():
+            link.symlink_to(Path("~").expanduser().absolute(), target_is_directory=True)
+        return link
 
     def _request(self, template: TemplateProcess, job: Job) -> None:
         scratch = self._scratch(job)

@@ -25,6 +25,7 @@ KINDS = (
     "iterates over id()s",
     "names by a global counter",
     "names by time",
+    "names by the surroundings",
     "fold skips quantization parameters",
     "fold applies quantization parameters twice",
     "fold takes the wrong axis",

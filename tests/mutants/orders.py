@@ -19,7 +19,36 @@ TOSA_OUTPUTS_IN_A_SET = Edit(
     "set(cast(tuple[torch.fx.Node, ...], node.args[0]))",
 )
 
+#: What follows each of `harness.variations.SURROUNDINGS`, as a part of a name.
+SURROUNDED = {
+    "time-zone": "abs(__import__('time').timezone)",
+    "locale": "__import__('zlib').crc32(__import__('os').environ.get('LC_ALL', '').encode())",
+    "umask": "__import__('pathlib').Path('made').touch() or __import__('os').stat('made').st_mode",
+    "home": "__import__('zlib').crc32(__import__('os').path.expanduser('~').encode())",
+    "user": "__import__('getpass').getuser()",
+    "host": "__import__('zlib').crc32(__import__('socket').gethostname().encode())",
+    "processors": "__import__('os').cpu_count()",
+}
+
 MUTANTS = (
+    *(
+        Mutant(
+            name=f"precomputed-named-by-{what}",
+            kind="names by the surroundings",
+            does=f"constants computed ahead of time bear what follows the {what.replace('-', ' ')} in their names",
+            cell="tosa-fp/masks",
+            verdict="order-only",
+            place="ComputeConstantOpsAOTPass",
+            edits=(
+                Edit(
+                    f"{PRECOMPUTE}.compute_node_aot",
+                    'name=node.name + "_pre_computed"',
+                    f'name=f"{{node.name}}_pre_computed_{{{code}}}"',
+                ),
+            ),
+        )
+        for what, code in SURROUNDED.items()
+    ),
     Mutant(
         name="tosa-tags-by-names-in-a-set",
         kind="iterates over a set of strings",
