@@ -82,7 +82,7 @@ def quantized(*samples: tuple[object, object]) -> Lowered:
         (SIGNAL * np.float32(6e37), -SIGNAL * np.float32(6e37), "sqnr -6.0 dB, cosine -1.00000"),
         (np.float32([2.0, 2.0]), np.float32([2.2, 2.2]), "sqnr 20.0 dB, cosine 1.00000"),
         (0 * SIGNAL, 0 * SIGNAL, "exact"),
-        (0 * SIGNAL, np.float32([0.0, 0.25, 0.0, -0.5]), "no signal, off by 5.0e-01"),
+        (0 * SIGNAL, np.float32([0.0, 0.25, 0.0, -0.5]), "no signal, off by 5.00e-01"),
         (np.int64([1, 2, 3, 4]), np.int64([1, 2, 3, 9]), "3 of 4 equal"),
         (np.array([True, False]), np.array([True, False]), "2 of 2 equal"),
         (np.complex64([3 + 4j, 0]), np.complex64([3 + 4j, 0.5]), "sqnr 20.0 dB, cosine 0.99504"),
@@ -243,7 +243,10 @@ def attending(hide: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Cal
 def judged(build: Callable[[Data], Example], target: str, **settings: Any) -> Verdict | None:
     """Return what is said against a case; None where nothing is."""
     case, cell = Case("attending", "tests", "something", build, **settings), Cell(target, "attending")
-    return objection(cell, [Outcome(cell, "seed0-heap0", export(case, target), 1.0, 1.0)])
+    found = objection(cell, [Outcome(cell, "seed0-heap0", export(case, target), 1.0, 1.0)])
+    if found is not None:
+        print(f"{found.name}: {cell}: {found.reason}", *found.detail, sep="\n  ")
+    return found
 
 
 @pytest.mark.parametrize("target", ["tosa-int", "xnnpack-int8"])

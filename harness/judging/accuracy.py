@@ -28,8 +28,8 @@ MOST = 100.0
 #: What a manifest's field of an output begins with.
 FIELD = "accuracy "
 #: In the text of a `Nearness`: a ratio in dB, what is exact, the size of what should be nothing; a count out of all.
-_RATIO = re.compile(r"(?:over )?(-inf|-?\d+\.?\d*) dB|(exact)|off by ([^\s,;]+)")
-_COUNT = re.compile(r"(\d+) of (\d+) (equal|not finite)")
+_RATIO = re.compile(r"(-inf|-?\d{1,9}(?:\.\d{1,9})?) dB|(exact)|off by ([1-9]\.\d{1,9}e[-+]\d{1,3})")
+_COUNT = re.compile(r"(\d{1,15}) of (\d{1,15}) (equal|not finite)")
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _of_numbers(wanted: npt.NDArray[Any], given: npt.NDArray[Any]) -> tuple[str,
     signal, found = signal / most, found / most
     power, noise, other = (float(np.square(np.abs(each)).sum()) for each in (signal, signal - found, found))
     if not power:
-        return ("no signal" + (f", off by {most:.1e}" if noise else "") + suffix), None
+        return ("no signal" + (f", off by {most:.2e}" if noise else "") + suffix), None
     sqnr = 10.0 * math.log10(power / noise) if noise else math.inf
     cosine = float(np.vdot(signal, found).real) / math.sqrt(power * other) if other else 0.0
     shown = f"{sqnr:.1f} dB" if sqnr < MOST else f"over {MOST:.0f} dB"
