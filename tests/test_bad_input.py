@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import sys
@@ -15,14 +16,16 @@ from typing import Any
 import filelock
 import pytest
 
+from harness.arguments import amount, positive_int
 from harness.artifact import Artifact, Lowered
 from harness.cli import ERROR
 from harness.judging.golden import FORMAT
+from harness.machine import in_ci
 from harness.options import Options
 from harness.releases import MATRIX
 from harness.run import Run
-from harness.selection import UsageError
-from tests.conftest import Runner
+from harness.selection import UsageError, require_a_person
+from tests.conftest import Runner, options_of
 
 UPDATE = "--snapshot-update"
 
@@ -112,6 +115,10 @@ def test_what_a_run_cannot_do_is_named_with_what_it_can(asked: dict[str, Any], f
         (["--export-timeout", "nan"], ["'nan'", "seconds above 0"]),
         (["--isolation", "thread"], ["'thread'", "fork"]),
         (["--store-size", "0"], ["'0'", "10GiB"]),
+        (["--export-memory", "0.1"], ["'0.1'", "of at least 1", "10GiB"]),
+        (["--export-memory", "-1"], ["'-1'", "of at least 1"]),
+        (["--export-memory", "inf"], ["'inf'", "of at least 1"]),
+        (["--export-memory", "9999999999T"], ["'9999999999T'", "of at least 1"]),
         (["--reuse", "--reuse-check", "0%"], ["'0%'", "5%:SEED"]),
         (["--reuse-check", "5%"], ["--reuse-check", "say --reuse as well"]),
         (["--cluster", "tcp://127.0.0.1:1", "--no-keep"], ["--cluster", "leave --no-keep out"]),
@@ -291,3 +298,64 @@ def test_xdist_is_refused_with_the_option_that_does_the_same(untouched: Runner) 
     finished = untouched("--models", "zoo_alpha", "-n", "2", UPDATE)
     finished.refused("--jobs")
     assert not finished.rows
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        *(
+            ("0.1", None),
+            ("0", None),
+            ("0.0G", None),
+            ("-1", None),
+            ("nan", None),
+            ("inf", None),
+            ("1e3", None),
+        ),
+        *(("٣", None), ("1 XB", None), ("", None), ("9" * 400, None), ("9" * 30 + "T", None), ("G", None)),
+        *(("1", 1), ("1.9", 1), ("0.1K", 102), ("0.0001G", 107374), ("1.5 M", 1572864), ("2TiB", 2**41)),
+        ("9007199254740993", 2**53 + 1),
+    ],
+)
+def test_a_number_of_bytes_is_what_it_says_and_at_least_one(text: str, count: int | None) -> None:
+    if count is not None:
+        assert amount(text) == count
+        return
+    with pytest.raises(ValueError, match="is not a number of bytes of at least 1"):
+        amount(text)
+
+
+@pytest.mark.parametrize("text", ["²", "٣", "0", "-1", "1.0"])
+def test_a_whole_number_is_one_of_ascii_digits(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="whole number of at least 1"):
+        positive_int(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_ci"),
+    [
+        *(
+            (None, False),
+            ("", False),
+            ("false", False),
+            ("False", False),
+            ("0", False),
+            ("no", False),
+            ("off", False),
+        ),
+        *(("true", True), ("1", True), ("yes", True), ("woodpecker", True)),
+    ],
+)
+def test_ci_is_what_the_variable_says(
+    monkeypatch: pytest.MonkeyPatch, value: str | None, is_ci: bool
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    if value is not None:
+        monkeypatch.setenv("CI", value)
+    assert in_ci() == is_ci
+    assert options_of("--models", "models").keeping != is_ci
+    if is_ci:
+        with pytest.raises(UsageError, match="CI is set"):
+            require_a_person(updating=True)
+    else:
+        require_a_person(updating=True)

@@ -242,7 +242,7 @@ def test_a_process_that_dies_or_hangs_while_it_looks_leaves_the_verdict(
     assert found(attempt, wrong) == Beginning("example", said)
     monkeypatch.setattr(departure, "beginning", lambda *_: time.sleep(60))
     monkeypatch.setattr("harness.exporting.export.LOOKING", 0.1)
-    assert found(attempt, wrong) == Beginning("example", "cannot be told: it took more than 1 s of wall time")
+    assert found(attempt, wrong) == Beginning("example", "cannot be told: it took more than 2 s of wall time")
 
 
 def test_what_is_run_apart_is_limited_in_processor_time() -> None:

@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 
 from harness.artifact import Artifact, Lowered, PassRun, Watched
+from harness.decode import DecodeError
+from harness.sweeping.sweep import SweepError
 from tests.conftest import Runner
 from tests.test_verdict import GRAPH, MISWIRED, RENUMBERED, failure, lowered
 
@@ -98,3 +100,17 @@ def test_a_real_pass_that_swaps_operands_is_the_cause(runner: Runner) -> None:
     row = finished.rows["xnnpack-fp32/plus"]
     assert (row["verdict"], row["pass"]) == ("changed", "RemoveGetItemPass"), finished.output
     assert row["without"] == "without it the artifact equals the golden"
+
+
+@pytest.mark.parametrize(
+    "error", [SweepError("cannot be run"), KeyError("key"), DecodeError("tosa", 0, "odd")]
+)
+@pytest.mark.parametrize("diagnosis", ["without", "again"])
+def test_a_diagnosis_that_fails_changes_no_verdict_and_the_run_goes_on(
+    golden: Runner, diagnosis: str, error: Exception
+) -> None:
+    golden.answers({"*": ORDERS, diagnosis: {"*": error}})
+    finished = golden("--models", "zoo", *SEEDS, "--omissions", "1" if diagnosis == "without" else "0")
+    assert finished.verdicts() == {"tosa-fp/alpha": "order-only", "tosa-fp/beta": "order-only"}
+    assert f" could not be found: {type(error).__name__}" in finished.output
+    assert "INTERNALERROR" not in finished.output

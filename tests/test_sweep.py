@@ -7,20 +7,25 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from stat import S_IMODE
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from harness.artifact import Artifact, Casualty, Cell, Lowered, Outcome
 from harness.exporting.limits import WALL, of_group, processor_seconds
 from harness.exporting.serving import Template
 from harness.exporting.worker import with_harness
+from harness.sweeping.folder import Folder
 from harness.sweeping.schedule import Job
 from harness.sweeping.settings import Machine, Settings, absolute, default_interpreter, worker_environment
 from harness.sweeping.sweep import Sweep, SweepError
@@ -213,8 +218,10 @@ def test_an_export_that_waits_longer_than_its_limit_is_not_ended() -> None:
 @needs_proc
 @pytest.mark.parametrize("run", [spin, spin_in_a_child])
 def test_an_export_is_ended_at_its_limit_of_processor_time_and_what_it_started_counts(
-    run: Callable[[], object],
+    monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]
 ) -> None:
+    # However little of the machine it gets.
+    monkeypatch.setattr("harness.exporting.serving.WALL", 1000.0)
     ended = serve_one(0.5, run)
     assert ended["timed_out"]
     assert 0.5 <= ended["core_seconds"] < 10.0
@@ -410,6 +417,49 @@ def test_an_answer_that_is_none_is_one_error_that_shows_it(
     assert words in str(raised.value)
     assert "--models tests.zoo" in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+# The folder of a sweep
+
+
+def test_a_folder_that_another_process_deletes_is_not_made_again_open_to_everybody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    make, made = tempfile.mkdtemp, itertools.count()
+
+    def make_and_lose(prefix: str) -> str:
+        path = make(prefix=prefix)
+        if next(made) < 2:
+            # The system's cleaner, for one that nobody holds yet.
+            monkeypatch.setattr(FileLock, "acquire", deleting(path))
+        return path
+
+    def deleting(path: str) -> Callable[..., object]:
+        def acquire(self: FileLock, *given: Any, **others: Any) -> object:
+            if Path(self.lock_file).parent == Path(path):
+                shutil.rmtree(path, ignore_errors=True)
+            return real(self, *given, **others)
+
+        return acquire
+
+    real = FileLock.acquire
+    monkeypatch.setattr(tempfile, "mkdtemp", make_and_lose)
+    with Folder.make() as folder:
+        monkeypatch.setattr(FileLock, "acquire", real)
+        assert S_IMODE(folder.path.stat().st_mode) == 0o700
+        assert [path for path in tmp_path.iterdir() if path != folder.path] == []
+
+
+def test_a_folder_that_is_deleted_while_exports_run_is_one_error_and_is_not_made_again() -> None:
+    with fresh_sweep(["hang", "steady"]) as sweep:
+        wait_until(lambda: sweep.templates)
+        shutil.rmtree(sweep.directory)
+        with pytest.raises(SweepError) as raised:
+            sweep.outcomes(HANG)
+        assert f"{sweep.directory} was deleted while exports ran" in str(raised.value)
+        assert not sweep.directory.exists()
 
 
 # Systems that lack something

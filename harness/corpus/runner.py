@@ -30,7 +30,7 @@ RAISED = 3
 #: How often a child is looked at, in seconds.
 POLL = 0.005
 #: How many times its limit of processor time a program may take of wall time: a busy machine does not end it.
-WALL = 10.0
+WALL = 20.0
 #: Bytes that a program may leave in one file.
 LARGEST_FILE = 1 << 29
 #: What each engine is installed as.
