@@ -90,6 +90,24 @@ def test_what_begins_to_fail_stands_first(root: Path) -> None:
     assert text[4] == "- **Newly failing or wrong**: 1 cell: lower: KeyError: gone"
 
 
+def test_what_failed_before_with_other_words_is_not_newly_failing(root: Path) -> None:
+    later = FAILURE.replace("gone", "lost")
+    write(root, OLD, "tosa-fp/a", failure=FAILURE)
+    write(root, NEW, "tosa-fp/a", failure=later)
+    write(root, OLD, "tosa-fp/b", delegate_0_tosa=tosa("ADD"))
+    write(root, NEW, "tosa-fp/b", failure=later)
+    assert entries(root) == [
+        ("fails", "lower: KeyError: lost", ["tosa-fp/b"]),
+        ("differently", "lower: KeyError: lost", ["tosa-fp/a"]),
+    ]
+    text = list(Drift.between(root, OLD, NEW).markdown())
+    assert text[4:6] == [
+        "- **Newly failing or wrong**: 1 cell: lower: KeyError: lost",
+        "- **Fail differently**: 1 cell: lower: KeyError: lost",
+    ]
+    assert "- lower: KeyError: lost (tosa-fp/a: was lower: KeyError: gone)" in text
+
+
 def test_a_constant_with_different_values_is_reported_with_its_use(root: Path) -> None:
     write(root, OLD, "tosa-int/a", delegate_0_tosa=tosa("ADD", weight="1 2"))
     write(root, NEW, "tosa-int/a", delegate_0_tosa=tosa("ADD", weight="1 3"))

@@ -41,8 +41,11 @@ def run(arguments: argparse.Namespace) -> int:
     goldens = arguments.goldens or config.load().goldens
     for version in (arguments.before, arguments.after):
         if not (goldens / version).is_dir():
-            found = sorted(path.name for path in goldens.glob("*") if path.is_dir())
-            raise CommandError(f"no goldens of {version!r} under {goldens}: it has {', '.join(found)}")
+            # Compiled goldens, those of further zoos and the like are of no release.
+            found = sorted(path.name for path in goldens.glob("[0-9]*") if path.is_dir())
+            raise CommandError(
+                f"no goldens of {version!r} under {goldens}: it has {', '.join(found) or 'none'}"
+            )
     drift = Drift.between(goldens, arguments.before, arguments.after, arguments.cell)
     if arguments.json:
         print(json.dumps(drift.as_json(), indent=2))
