@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from harness import invocation, untrusted
 from harness.artifact import Cell
 from harness.judging import golden
+from harness.judging.verdict import FAILS, UNDELEGATED, kind_of_new
 from harness.options import CORE
 from harness.selection import UPDATE
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 #: Cells that it lists: it may not exceed a mebibyte.
 SHOWN_WRONG = 100
+#: Cells that a run names at its end which were recorded though they fail or delegate nothing.
+SHOWN_ACCEPTED = 20
 
 
 #: Beyond this part of the largest value no rounding is a likely reason, and no line that widens a bound is shown.
@@ -103,7 +106,7 @@ def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:
 
 def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
     """Yield the lines at the end of a run."""
-    yield counts(judged.name for judged in run.verdicts.values())
+    yield counts((judged.name, judged.reason) for judged in run.verdicts.values())
     yield f"{len(run.variations)} variations: {', '.join(variation.name for variation in run.variations)}"
     if run.tier == CORE:
         yield f"tier: core; {len(run.left_out)} cells were left out: --tier full checks them as well"
@@ -116,6 +119,7 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
         if judged.known:
             reason = run.release.known[str(judged.cell)].reason
             yield f"known: {judged.cell} is {judged.name}: {reason}"
+    yield from accepted(run.verdicts.values())
     yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
     yield from ratios({cell: each.sqnr for cell, each in run.accuracies.items() if each.sqnr is not None})
     if run.confirmed:
@@ -132,14 +136,31 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
     yield from _leftovers(run)
 
 
-def counts(verdicts: Iterable[str]) -> str:
-    """Return how many cells have each verdict.
+def counts(found: Iterable[tuple[str, str]]) -> str:
+    """Return how many cells have each verdict, of (verdict, reason); what new cells are comes last.
 
-    >>> counts(["stable", "new", "stable"])
+    >>> counts([("stable", ""), ("new", "1 delegate"), ("stable", "")])
     '2 stable, 1 new'
+    >>> counts([("new", "1 delegate"), ("new", "FAILURE: lower"), ("stable", ""), ("new", "NO DELEGATE: none")])
+    '1 stable, 3 new: 1 FAILURE, 1 NO DELEGATE'
     """
-    number = Counter(verdicts)
-    return ", ".join(f"{count} {verdict}" for verdict, count in number.items()) or "no cell was checked"
+    pairs = list(found)
+    number = Counter(verdict for verdict, _ in pairs)
+    kinds = Counter(kind_of_new(*pair) for pair in pairs)
+    named = ", ".join(f"{kinds[kind]} {kind}" for kind in (FAILS, UNDELEGATED) if kinds[kind])
+    if named:
+        number["new"] = number.pop("new")
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in number.items()) or "no cell was checked"
+    return f"{counted}: {named}" if named else counted
+
+
+def accepted(judged: Iterable[Verdict]) -> Iterator[str]:
+    """Yield the cells that are recorded though they fail, or delegate nothing."""
+    found = [each for each in judged if each.recorded and kind_of_new(each.name, each.reason)]
+    for each in found[:SHOWN_ACCEPTED]:
+        yield f"recorded: {each.cell}: {each.reason.removesuffix('; has no golden yet')}"
+    if len(found) > SHOWN_ACCEPTED:
+        yield f"recorded: {len(found) - SHOWN_ACCEPTED} more that fail or delegate nothing"
 
 
 def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
@@ -171,8 +192,13 @@ def ratios(sqnr: Mapping[Cell, float]) -> Iterator[str]:
 def labels(judged: Iterable[Verdict]) -> tuple[list[str], list[str]]:
     """Return the label of each verdict, known defects apart, and a line for each that needs a look."""
     judged = list(judged)
-    names = [f"{each.name} (known)" if each.known else each.name for each in judged]
+    names = [_label(each) for each in judged]
     return names, [f"{each.name}: {each.cell}: {each.reason}" for each in judged if not each.accepted]
+
+
+def _label(judged: Verdict) -> str:
+    kind = kind_of_new(judged.name, judged.reason)
+    return f"{judged.name} (known)" if judged.known else f"{judged.name}: {kind}" if kind else judged.name
 
 
 def stale(path: Path) -> str:

@@ -93,6 +93,29 @@ def test_a_failure_to_lower_is_recorded_with_its_facts(zoo_run: ZooRun) -> None:
     assert "zoo::opaque" in texts["failure.txt"]
 
 
+# What is new
+
+
+def test_a_run_says_which_new_cells_fail_or_delegate_nothing(runner: Runner, artifacts: Artifacts) -> None:
+    steady = artifacts["steady"][0]
+    assert isinstance(steady.result, Lowered)
+    nothing = replace(steady, result=replace(steady.result, delegates=()))
+    runner.zoo("zoo_of_kinds", "alpha", "beta", "gamma")
+    runner.answers({"alpha": steady, "beta": artifacts["does-not-lower"], "gamma": nothing})
+    words = (*SEEDS, "--models", "zoo_of_kinds", "--cell", "xnnpack-fp32/*")
+    seen = runner(*words)
+    assert "\n3 new: 1 FAILURE, 1 NO DELEGATE\n" in seen.output
+    assert f"new: xnnpack-fp32/beta on ExecuTorch {runner.release}: FAILURE: emit" in seen.output
+    assert f"new: xnnpack-fp32/gamma on ExecuTorch {runner.release}: NO DELEGATE: " in seen.output
+    assert f"new: xnnpack-fp32/alpha on ExecuTorch {runner.release}: 1 delegate with " in seen.output
+    recorded = runner(*words, UPDATE)
+    assert recorded.code == 0, recorded.output
+    assert "\n3 new: 1 FAILURE, 1 NO DELEGATE\n" in recorded.output
+    assert "recorded: xnnpack-fp32/beta: FAILURE: emit" in recorded.output
+    assert "recorded: xnnpack-fp32/gamma: NO DELEGATE: " in recorded.output
+    assert "recorded: xnnpack-fp32/alpha" not in recorded.output
+
+
 # What an update writes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -585,6 +586,35 @@ def test_a_failure_that_is_not_in_the_golden_is_failed_and_shown() -> None:
     assert found.name == "failed"
     assert found.recordable
     assert {"pass: SomePass", "message: no such thing"} <= set(found.detail)
+
+
+def new(result: Lowered | Failure) -> Verdict:
+    return verdict.new(CELL, Artifact(result, (), 1.0), texts(result))
+
+
+def test_a_new_failure_leads_with_it_and_shows_its_facts() -> None:
+    found = new(failure("no such thing", "export"))
+    assert found.reason == "FAILURE: export, SomePass: ValueError: no such thing; has no golden yet"
+    assert {"stage: export", "message: no such thing"} <= set(found.detail)
+    assert found.detail[-1] == "to record it is to accept that it fails"
+    assert verdict.kind_of_new(found.name, found.reason) == "FAILURE"
+    assert found.recordable
+
+
+def test_a_new_program_that_delegates_nothing_leads_with_it() -> None:
+    found = new(lowered())
+    assert found.reason.startswith("NO DELEGATE: ")
+    assert "operators outside" in found.reason
+    assert found.reason.endswith("; has no golden yet")
+    assert verdict.kind_of_new(found.name, found.reason) == "NO DELEGATE"
+
+
+def test_a_new_program_leads_with_what_it_is_made_of() -> None:
+    found = new(replace(lowered(payload=WRONG_CAT), not_run="no kernel for it"))
+    assert re.match(r"1 delegate with \d+ operators?, \d+ operators? outside", found.reason)
+    assert found.reason.endswith("; has no golden yet; not run: no kernel for it")
+    assert verdict.kind_of_new(found.name, found.reason) == ""
+    assert not found.detail
 
 
 def test_only_what_was_recorded_or_stable_is_accepted() -> None:

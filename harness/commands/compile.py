@@ -23,6 +23,7 @@ from harness.compiling.compilers import KINDS, Compiler, Job, Result
 from harness.compiling.payloads import Payloads, exported, kept
 from harness.compiling.targets import TARGETS
 from harness.compiling.verdicts import Verdict, judge
+from harness.judging.verdict import FAILS
 from harness.selection import (
     EXPORT_TIMEOUT,
     UPDATE,
@@ -163,7 +164,9 @@ def recorded(verdict: Verdict, made: golden.Golden, goldens: Goldens) -> Verdict
     if verdict.name not in RECORDED:
         return verdict
     golden.write(goldens.path(verdict.cell), made)
-    return Verdict(verdict.cell, "stable" if verdict.name == "stable" else "recorded")
+    # That a refusal was recorded is said once more.
+    refused = verdict.reason if verdict.reason.startswith(f"{FAILS}:") else ""
+    return Verdict(verdict.cell, "stable" if verdict.name == "stable" else "recorded", refused)
 
 
 def told(verdicts: Sequence[Verdict]) -> int:

@@ -10,6 +10,7 @@ from harness.artifact import Cell
 from harness.compiling.compilers import KINDS, Died
 from harness.compiling.golden import Facts, Golden
 from harness.compiling.targets import TARGETS
+from harness.judging.verdict import FAILS
 
 #: The number that a fact begins with: of bytes, of cycles. What has more digits is none of either.
 NUMBER = re.compile(r"\d{1,18}(?= bytes|$)")
@@ -70,7 +71,7 @@ def judge(
             reason = f"{compiler} makes different things of the same payloads under {first} and {variation}"
             return Verdict(cell, "unstable", reason, tuple(differences(agreed, one)))
     if golden is None:
-        return Verdict(cell, "new", "there is no golden", tuple(_outline(agreed)))
+        return Verdict(cell, "new", _unrecorded(agreed), tuple(_outline(agreed)))
     if golden.delegates != agreed:
         facts = tuple(differences(golden.delegates, agreed))
         return Verdict(cell, "changed", whose(cell, golden, agreed, head), facts)
@@ -114,6 +115,13 @@ def _short(text: str | None) -> str:
     if text is None:
         return "nothing"
     return re.sub(rf"(sha256 [0-9a-f]{{{SHORT}}})[0-9a-f]+", r"\1", text)[:SHOWN]
+
+
+def _unrecorded(made: Sequence[Facts]) -> str:
+    """Say that there is no golden; first, whether the compiler refuses what would be one."""
+    if refused := [index for index, facts in enumerate(made) if "refused" in facts]:
+        return f"{FAILS}: {len(refused)} of {len(made)} delegates refused; there is no golden"
+    return "there is no golden"
 
 
 def _outline(made: Sequence[Facts]) -> Iterator[str]:

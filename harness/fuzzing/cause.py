@@ -56,7 +56,8 @@ def judge(cell: Cell, outcomes: Sequence[Outcome], release: Release) -> tuple[Ca
         return _of_failure(judged.name, result)
     if judged.name == "new":
         assert isinstance(result, Lowered)
-        return Cause(NOT_RUN if result.not_run else STABLE), judged.reason if result.not_run else ""
+        reason = f"not run: {result.not_run}" if result.not_run else ""
+        return Cause(NOT_RUN if result.not_run else STABLE), reason
     if isinstance(result, Lowered) and judged.name in ("corrupt", "imprecise"):
         return Cause(judged.name, _beginning(result), _of_outputs(judged.reason)), judged.reason
     where = judged.divergence.name if judged.divergence is not None else ""

@@ -80,7 +80,7 @@ def compare(
     if compacted:
         texts = compact(texts)
     if reviewed is None:
-        return Comparison(verdict.new(cell, artifact), texts)
+        return Comparison(verdict.new(cell, artifact, texts), texts)
     if golden.equal(reviewed, texts):
         return Comparison(Verdict(cell, "stable", ""), texts)
     judged = verdict.changed(cell, reviewed, texts, artifact.watched.refusals if artifact.watched else ())

@@ -160,8 +160,9 @@ def trace_text(watched: Watched) -> str:
 def read_trace(text: str) -> tuple[PassRun, ...]:
     r"""Read what `trace_text` wrote.
 
-    >>> read_trace("xnnpack: FuseBatchNormPass 0123456789ab\n")
-    (PassRun(pipeline='xnnpack', name='FuseBatchNormPass', fingerprint='0123456789ab', changed=True),)
+    >>> (run,) = read_trace("xnnpack: FuseBatchNormPass 0123456789ab\n")
+    >>> run.pipeline, run.name, run.fingerprint, run.changed
+    ('xnnpack', 'FuseBatchNormPass', '0123456789ab', True)
     """
     runs = []
     for line in text.splitlines():

@@ -21,12 +21,12 @@ from harness.artifact import (
 )
 from harness.decode import Decoded
 from harness.drift.quantities import directions
-from harness.drift.reading import reading
+from harness.drift.reading import Reading, reading
 from harness.judging.attribution import Attribution
 from harness.judging.deviation import Deviation
 from harness.judging.diagnosis import Diagnoses
 from harness.judging.divergence import Divergence
-from harness.judging.golden import FAILURE, compared, decode_delegates
+from harness.judging.golden import FAILURE, Texts, compared, decode_delegates
 from harness.judging.rightness import (
     Excess,
     altered_states,
@@ -45,6 +45,11 @@ SHOWN_CHANGES = 4
 
 #: How it is said that a program was not run, before the reason.
 NOT_RUN = "not run:"
+
+#: How the reason of a new cell begins whose artifact is no program, or a program that delegates nothing.
+FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"
+#: Operators outside of delegates that the reason of a new cell names.
+SHOWN_OUTSIDE = 3
 
 #: Verdicts of cells whose variations disagree.
 DISAGREEING = ("order-only", "unstable")
@@ -446,8 +451,48 @@ def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -
     return next(changes[0].lines()) if changes else ""
 
 
-def new(cell: Cell, artifact: Artifact) -> Verdict:
-    """Say that an artifact to which there is no `objection` has no golden, and whether it was run."""
-    why = artifact.result.not_run if isinstance(artifact.result, Lowered) else ""
-    not_run = f"; {NOT_RUN} {why}" if why else ""
-    return Verdict(cell, "new", f"has no golden yet{not_run}", recordable=True)
+def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
+    """Say what an artifact is that has no golden and no `objection`, and whether it was run.
+
+    Parameters
+    ----------
+    texts
+        Of the artifact, as they would be recorded.
+    """
+    result = artifact.result
+    if isinstance(result, Failure):
+        place = ", ".join(filter(None, (result.stage, result.pass_name)))
+        message = f"{result.type.rpartition('.')[2]}: {(result.message.splitlines() or [''])[0]}"
+        reason = f"{FAILS}: {place}: {message}; has no golden yet"
+        accepting = "to record it is to accept that it fails"
+        return Verdict(cell, "new", reason, (*texts[FAILURE].splitlines(), accepting), recordable=True)
+    found = reading(texts)
+    not_run = f"; {NOT_RUN} {result.not_run}" if result.not_run else ""
+    accepting_none = () if found.delegates else ("to record it is to accept that nothing is delegated",)
+    reason = f"{_contents(found)}; has no golden yet{not_run}"
+    return Verdict(cell, "new", reason, accepting_none, recordable=True)
+
+
+def _contents(found: Reading) -> str:
+    """Return what a program is made of: delegates, with the operators in them, and what is outside."""
+    delegates, inside, outside = (each.total() for each in (found.delegates, found.operators, found.outside))
+    named = [f"{name} ({number})" for name, number in found.outside.most_common(SHOWN_OUTSIDE)]
+    more = ", …" if len(found.outside) > SHOWN_OUTSIDE else ""
+    left = f"{_number(outside, 'operator')} outside{': ' if named else ''}{', '.join(named)}{more}"
+    if not delegates:
+        return f"{UNDELEGATED}: {left}"
+    return f"{_number(delegates, 'delegate')} with {_number(inside, 'operator')}, {left}"
+
+
+def _number(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def kind_of_new(name: str, reason: str) -> str:
+    """Return how the reason of a new cell begins, `FAILS` or `UNDELEGATED`; empty for any other cell.
+
+    >>> kind_of_new("new", "NO DELEGATE: 2 operators outside"), kind_of_new("corrupt", "FAILURE: it")
+    ('NO DELEGATE', '')
+    """
+    kind = reason.partition(":")[0]
+    return kind if name == "new" and kind in (FAILS, UNDELEGATED) else ""

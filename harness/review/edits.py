@@ -12,7 +12,7 @@ from harness.drift.reading import Reading, reading
 from harness.drift.report import KINDS
 from harness.judging import golden
 from harness.judging.golden import Texts
-from harness.judging.verdict import NUMBERED
+from harness.judging.verdict import FAILS, NUMBERED, UNDELEGATED
 from harness.structure import ConstantChanged, compare
 
 #: Of a cell that has no golden.
@@ -24,6 +24,7 @@ ORDER = (NEW, *KINDS, TEXT)
 #: How a title begins what it says of a kind; the words of others say it themselves.
 WORDS = {
     "fails": "fails: ",
+    "differently": "fails differently: ",
     "lowers": "no longer fails: ",
     "outside": "left to portable kernels: ",
     "taken": "taken into delegates: ",
@@ -77,10 +78,16 @@ def edits(before: Texts | None, after: Texts) -> dict[Edit, str]:
     """Return how `after` differs from `before`, a golden, each with what this cell shows of it; none is new."""
     new = reading(after)
     if before is None:
-        return {Edit("fails", new.failure) if new.failure else Edit(NEW, "no golden yet"): ""}
+        return {Edit(NEW, _unrecorded(new)): ""}
     old = reading(before)
     found = {_general(kind, what, old, new): detail or what for kind, what, detail in differences(old, new)}
     return found | dict.fromkeys((*_manifest(before, after), *(() if found else _texts(before, after))), "")
+
+
+def _unrecorded(new: Reading) -> str:
+    if new.failure:
+        return f"{FAILS}: {new.failure}; no golden yet"
+    return "no golden yet" if new.delegates else f"{UNDELEGATED}; no golden yet"
 
 
 def _general(kind: str, what: str, old: Reading, new: Reading) -> Edit:

@@ -11,6 +11,7 @@ from harness import untrusted
 from harness.config import QUANTITIES
 from harness.drift.quantities import measured
 from harness.drift.reading import reading
+from harness.judging.verdict import kind_of_new
 from harness.review.groups import BARRED, Group, count
 
 #: Stands in the comment, so that the next run finds it and puts its own in its place.
@@ -60,11 +61,9 @@ class Summary:
     def markdown(self) -> Iterator[str]:
         """Yield its lines, ten at most."""
         releases = {release for release, _ in self.rows}
-        wrong = Counter(row["verdict"] for _, row in self.rows if not row["accepted"])
+        wrong = [row for _, row in self.rows if not row["accepted"]]
         right = count(sum(row["accepted"] for _, row in self.rows), "cell")
-        found = ", ".join(
-            f"{number} {untrusted.markdown(verdict)}" for verdict, number in wrong.most_common()
-        )
+        found = ", ".join(_counts(wrong))
         yield MARK
         yield (
             f"**Goldens: {self.state}.** {f'{found}; ' if found else ''}{right} as they should be, on "
@@ -115,6 +114,14 @@ class Summary:
             if names:
                 more = f" and {len(names) - SHOWN_CELLS} more" if len(names) > SHOWN_CELLS else ""
                 yield f"{words}: {', '.join(map(untrusted.markdown, names[:SHOWN_CELLS]))}{more}"
+
+
+def _counts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how many rows have each verdict, the most common first, and what of the new ones is no program."""
+    kinds = Counter(kind_of_new(row["verdict"], row["reason"]) for row in rows)
+    named = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common() if kind)
+    for verdict, number in Counter(row["verdict"] for row in rows).most_common():
+        yield f"{number} {untrusted.markdown(verdict)}{f' ({named})' if named and verdict == 'new' else ''}"
 
 
 def marks(groups: Sequence[Group], goldens: str, most: int = 10) -> Iterator[str]:
