@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 
 from harness import cli, logged
-from harness.artifact import Cell
+from harness.artifact import Cell, Delegate, Lowered
 from harness.cli import DIFFERENT, ERROR, SAME
-from harness.corpus import comparing, runner, running
+from harness.corpus import comparing, freezing, runner, running
 from harness.corpus.format import (
     EXECUTORCH,
     MANIFEST,
@@ -36,8 +36,11 @@ from harness.corpus.format import (
     Value,
 )
 from harness.corpus.reading import Corpus
+from harness.corpus.record import Record
+from harness.corpus.recorder import Recorder
 from harness.corpus.running import Limits, Ran, RunningError, Runtime
 from harness.corpus.writing import Writer
+from harness.exporting import numerics
 from harness.sweeping.settings import default_interpreter
 from tests.conftest import DROPPED, REPOSITORY
 
@@ -696,3 +699,24 @@ def test_freeze_takes_what_is_right_and_refuses_the_rest_by_name(tmp_path: Path)
         "thaw", str(tmp_path / "corpus"), "--runtime", str(default_interpreter()), folder=tmp_path
     )
     assert thawed.returncode == SAME, thawed.stdout + thawed.stderr
+
+
+def test_a_payload_that_leaves_sizes_open_is_frozen_at_the_sizes_of_its_samples(runtime: Runtime) -> None:
+    """No reference model takes it as it is."""
+    payload = (REPOSITORY / "tests/decode/fixtures/1.5.1/tosa-shape-0.tosa").read_bytes()
+    recorder = Recorder()
+    for number, (height, width) in enumerate([(8, 9), (5, 12), (8, 9)]):
+        image = np.arange(3 * height * width, dtype=np.float32).reshape(1, 3, height, width) % 8
+        recorder.runs(f"sample {number}", b"")
+        recorder.called(payload, [image], numerics.run_model(payload, [image]))
+    calls = {name: tuple(made) for name, made in recorder.of_delegates.items()}
+    delegates = (Delegate("lowered_module_0", "TOSABackend", payload),)
+    lowered = Lowered(graph="", delegates=delegates, pte=b"", samples=(), bound=1e-5, schemas=())
+    _, *frozen = freezing._programs(Cell("tosa-fp+shape", "any"), lowered, Record({}, calls))
+    assert [(each.name, len(each.samples)) for each in frozen] == [
+        ("delegate_0, sizes 0", 2),
+        ("delegate_0, sizes 1", 1),
+    ]
+    for each in frozen:
+        again = freezing._run_again(each, runtime)
+        assert comparing.compare(again, runtime.run(again)).word == comparing.SAME

@@ -170,7 +170,8 @@ class Program:
     Attributes
     ----------
     name
-        ``program`` for the whole of a cell; ``delegate_<n>`` for a payload that can be run by itself.
+        ``program`` for the whole of a cell; ``delegate_<n>`` for a payload that can be run by itself, and
+        ``delegate_<n>, sizes <m>`` for each of the sizes that it was run at, where it leaves sizes open.
     engine
         One of `ENGINES`.
     backends

@@ -132,15 +132,15 @@ def _programs(cell: Cell, lowered: Lowered, record: Record) -> Iterator[Program]
         for call in of_sample:
             calls[call.payload].append((name, call))
     for index, delegate in enumerate(lowered.delegates):
-        # Two delegates may have one payload: it is frozen once.
-        if found := calls.pop(delegate.payload, []):
-            by_itself = tuple(
-                of_call(f"{name}, call {at}", call.inputs, call.outputs, lowered.bound)
-                for at, (name, call) in enumerate(found)
-            )
-            yield Program(
-                f"delegate_{index}", REFERENCE_MODEL, (delegate.backend_id,), delegate.payload, by_itself
-            )
+        # Two delegates may have one payload: it is frozen once. One that leaves sizes open is frozen at each size that
+        # it was run at: no reference model takes it as it is.
+        by_sizes: dict[bytes, list[Sample]] = defaultdict(list)
+        for at, (name, call) in enumerate(calls.pop(delegate.payload, [])):
+            sample = of_call(f"{name}, call {at}", call.inputs, call.outputs, lowered.bound)
+            by_sizes[call.ran].append(sample)
+        for number, (payload, of_sizes) in enumerate(by_sizes.items()):
+            name = f"delegate_{index}" + (f", sizes {number}" if len(by_sizes) > 1 else "")
+            yield Program(name, REFERENCE_MODEL, (delegate.backend_id,), payload, tuple(of_sizes))
 
 
 def _tolerance(tolerance: npt.NDArray[np.float64]) -> float | Value:

@@ -20,9 +20,18 @@ FOLDER = "GOLDENS_RECORDS"
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a TOSA delegate in the reference model: bfloat16 and float8 are the bits, in a dtype of numpy's."""
+    """One call of a TOSA delegate in the reference model: bfloat16 and float8 are the bits, in a dtype of numpy's.
+
+    Attributes
+    ----------
+    payload
+        As it is in the program.
+    ran
+        What the reference model was given: `payload`, with the sizes of these inputs where it leaves sizes open.
+    """
 
     payload: bytes
+    ran: bytes
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
 

@@ -10,6 +10,7 @@ from typing import Any
 from harness.artifact import Cell, Lowered
 from harness.corpus.format import Value
 from harness.corpus.record import FOLDER, Call, Record
+from harness.exporting import open_sizes
 from harness.exporting.observing import Observer
 
 
@@ -44,7 +45,14 @@ class Recorder(Observer):
     def called(self, payload: bytes, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Note one call."""
         given, gave = (tuple(map(Value.of_array, each)) for each in (arrays, outputs))
-        next(reversed(self.of_delegates.values())).append(Call(payload, given, gave))
+        next(reversed(self.of_delegates.values())).append(
+            Call(payload, of_sizes(payload, arrays), given, gave)
+        )
+
+
+def of_sizes(payload: bytes, arrays: Sequence[Any]) -> bytes:
+    """Return a payload that any reference model can run on some arrays: it leaves no size open."""
+    return open_sizes.with_sizes(payload, [array.shape for array in arrays])
 
 
 def of_tensor(tensor: Any) -> Value:

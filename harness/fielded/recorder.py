@@ -18,7 +18,7 @@ from harness import artifact
 from harness.artifact import Cell, Lowered, Tensor
 from harness.corpus.format import EXECUTORCH, REFERENCE_MODEL, Program, Sample, Value
 from harness.corpus.record import of_call
-from harness.corpus.recorder import of_tensor
+from harness.corpus.recorder import of_sizes, of_tensor
 from harness.exporting import compat
 from harness.exporting.observing import Observer
 from harness.fielded import RECORDS, corpus
@@ -34,7 +34,7 @@ class Recorder(Observer):
     attempt
         The `harness.exporting.export.Export`.
     payloads
-        What each payload was run on.
+        What each payload was run on; one that leaves sizes open has those that it was run at.
     """
 
     attempt: Any
@@ -44,7 +44,7 @@ class Recorder(Observer):
         self.pte = b""
         self.outputs: dict[str, tuple[Tensor, ...]] = {}
         self.payloads: dict[bytes, list[Sample]] = {}
-        self.sample = ""
+        self.sample, self.payload = "", b""
         self.numbers = 0
 
     def around(self, attempt: Any) -> Lowered:
@@ -76,12 +76,13 @@ class Recorder(Observer):
         """Write the payload with what it is about to be run on."""
         self.numbers += 1
         name, inputs = f"{self.sample}, call {self.numbers}", tuple(map(Value.of_array, arrays))
-        self.payloads.setdefault(payload, []).append(Sample(name, (inputs,)))
+        self.payload = of_sizes(payload, arrays)
+        self.payloads.setdefault(self.payload, []).append(Sample(name, (inputs,)))
         self.write()
 
     def called(self, payload: bytes, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Note what the payload gave."""
-        samples = self.payloads[payload]
+        samples = self.payloads[self.payload]
         (inputs,) = samples[-1].steps
         gave = tuple(map(Value.of_array, outputs))
         samples[-1] = of_call(samples[-1].name, inputs, gave, self.attempt.bound)
