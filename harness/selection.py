@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from packaging.version import Version
+
 from harness import config, extensions, patches, registry, releases, targets
 from harness.artifact import Cell
 from harness.errors import HarnessError
@@ -29,6 +31,20 @@ FEWEST_TO_RECORD = 2
 
 #: How a golden is accepted.
 UPDATE = "--snapshot-update"
+
+
+#: Names that a message lists.
+SHOWN = 10
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the first names of a list, and how many more there are.
+
+    >>> some(["a", "b"]), some([str(number) for number in range(14)])
+    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 4 more')
+    """
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
 
 
 class UsageError(HarnessError, ValueError):
@@ -54,8 +70,14 @@ class Installed:
     extensions: dict[str, list[str]]
 
     @classmethod
-    def probe(cls, interpreter: Path) -> Installed:
-        """Ask `interpreter` for its versions, without importing torch; raise UsageError."""
+    def probe(cls, interpreter: Path, named: str = "--interpreter") -> Installed:
+        """Ask `interpreter` for its versions, without importing torch; raise UsageError.
+
+        Parameters
+        ----------
+        named
+            How the command line names it.
+        """
         code = (
             "import json, sysconfig; from importlib import metadata as m\n"
             "def v(n):\n"
@@ -69,10 +91,34 @@ class Installed:
                 [interpreter, "-c", code], capture_output=True, text=True, check=True, timeout=PROBE_LIMIT
             ).stdout
         except (OSError, subprocess.SubprocessError) as error:
-            raise UsageError(f"--interpreter {interpreter} cannot be run: {error}") from error
+            raise UsageError(f"{named} {interpreter} cannot be run: {error}") from error
         found, site_packages, points = json.loads(printed)
         versions = {name: version.partition("+")[0] for name, version in found.items() if version}
         return cls(versions, Path(site_packages), points)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A release with the interpreter that has it."""
+
+    release: releases.Release
+    python: Path
+
+
+def environments(words: Sequence[str]) -> dict[str, Environment]:
+    """Return the environments that words of the form RELEASE=PYTHON name, oldest first; raise UsageError."""
+    found = {}
+    for word in words:
+        version, equals, python = word.partition("=")
+        if not version or not equals or not python:
+            raise UsageError(f"{word!r} is not RELEASE=PYTHON, e.g. 1.4.1=.nox/goldens-1-4-1/bin/python")
+        interpreter = Path(python)
+        if interpreter.is_dir():
+            raise UsageError(f"{word}: {python} is a folder; name the Python in it")
+        found[version] = Environment(
+            find_release(Installed.probe(interpreter, f"{version}:"), version), interpreter
+        )
+    return dict(sorted(found.items(), key=lambda item: Version(item[0])))
 
 
 STACK = ("executorch", "torch", "torchao", "tosa-tools")
@@ -242,7 +288,7 @@ def of_families(known: Sequence[Cell], names: Sequence[str], models: Sequence[st
     family = {name: case.family for name, case in load_zoo(models).items()}
     families = sorted({family[cell.case] for cell in known})
     if unknown := [name for name in names if name not in families]:
-        raise UsageError(f"--family {unknown[0]!r} is unknown; the families are {', '.join(families)}")
+        raise UsageError(f"--family {unknown[0]!r} is unknown; the families are {some(families)}")
     return [cell for cell in known if family[cell.case] in names]
 
 
@@ -260,6 +306,8 @@ def select(known: Sequence[Cell], patterns: Sequence[str] | None) -> frozenset[C
 
 
 def _unknown_cell(pattern: str, known: Sequence[Cell]) -> str:
+    if not known:
+        return f"--cell {pattern!r}: this zoo has no cell on this release"
     target, slash, case = pattern.partition("/")
     targets = list(dict.fromkeys(cell.target for cell in known))
     if not slash:
@@ -268,5 +316,5 @@ def _unknown_cell(pattern: str, known: Sequence[Cell]) -> str:
         return f"--cell {pattern!r}: unknown target {target!r}; this release has {', '.join(targets)}"
     cases = list(dict.fromkeys(cell.case for cell in known))
     near = difflib.get_close_matches(case, cases, n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"cases: {', '.join(cases)}"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"cases: {some(cases)}"
     return f"--cell {pattern!r}: unknown case {case!r}; {hint}"

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness import releases
+from harness import core, releases
 from harness.artifact import Cell, Tensor
 from harness.cli import DIFFERENT, ERROR, SAME, main
 from harness.commands import fielded
@@ -21,9 +21,11 @@ from harness.fielded import corpus, goldens, page, running
 from harness.fielded.corpus import WHOLE, CorpusError, Shipped
 from harness.fielded.goldens import Pair
 from harness.fielded.judging import is_break, is_clean, judge, lasting
+from harness.judging import golden
 from harness.judging.golden import GoldenError
 from harness.selection import UsageError
 from harness.sweeping.settings import default_interpreter
+from harness.targets import RUNTIME, find
 from tests import GOLDENS, REPOSITORY
 
 RELEASE = releases.load().default
@@ -324,6 +326,26 @@ def test_the_page_is_that_of_the_goldens() -> None:
     versions = list(releases.load().releases)
     text = (REPOSITORY / page.PAGE).read_text(encoding="utf-8")
     assert page.updated(text, fielded.reviewed_lines(GOLDENS, versions), versions) == text
+
+
+@pytest.mark.parametrize("version", releases.load().releases)
+def test_every_program_of_a_core_was_reviewed_on_every_release(version: str) -> None:
+    """What was not is new to the run of every week, which is red for it."""
+    folder = GOLDENS / version
+    programs = {cell for cell in core.read(folder / core.FILE) if ships(folder, cell)}
+    for run in releases.load().releases:
+        reviewed = goldens.read(Pair(version, run), GOLDENS) or {}
+        assert sorted(map(str, programs - reviewed.keys())) == [], (
+            f"on {run}: {fielded.CALLED} --snapshot-update"
+        )
+
+
+def ships(folder: Path, cell: Cell) -> bool:
+    """Whether the golden of a cell is of something that can be run: a program, for TOSA one with delegates."""
+    names = {path.name for path in golden.directory(folder, cell).glob("*")}
+    if find(cell.target).runs == RUNTIME:
+        return golden.GRAPH in names
+    return any(name.startswith("delegate_") for name in names)
 
 
 # The command

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
+
 from harness import patches, releases
+from harness.cli import ERROR, main
 from harness.commands.stock import TITLES, differences, table
 from harness.reports import CORRECTED, Finding, corrected_cells
 
@@ -17,6 +22,27 @@ def states(**others: str) -> dict[str, Finding]:
 
 
 FIXED = {row: Finding("fixed", ()) for row in states()}
+
+
+@pytest.mark.parametrize("command", ["stock", "fielded"])
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("1.4.1", "'1.4.1' is not RELEASE=PYTHON"),
+        ("1.4.1=", "'1.4.1=' is not RELEASE=PYTHON"),
+        ("=python", "'=python' is not RELEASE=PYTHON"),
+        ("1.4.1=.", "1.4.1=.: . is a folder; name the Python in it"),
+        ("1.4.1=no-such-python", "1.4.1: no-such-python cannot be run"),
+        (f"9.9.9={sys.executable}", "release '9.9.9' is not in releases.toml"),
+    ],
+)
+def test_a_word_that_names_no_environment_is_one_clear_error(
+    command: str, word: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, word]) == ERROR
+    error = capsys.readouterr().err
+    assert said in error
+    assert "--interpreter" not in error
 
 
 def test_every_finding_of_the_table_has_a_patch_of_its_name() -> None:

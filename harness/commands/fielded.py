@@ -9,11 +9,8 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from packaging.version import Version
 
 from harness import config, core, patches, releases
 from harness.arguments import share
@@ -29,9 +26,9 @@ from harness.releases import Release
 from harness.selection import (
     EXPORT_TIMEOUT,
     UPDATE,
-    Installed,
+    Environment,
     UsageError,
-    find_release,
+    environments,
     load_cells,
     require_a_person,
     select,
@@ -43,14 +40,6 @@ from harness.sweeping.sweep import SweepError
 
 #: How the command is called again, in messages.
 CALLED = "nox -s fielded --"
-
-
-@dataclass(frozen=True)
-class Environment:
-    """A release with the interpreter that has it."""
-
-    release: Release
-    python: Path
 
 
 def add_to(subparsers: Any) -> None:
@@ -114,18 +103,6 @@ def run(options: argparse.Namespace) -> int:
     if changes:
         print(f"accept: {again(options)} {UPDATE}")
     return DIFFERENT if changes else SAME
-
-
-def environments(given: Sequence[str]) -> dict[str, Environment]:
-    """Return the environments by version, oldest first; raise CommandError, UsageError."""
-    found = {}
-    for word in given:
-        version, equals, python = word.partition("=")
-        if not equals or not python:
-            raise CommandError(f"{word!r} is not RELEASE=PYTHON")
-        interpreter = Path(python)
-        found[version] = Environment(find_release(Installed.probe(interpreter), version), interpreter)
-    return dict(sorted(found.items(), key=lambda item: Version(item[0])))
 
 
 def pairs(versions: Sequence[str], new: str | None) -> list[Pair]:

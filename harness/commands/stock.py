@@ -10,14 +10,13 @@ import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from harness import config, patches, releases
 from harness.arguments import share
 from harness.cli import DIFFERENT, SAME
 from harness.reports import CORRECTED, HASH_SEEDS, REPORTS, Finding, corrected_cells, report_cells, shown
-from harness.selection import EXPORT_TIMEOUT, Installed, find_release, load_zoo
+from harness.selection import EXPORT_TIMEOUT, environments, load_zoo
 from harness.sweeping.settings import Settings, cores
 from harness.variations import parse_hash_seeds
 
@@ -50,10 +49,9 @@ def run(options: argparse.Namespace) -> int:
     seeds = parse_hash_seeds(options.hash_seeds)
     columns: dict[str, tuple[States, States]] = {}
     surprises: list[str] = []
-    for environment in options.environments:
-        version, _, python = environment.partition("=")
-        release = find_release(Installed.probe(Path(python)), version)
-        settings = Settings(Path(python), config.load().zoos(None), (), options.jobs, EXPORT_TIMEOUT)
+    for version, environment in environments(options.environments).items():
+        release = environment.release
+        settings = Settings(environment.python, config.load().zoos(None), (), options.jobs, EXPORT_TIMEOUT)
         off, on = states(settings, release, seeds)
         columns[version] = off, on
         surprises += list(differences(release, off, on))
