@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -53,6 +55,7 @@ class Sized(nn.Module):
 def absent():
     return None
 """
+WORKFLOW = Path(".github/workflows/goldens.yml")
 #: Anywhere: what is written names it and installs nothing.
 HARNESS = ("--harness", "executorch-goldens==0.1.0")
 
@@ -166,7 +169,9 @@ def test_a_model_that_is_not_lowered_or_has_no_golden_yet_is_said_to(
     assert tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["goldens"]
 
 
-def test_the_session_and_the_workflow_are_ones_that_nox_and_a_reader_of_yaml_take(repository: Path) -> None:
+@pytest.fixture
+def begun(repository: Path) -> Path:
+    """`repository` with the files that ``init`` writes."""
     from harness import releases
     from harness.starting.files import Beginning, write
     from harness.starting.source import models_of
@@ -177,13 +182,47 @@ def test_the_session_and_the_workflow_are_ones_that_nox_and_a_reader_of_yaml_tak
         model, {"x": (1, 40)}, ("tosa-fp",), matrix.release("1.4.1"), HARNESS[1], matrix.python
     )
     write(repository, beginning.texts(repository, ()))
-    listed = subprocess.run(
-        ["nox", "-l"], cwd=repository, capture_output=True, text=True, check=False, timeout=60
-    )
+    return repository
+
+
+def test_the_session_and_the_workflow_are_ones_that_nox_and_a_reader_of_yaml_take(begun: Path) -> None:
+    listed = subprocess.run(["nox", "-l"], cwd=begun, capture_output=True, text=True, check=False, timeout=60)
     assert "* goldens(1.4.1) -> Export and compare" in listed.stdout, listed.stdout + listed.stderr
     for path in ("goldens_zoo.py", "noxfile.py"):
-        compile((repository / path).read_text(), path, "exec")
-    assert "run: nox -s goldens\n" in (repository / ".github" / "workflows" / "goldens.yml").read_text()
+        compile((begun / path).read_text(), path, "exec")
+    assert "run: nox -s goldens\n" in (begun / WORKFLOW).read_text()
+
+
+def test_zizmor_finds_nothing_in_the_workflow(begun: Path) -> None:
+    found = subprocess.run(
+        ["zizmor", "--offline", "--no-progress", begun / WORKFLOW],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed; CI installs it")
+def test_actionlint_finds_nothing_in_any_workflow(begun: Path) -> None:
+    workflows = [begun / WORKFLOW, *(REPOSITORY / WORKFLOW).parent.glob("*.yml")]
+    found = subprocess.run(["actionlint", *workflows], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_the_workflow_takes_the_actions_that_this_project_takes(begun: Path) -> None:
+    """One digest for each, so that raising one here raises it in what is written."""
+    own = {line for file in (REPOSITORY / WORKFLOW).parent.glob("*.yml") for line in uses(file)}
+    written = set(uses(begun / WORKFLOW))
+    assert written
+    assert written <= own
+
+
+def uses(workflow: Path) -> list[str]:
+    """Return the actions that a workflow takes, each with its digest and tag."""
+    found = re.findall(r"uses: (\S+@[0-9a-f]{40} # v[\d.]+)$", workflow.read_text(), re.MULTILINE)
+    assert len(found) == workflow.read_text().count("uses: ")
+    return found
 
 
 @pytest.mark.parametrize(
@@ -239,6 +278,20 @@ def test_what_cannot_be_begun_is_one_clear_error_and_nothing_is_written(
     assert said.startswith("python -m harness: ")
     assert files(repository) == before
     assert not list(repository.rglob(".*.partial"))
+
+
+def test_of_many_models_some_are_named_and_the_others_counted(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(40):
+        (repository / f"net_{number:02}.py").write_text(TWO_INPUTS)
+    assert main(["init", "--yes", *HARNESS]) == ERROR
+    said = capsys.readouterr().err
+    assert (
+        "there are 41 models: name one of net_00.py:Sum, " in said or "nets/wake_word.py:WakeWord, " in said
+    )
+    assert said.endswith(" and 31 more\n")
+    assert said.count(":Sum") < 11
 
 
 def test_without_anybody_to_answer_it_says_how_to_take_the_defaults(repository: Path, init: Init) -> None:

@@ -405,6 +405,13 @@ def test_a_merge_writes_the_ledger_only_when_asked_and_only_for_whole_runs(
     edit(whole, variations=FULL, commit="0" * 40, changes="")
     assert shards.merge("whole") == 0
     assert not (tmp_path / "docs").exists()
+    own = tmp_path / "docs" / "proof.md"
+    own.parent.mkdir()
+    own.write_text("# Proof\n\nA page that has nothing to do with goldens.\n")
+    assert shards.merge("whole") == 0
+    assert shards.merge("whole", "--ledger") == 2
+    assert "if it is a page of your own, move it" in capsys.readouterr().err
+    own.unlink()
     assert shards.merge("whole", "--ledger") == 0
     text = (tmp_path / "docs" / "proof.md").read_text()
     assert f"| {shards.runner.release} | {'0' * 12} | 16 | 4 | 64 | 16 stable | 0 |" in text

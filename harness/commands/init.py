@@ -19,7 +19,7 @@ from harness import releases, targets
 from harness.artifact import Cell
 from harness.cli import SAME
 from harness.judging import golden
-from harness.selection import UPDATE, Installed, UsageError, find_release, require_flatc
+from harness.selection import UPDATE, Installed, UsageError, find_release, require_flatc, some
 from harness.starting.files import OPTIONAL, Beginning, write
 from harness.starting.source import ModelName, model_named, models_of
 from harness.sweeping.settings import default_interpreter, worker_environment
@@ -154,7 +154,7 @@ def _model(folder: Path, given: str | None, ask: Questions) -> ModelName:
         return model_named(given, folder)
     found = list(map(str, models_of(folder)))
     if len(found) > 1 and ask.defaults:
-        raise UsageError(f"there are {len(found)} models: name one of {', '.join(found)}")
+        raise UsageError(f"there are {len(found)} models: name one of {some(found)}")
     return model_named(ask("model", found[0] if len(found) == 1 else None, "FILE:NAME"), folder)
 
 

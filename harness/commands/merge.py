@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     goldens = arguments.goldens or repository.goldens
     into = arguments.into or repository.root / "build" / "merged"
     path = repository.root / LEDGER
-    ledger = Ledger.read(path)
+    ledger = Ledger.read(path) if arguments.ledger else None
     code = SAME
     with merging.at_rest(arguments.results):
         joined = list(merging.of_releases(merging.find(arguments.results), into))
@@ -69,9 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
         if merged.wrong() or stale(merged, goldens):
             code = DIFFERENT
-        if arguments.ledger:
+        if ledger is not None:
             ledger = ledger.with_run(merged)
-    if arguments.ledger:
+    if ledger is not None:
         durable.replace(path, ledger.text())
         print(f"ledger: {path}")
     return code
@@ -80,7 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
 def summary(merged: Merged, goldens: Path) -> Iterator[str]:
     """Yield the lines of a release."""
     came = merged.provenance
-    yield f"ExecuTorch {came.release}, {merged.parts} folders: {messages.counts(row['verdict'] for row in merged.rows)}"
+    verdicts = messages.counts((row["verdict"], row["reason"]) for row in merged.rows)
+    yield f"ExecuTorch {came.release}, {merged.parts} folders: {verdicts}"
     yield f"{len(came.variations)} variations, {merged.exports()} exports, {merged.core_seconds():.0f} core seconds"
     yield f"results: {merged.folder}"
     yield from messages.numerics(

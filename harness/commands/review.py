@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import config, untrusted
+from harness import config, results, untrusted
 from harness.arguments import share
 from harness.cli import SAME, CommandError
 from harness.releases import MATRIX
@@ -82,10 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
     )
     standing = Standing(repository, goldens, arguments.matrix)
     groups = grouped(proposals.find(sweeps), goldens, standing)
-    if not groups:
-        raise CommandError(
-            f"no cell proposes anything under {sweeps}: run some (python -m harness run), or name results with --sweeps"
-        )
+    if not groups and not (arguments.accept or arguments.reject):
+        print(untrusted.shown(nothing(sweeps, arguments.sweeps is not None)))
+        return SAME
     reviewed = Reviewed(groups, sweeps, standing, Rejections.read(sweeps))
     if arguments.accept:
         chosen = [named(name, groups) for name in arguments.accept]
@@ -99,6 +98,24 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         reviewed.go_through()
     return SAME
+
+
+def nothing(sweeps: Path, named: bool) -> str:
+    """Say that there is nothing to review; raise CommandError for a folder that was named and is not there.
+
+    Parameters
+    ----------
+    named
+        Whether a person named the folder.
+    """
+    if any(sweeps.glob(f"*/{results.FILE}")):
+        return f"nothing to review: no cell under {sweeps} proposes a change"
+    if named and not sweeps.is_dir():
+        raise CommandError(
+            f"no cell proposes anything: there is no folder {sweeps}; python -m harness run makes one, or name another "
+            "with --sweeps"
+        )
+    return f"nothing to review: no results under {sweeps}; python -m harness run makes some"
 
 
 def named(name: str, groups: Sequence[Group]) -> Group:

@@ -52,8 +52,8 @@ class Ledger:
         ledger = cls({match[1]: match[0] for match in found})
         if ledger.text() != text:
             raise LedgerError(
-                f"{path} was not written by `python -m harness merge --ledger`: bring it back with "
-                f"'git checkout -- {path}'"
+                f"{path} was not written by `python -m harness merge --ledger`: if it is a page of your own, move it; "
+                f"if it was a ledger, bring it back with 'git checkout -- {path}'"
             )
         return ledger
 

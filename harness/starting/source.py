@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.selection import UsageError
+from harness.selection import UsageError, some
 
 #: Folders that hold no model to ship.
 LEFT_OUT = frozenset({"build", "dist", "goldens", "node_modules", "site-packages", "test", "tests"})
@@ -62,7 +62,7 @@ def model_named(text: str, folder: Path) -> ModelName:
         return ModelName(relative, name)
     found = _outermost(file)
     if len(found) != 1:
-        has = f"has {', '.join(found)}" if found else "has no class that derives from torch.nn.Module"
+        has = f"has {some(found)}" if found else "has no class that derives from torch.nn.Module"
         raise UsageError(
             f"{path} {has}: name the class, or a function that returns the model, as {path}:NAME"
         )

@@ -13,7 +13,7 @@ from typing import Any
 import filelock
 import pytest
 
-from harness import cli, releases
+from harness import cli, releases, results
 from harness.config import Config
 from harness.judging import golden, roots
 from harness.releases import MATRIX
@@ -338,6 +338,25 @@ def test_accepting_is_refused_where_ci_is_set(
     review("--accept", titled(proposed, "fails: ").name).refused("review --accept", "CI is set")
     assert proposed.files() == before
     assert review("--list").code == cli.SAME
+
+
+# Nothing to do
+
+
+@pytest.mark.parametrize("words", [["--list"], []])
+def test_nothing_to_review_is_a_sentence_and_no_error(
+    review: Review, proposed: Runner, tmp_path: Path, words: list[str]
+) -> None:
+    nothing = review(*words, "--sweeps", str(tmp_path))
+    assert nothing.code == cli.SAME
+    assert (
+        nothing.out == f"nothing to review: no results under {tmp_path}; python -m harness run makes some\n"
+    )
+    (tmp_path / proposed.release).mkdir()
+    shutil.copy(proposed.sweeps / results.FILE, tmp_path / proposed.release)
+    green = review(*words, "--sweeps", str(tmp_path))
+    assert green.code == cli.SAME
+    assert green.out == f"nothing to review: no cell under {tmp_path} proposes a change\n"
 
 
 # Bad input
