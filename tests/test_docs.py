@@ -8,6 +8,7 @@ why, and how it is checked instead. A command that no row covers is run.
 from __future__ import annotations
 
 import argparse
+import doctest
 import fnmatch
 import functools
 import importlib
@@ -410,6 +411,21 @@ def anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+#: Modules of the harness whose docstrings have examples; the others are not imported.
+WITH_EXAMPLES = tuple(
+    ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted((REPOSITORY / "harness").rglob("*.py"))
+    if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
+)
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples_of_docstrings_give_what_they_say(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted
+    assert not found.failed
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ if __name__ == "__main__":
         for function in functions:
             try:
                 found = digest(function)
-            except (ImportError, AttributeError):
+            except (ImportError, AttributeError, TypeError, OSError):
                 found = "not there"
             releases = [release for release, named in patch.known.items() if named.get(function) == found]
             print(f"{patch.name} {function} {found} ({', '.join(releases) or 'unknown'})")

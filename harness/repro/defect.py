@@ -152,7 +152,7 @@ def signature(line: str) -> str:
     >>> signature("RuntimeError: Output node 'aten_permute_copy_default' is already in the inputs")
     'RuntimeError: Output node … is already in the inputs'
     >>> signature("output 0 float32[1, 2]: 20 of 40 values differ, max 0.75 (tolerance 0.006)")
-    'output … …: … of … values differ, max … (tolerance …)'
+    'output … …… … of … values differ, max … (tolerance …'
     """
     while (shorter := OF_THE_MODEL.sub("…", line)) != line:
         line = shorter
@@ -163,7 +163,7 @@ def fragment(message: str) -> str:
     """Return the longest part of a message that names and counts nothing of the model, empty if it is too short.
 
     >>> fragment("Output node 'aten_permute_copy_default' is already in the inputs set(1)")
-    'is already in the inputs'
+    'is already in the inputs set'
     """
     longest = max((part.strip(" .,:;()[]{}") for part in OF_THE_MODEL.split(message)), key=len)
     words = textwrap.wrap(longest, LONGEST_FRAGMENT, break_long_words=False, break_on_hyphens=False)[:1]
