@@ -1,10 +1,12 @@
 """Which cells a change in the repository can reach: what ``--changed-since REV`` runs, and why.
 
-A file counts for the cells that read it. One that no rule knows counts for every cell.
+The store knows what the last export of a cell depended on (`harness.storage.facts`). A file counts for the cells whose
+exports read it or looked for it, and for those of which no export is known as it would be made now.
 """
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -15,9 +17,12 @@ from typing import TYPE_CHECKING, Any
 from harness import config, locking, patches, releases
 from harness.artifact import Cell
 from harness.errors import HarnessError
-from harness.storage.environment import Environment
-from harness.storage.keys import Keys, builder_of
-from harness.storage.sources import text_for
+from harness.exporting.recording import LISTING, by_stem, matching
+from harness.storage.facts import Fact
+from harness.storage.imports import imported_from
+from harness.storage.keys import digest
+from harness.storage.reuse import Reuse
+from harness.variations import Variation
 
 if TYPE_CHECKING:
     from harness.sweeping.settings import Settings
@@ -123,6 +128,10 @@ class Reach:
         Root of the goldens.
     matrix
         The ``releases.toml`` of the run.
+    reuse
+        Its store knows what exports depended on.
+    variations
+        Under any of which an export may have been made.
     """
 
     def __init__(
@@ -133,62 +142,80 @@ class Reach:
         release: releases.Release,
         goldens: Path,
         matrix: Path,
+        reuse: Reuse,
+        variations: Sequence[Variation],
     ) -> None:
         self.checkout = checkout
         self.settings = settings
         self.known = known
         self.release = release
         self.goldens = goldens
-        repository = config.load()
-        self.matrices = {
-            matrix.resolve(),
-            *([repository.known_defects.resolve()] if repository.known_defects else ()),
-        }
-        self.root = repository.root
-        self.keys = Keys(settings, Environment.here())
-        self.harness = settings.machine.root / "harness"
+        self.repository = config.load()
+        self.matrices = {matrix.resolve()}
+        if self.repository.known_defects:
+            self.matrices.add(self.repository.known_defects.resolve())
+        self.root = settings.machine.root
+        self.harness = self.root / "harness"
+        self.view = reuse.view(settings)
+        #: Places to the cells whose exports read them; directories with a name to those that looked for it there.
+        self.readers: dict[str, set[Cell]] = {}
+        self.lookers: dict[str, dict[str, set[Cell]]] = {}
+        self.unknown: set[Cell] = set()
+        lookup = reuse.lookup(settings)
+        of_lists: dict[str, set[Cell]] = {}
+        for cell in known:
+            asked = [digest(reuse.listing(settings, (cell, variation, ()))) for variation in variations]
+            found = [made for each in asked for made in reuse.store.made(each)[:1]]
+            if not any(lookup.answer(each) for each in asked):
+                # What has changed of its last list may be what it was made from before, and may not.
+                self.unknown.add(cell)
+            for name in {name for made in found for name in made.lists}:
+                of_lists.setdefault(name, set()).add(cell)
+        for name, cells in of_lists.items():
+            for fact in reuse.store.facts(name) or ():
+                self._note(fact, cells)
+
+    def _note(self, fact: Fact, cells: set[Cell]) -> None:
+        path = self.view.places.path(fact.place)
+        self.readers.setdefault(path, set()).update(cells)
+        if fact.kind == LISTING:
+            for wanted in fact.wanted:
+                self.lookers.setdefault(path, {}).setdefault(wanted, set()).update(cells)
 
     def of(self, name: str) -> Iterator[Reached]:
         """Yield what the changed file `name` can reach; nothing where no cell depends on it."""
         path = self.checkout.top / name
-        read = [*self._by_cases(name, path), *self._by_targets(name, path)]
-        if read:
-            yield from read
-        elif path.is_relative_to(self.goldens):
+        read = self._cells_that_read(name, path)
+        if path.is_relative_to(self.goldens):
             yield from self._golden(name, path.relative_to(self.goldens).parts)
         elif path.resolve() in self.matrices:
             yield from self._matrix(name)
+        elif path == self.repository.root / config.FILE:
+            yield Reached(name, "says how cells are judged", None)
         elif path.resolve().parent == (self.harness / locking.FOLDER.name).resolve():
             if path.stem in (self.release.version, locking.torch_of(self.release)):
                 yield Reached(name, f"the environment of {self.release.version}", None)
         elif path.resolve().is_relative_to(self.harness.resolve()):
             yield from self._of_harness(name, path)
-        elif not self._is_without_cells(path):
-            yield Reached(name, "may reach every cell", None)
+        else:
+            if read:
+                yield Reached(name, "read by the export", frozenset(read))
+            unknown = self.unknown - read
+            if unknown and not self._is_without_cells(path):
+                yield Reached(name, "no export of it as it is now is in the store", frozenset(unknown))
 
-    def _by_cases(self, name: str, path: Path) -> Iterator[Reached]:
-        of_file: dict[str, set[Cell]] = {}
-        before = self.checkout.text(name)
-        for cell in self.known:
-            own, files = self.keys.read_by(cell.case)
-            case = self.keys.cases[cell.case]
-            if path in files:
-                of_file.setdefault("read by the case", set()).add(cell)
-            elif own is not None and own.file == path:
-                builder = builder_of(case)
-                if before is None or _text(before, builder) != _text(own.text(), builder):
-                    of_file.setdefault(f"case {cell.case}", set()).add(cell)
-                else:
-                    of_file.setdefault("", set())
-        for why, cells in of_file.items():
-            # An empty set: the file is a zoo's, and these cases do not depend on what changed in it.
-            yield Reached(name, why or "no case depends on what changed", frozenset(cells))
-
-    def _by_targets(self, name: str, path: Path) -> Iterator[Reached]:
-        for target in dict.fromkeys(cell.target for cell in self.known):
-            if path in self.keys.read_by_target(target):
-                cells = frozenset(cell for cell in self.known if cell.target == target)
-                yield Reached(name, f"target {target}", cells)
+    def _cells_that_read(self, name: str, path: Path) -> set[Cell]:
+        """Return the cells whose exports read a file, or looked for it where it came or went."""
+        found = set(self.readers.get(str(path), ()))
+        for around in (path, *path.parents):
+            there = around.is_relative_to(self.checkout.top)
+            relative = around.relative_to(self.checkout.top).as_posix() if there else ""
+            # A directory comes and goes with its files.
+            if not relative or (around.exists() and self.checkout.text(relative) is not None):
+                break
+            for wanted, cells in self.lookers.get(str(around.parent), {}).items():
+                found |= cells if matching(by_stem([around.name]), wanted) else set()
+        return found
 
     def _golden(self, name: str, parts: tuple[str, ...]) -> Iterator[Reached]:
         if len(parts) < 2:
@@ -220,17 +247,19 @@ class Reach:
             yield Reached(name, f"known defects of {version}", cells)
 
     def _of_harness(self, name: str, path: Path) -> Iterator[Reached]:
-        modules = self.keys.harness
-        starts = [source for root in ROOTS if (source := modules.find(root)) is not None]
-        of_run = {source.file for source in modules.closure(starts).values()}
         owners = self._patches_of(path)
         if owners and not owners & set(self.settings.patches):
             return
         if owners:
             yield Reached(name, f"patch {', '.join(sorted(owners))}", None)
         # A file of another kind may be read by whatever is run, and a deleted one may have been.
-        elif path in of_run or path.suffix != ".py" or not path.exists() or "exporting" in path.parts:
+        elif path in self.of_run or path.suffix != ".py" or not path.exists() or "exporting" in path.parts:
             yield Reached(name, "run for every cell", None)
+
+    @functools.cached_property
+    def of_run(self) -> set[Path]:
+        """The files of the harness that a run imports."""
+        return imported_from(self.root, ROOTS)
 
     def _patches_of(self, path: Path) -> set[str]:
         """Return the patches that a module in ``harness/patches`` is for, if it is for nothing else."""
@@ -244,23 +273,13 @@ class Reach:
         }
 
     def _modules_from(self, name: str) -> set[Path]:
-        source = self.keys.harness.find(name)
-        starts = [source] if source is not None else []
-        around = ("harness", "harness.patches")
-        return {each.file for each in self.keys.harness.closure(starts, without=around).values()}
+        return imported_from(self.root, [name], without=("harness", "harness.patches"))
 
     def _is_without_cells(self, path: Path) -> bool:
-        for root in (self.root, self.checkout.top):
+        for root in (self.repository.root, self.checkout.top):
             if path.is_relative_to(root) and path.relative_to(root).parts[0] in WITHOUT_CELLS:
                 return True
         return path.suffix in TEXT
-
-
-def _text(text: str, builder: str) -> str:
-    try:
-        return text_for(text, builder)
-    except SyntaxError:
-        return text
 
 
 @dataclass(frozen=True)
@@ -306,12 +325,14 @@ def since(
     known: Sequence[Cell],
     release: releases.Release,
     goldens: Path,
+    reuse: Reuse,
+    variations: Sequence[Variation],
     matrix: Path = releases.MATRIX,
 ) -> Changes:
     """Return the cells that what has changed since `revision` can reach, and why; raise `ChangedError`."""
     checkout = Checkout.of(config.load().root, revision)
     names = checkout.changed()
-    reach = Reach(checkout, settings, known, release, goldens, matrix) if names else None
+    reach = Reach(checkout, settings, known, release, goldens, matrix, reuse, variations) if names else None
     reached = tuple(each for name in names for each in (reach.of(name) if reach is not None else ()))
     cells = frozenset(cell for each in reached for cell in (known if each.cells is None else each.cells))
     return Changes(revision, cells, reached, len(names))

@@ -158,7 +158,15 @@ class Run:
         )
         self.changes = (
             changed.since(
-                options.changed_since, self.settings, self.known, self.release, self.goldens, options.matrix
+                options.changed_since,
+                self.settings,
+                self.known,
+                self.release,
+                self.goldens,
+                # What exports depended on is known whether the run takes and keeps any or not.
+                self.reuse or Reuse(Store(options.store)),
+                self.variations,
+                options.matrix,
             )
             if options.changed_since is not None
             else None

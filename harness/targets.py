@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from harness import extensions
@@ -23,6 +23,9 @@ FUNCTION = re.compile(r"[\w.]+:[\w.]+")
 
 #: Backends whose partitioner and quantizer are made from a target's data.
 TOSA, XNNPACK = "tosa", "xnnpack"
+
+#: The packages of a release that exports of one backend run, and those of the other do not.
+PACKAGES = {TOSA: "executorch.backends.arm.", XNNPACK: "executorch.backends.xnnpack."}
 
 #: What runs a lowered program: ExecuTorch's runtime in this process takes the ``.pte``; the TOSA reference model takes
 #: the delegates, one by one, and what is between them runs eagerly.
@@ -210,6 +213,16 @@ class Target:
     def is_quantized(self) -> bool:
         """Whether the model is quantized before it is lowered."""
         return self.quantization is not None or bool(self.quantizer)
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """The backends whose `PACKAGES` its exports load: a function of a distribution may need any."""
+        return (self.backend,) if self.is_data else tuple(PACKAGES)
+
+    def runs_any(self, functions: Iterable[str]) -> bool:
+        """Whether its exports may run any of some functions, ``module:name``: the other backend's they do not."""
+        named = {backend for name in functions for backend in PACKAGES if name.startswith(PACKAGES[backend])}
+        return not named or not named.isdisjoint(self.backends)
 
     @property
     def is_data(self) -> bool:

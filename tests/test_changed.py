@@ -1,4 +1,7 @@
-"""``--changed-since``: which cells a change can reach, in real git checkouts of a small zoo."""
+"""``--changed-since``: which cells a change can reach, in real git checkouts of a small zoo.
+
+What each cell depends on is recorded as an exporting child does, which loads its case alone and builds it.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,71 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from harness import changed, patches, registry, releases
+from harness import changed, patches, releases
 from harness.artifact import Cell
 from harness.changed import ChangedError, Changes
 from harness.commands import run
 from harness.patches import Patch
+from harness.storage.environment import Environment
+from harness.storage.facts import Record
+from harness.storage.reuse import Reuse
+from harness.storage.store import Store
 from harness.sweeping.settings import Machine, Settings, default_interpreter
+from tests import REPOSITORY
 from tests.conftest import Runner
-from tests.test_keys import FILES
+from tests.test_recording import settle
+from tests.test_store import VARIATIONS, made
 
 VERSION = "1.4.1"
+FILES = {
+    "zoo_of_keys/__init__.py": "from zoo_of_keys import one, two\n",
+    "zoo_of_keys/one.py": """
+        from harness import case
+        from zoo_of_keys.parts import Part
+
+        class Own: pass
+
+        @case(guards="a")
+        def first(data): return Own, Part, open("zoo_of_keys/weights.npz").read()
+
+        @case(guards="b")
+        def second(data): return Part
+    """,
+    "zoo_of_keys/two.py": """
+        from harness import case
+
+        @case(guards="c")
+        def third(data):
+            try:
+                import further_of_keys
+            except ImportError:
+                return 3
+    """,
+    "zoo_of_keys/parts.py": "from nets_of_keys import Net as Part\n",
+    "zoo_of_keys/weights.npz": "weights",
+    "nets_of_keys.py": "class Net: table = open('table.csv').read()\n",
+    "table.csv": "1,2",
+}
+#: What an exporting child does with a request, but for the export.
+CHILD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from harness.exporting.recording import Recorder
+from harness.exporting.alone import load_alone
+del sys.path[0]
+sys.path.insert(0, sys.argv[2])
+recorder = Recorder()
+recorder.install()
+load_alone(["zoo_of_keys"], sys.argv[4], sys.argv[5], ["zoo_of_keys.one", "zoo_of_keys.two"]).build(None)
+recorder.write(__import__("pathlib").Path(sys.argv[3]))
+"""
+MODULES = {"first": "zoo_of_keys.one", "second": "zoo_of_keys.one", "third": "zoo_of_keys.two"}
 CELLS = tuple(
     Cell(target, case) for target in ("tosa-fp", "xnnpack-fp32") for case in ("first", "second", "third")
 )
@@ -46,6 +97,19 @@ class Clone:
 
     folder: Path
     settings: Settings
+    reuse: Reuse
+
+    def export(self, *cells: Cell) -> None:
+        """Let the store know what cells depend on."""
+        for cell in cells:
+            record = self.folder.parent / "record"
+            words = (str(REPOSITORY), str(self.folder), str(record), cell.case, MODULES[cell.case])
+            command = [sys.executable, "-P", "-c", CHILD, *words]
+            subprocess.run(
+                command, cwd=self.folder, check=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+            )
+            self.reuse.put(self.settings, (cell, VARIATIONS[0], ()), made(cell), Record.read(record))
+        assert not self.reuse.unsettled
 
     def git(self, *words: str) -> None:
         subprocess.run([*GIT, "-C", self.folder, *words], check=True, capture_output=True)
@@ -63,18 +127,27 @@ class Clone:
     def changes(self, revision: str = "HEAD") -> Changes:
         release = releases.load().release(VERSION)
         goldens, matrix = self.folder / "goldens", self.folder / "matrix.toml"
-        return changed.since(revision, self.settings, CELLS, release, goldens, matrix)
+        return changed.since(revision, self.settings, CELLS, release, goldens, self.reuse, VARIATIONS, matrix)
 
     def chosen(self) -> set[str]:
         return set(map(str, self.changes().cells))
 
 
 @pytest.fixture
-def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clone]:
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clone:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    store = Store(tmp_path / "store")
+    store.open()
+    reuse = Reuse(store)
+    here = Environment((), {"environment": Path(sys.prefix), "python": Path(sys.base_prefix)}, ())
+    monkeypatch.setattr(reuse, "_environment", lambda settings: here)
+    tmp_path = tmp_path / "clone"
+    tmp_path.mkdir()
     machine = Machine(paths=(tmp_path,))
     found = Clone(
         tmp_path,
         Settings(default_interpreter(), ("zoo_of_keys",), ("partition-order",), 2, 60.0, machine=machine),
+        reuse,
     )
     for name, text in FILES.items():
         found.write(name, text)
@@ -90,15 +163,14 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clone]:
     found.git("commit", "-q", "-m", "zoo")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(registry, "CASES", registry.Registry())
-    yield found
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("zoo_of_keys", "nets_of_keys")]:
-        del sys.modules[name]
+    settle(found.folder)
+    return found
 
 
 ALL = set(map(str, CELLS))
 FIRST = {"tosa-fp/first", "xnnpack-fp32/first"}
-WITH_PARTS = {str(cell) for cell in CELLS if cell.case != "third"}
+OF_ONE = {str(cell) for cell in CELLS if cell.case != "third"}
+OF_TWO = ALL - OF_ONE
 
 
 def test_nothing_changed_chooses_nothing_and_says_so(clone: Clone) -> None:
@@ -109,47 +181,76 @@ def test_nothing_changed_chooses_nothing_and_says_so(clone: Clone) -> None:
     assert line.endswith("nothing is to be checked")
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new", "cells", "why"),
-    [
-        ("zoo_of_keys/one.py", "return Own", "return 1, Own", FIRST, "case first"),
-        ("zoo_of_keys/one.py", "class Own: pass", "class Own: x = 1", FIRST, "case first"),
-        ("zoo_of_keys/parts.py", "import", "import ", WITH_PARTS, "read by the case"),
-        ("nets_of_keys.py", "class Net", "class  Net", WITH_PARTS, "read by the case"),
-        ("zoo_of_keys/weights.npz", "weights", "others", ALL, "read by the case"),
-        ("table.csv", "1", "2", WITH_PARTS, "read by the case"),
-        (f"goldens/{VERSION}/tosa-fp/first/manifest.txt", "1", "2", {"tosa-fp/first"}, "its golden"),
-        ("goldens/1.1.0/tosa-fp/first/manifest.txt", "1", "2", set(), ""),
-        ("matrix.toml", "2.12.0", "2.12.1", ALL, f"the table of {VERSION}"),
-        ("matrix.toml", "2.10.0", "2.10.1", set(), ""),
-        ("matrix.toml", "so it is", "so it was", {"tosa-fp/third"}, f"known defects of {VERSION}"),
-        ("matrix.toml", "2.1.3", "2.1.4", ALL, "changed for every release"),
-        ("docs/page.md", "text", "words", set(), ""),
-        ("tool.cfg", "text", "words", ALL, "may reach every cell"),
-        ("pyproject.toml", "models", "models ", ALL, "may reach every cell"),
-    ],
-)
-def test_a_change_reaches_the_cells_that_depend_on_it(
-    name: str, old: str, new: str, cells: set[str], why: str, clone: Clone
-) -> None:
-    clone.replace(name, old, new)
-    assert clone.chosen() == cells
-    lines = list(clone.changes().lines(VERSION))
-    assert (f"{name}: {why}" in "\n".join(lines)) is bool(cells)
+#: File, its change, the cells that it reaches, and why; None for a new file.
+CHANGES = [
+    ("zoo_of_keys/one.py", "return Own", "return 1, Own", OF_ONE, "read by the export"),
+    ("zoo_of_keys/two.py", "return 3", "return 4", OF_TWO, "read by the export"),
+    ("zoo_of_keys/__init__.py", "import one", "import  one", ALL, "read by the export"),
+    ("zoo_of_keys/parts.py", "import", "import ", OF_ONE, "read by the export"),
+    ("nets_of_keys.py", "class Net", "class  Net", OF_ONE, "read by the export"),
+    ("zoo_of_keys/weights.npz", "weights", "others", FIRST, "read by the export"),
+    ("table.csv", "1", "2", OF_ONE, "read by the export"),
+    # What was looked for and not there.
+    ("further_of_keys.py", None, "", OF_TWO, "read by the export"),
+    ("further_of_keys/__init__.py", None, "", OF_TWO, "read by the export"),
+    # It would come before what is imported now.
+    ("zoo_of_keys/parts/__init__.py", None, "", OF_ONE, "read by the export"),
+    ("zoo_of_keys/unread.py", None, "", set(), ""),
+    (f"goldens/{VERSION}/tosa-fp/first/manifest.txt", "1", "2", {"tosa-fp/first"}, "its golden"),
+    ("goldens/1.1.0/tosa-fp/first/manifest.txt", "1", "2", set(), ""),
+    ("matrix.toml", "2.12.0", "2.12.1", ALL, f"the table of {VERSION}"),
+    ("matrix.toml", "2.10.0", "2.10.1", set(), ""),
+    ("matrix.toml", "so it is", "so it was", {"tosa-fp/third"}, f"known defects of {VERSION}"),
+    ("matrix.toml", "2.1.3", "2.1.4", ALL, "changed for every release"),
+    ("docs/page.md", "text", "words", set(), ""),
+    ("tool.cfg", "text", "words", set(), ""),
+    ("pyproject.toml", "models", "models ", ALL, "says how cells are judged"),
+]
+
+
+def test_a_change_reaches_the_cells_that_depend_on_it(clone: Clone) -> None:
+    clone.export(*CELLS)
+    for name, old, new, cells, why in CHANGES:
+        if old is None:
+            clone.write(name, new)
+        else:
+            clone.replace(name, old, new)
+        changes = clone.changes()
+        assert set(map(str, changes.cells)) == cells, name
+        assert (f"{name}: {why}" in "\n".join(changes.lines(VERSION))) is bool(cells)
+        clone.git("checkout", "-q", ".")
+        clone.git("clean", "-qfd")
+
+
+def test_a_cell_of_which_nothing_is_known_as_it_is_now_counts_as_reached(clone: Clone) -> None:
+    clone.export(*(cell for cell in CELLS if cell.case != "second"))
+    clone.write("tool.cfg", "words")
+    changes = clone.changes()
+    assert set(map(str, changes.cells)) == OF_ONE - FIRST
+    assert "no export of it as it is now is in the store" in "\n".join(changes.lines(VERSION))
+    # It was exported before, and what it read has changed since: what it reads now is not known.
+    clone.replace("nets_of_keys.py", "class Net", "class  Net")
+    clone.git("commit", "-qam", "another")
+    assert set(map(str, clone.changes("HEAD").cells)) == set()
+    clone.write("tool.cfg", "more")
+    assert set(map(str, clone.changes("HEAD").cells)) == OF_ONE
 
 
 def test_commits_since_the_revision_count_and_so_does_what_is_not_tracked(clone: Clone) -> None:
+    clone.export(*CELLS)
     clone.replace("zoo_of_keys/one.py", "return Own", "return 1, Own")
     clone.git("commit", "-qam", "a change")
     assert not clone.chosen()
-    assert set(map(str, clone.changes("HEAD~1").cells)) == FIRST
+    assert set(map(str, clone.changes("HEAD~1").cells)) == OF_ONE
     clone.write("new.cfg", "text")
-    assert clone.chosen() == ALL
+    # No export of the others looks for it, and what the first two do by now is not known.
+    assert clone.chosen() == OF_ONE
 
 
-def test_what_is_deleted_counts_for_every_cell(clone: Clone) -> None:
-    (clone.folder / "tool.cfg").unlink()
-    assert clone.chosen() == ALL
+def test_what_is_deleted_counts_for_the_cells_that_read_it(clone: Clone) -> None:
+    clone.export(*CELLS)
+    (clone.folder / "table.csv").unlink()
+    assert clone.chosen() == OF_ONE
 
 
 def test_of_the_harness_what_a_run_imports_reaches_every_cell_and_a_patch_those_it_is_applied_to(

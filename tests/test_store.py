@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import threading
-import zlib
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from harness import releases
@@ -30,11 +30,14 @@ from harness.artifact import (
     Tensor,
     Watched,
 )
+from harness.exporting.recording import FILE
 from harness.judging.verdict import Verdict
 from harness.results import Results, read
-from harness.storage import keys, reuse
+from harness.storage import reuse
+from harness.storage.environment import Environment
+from harness.storage.facts import Fact, Record
 from harness.storage.reuse import Reuse, ReuseError
-from harness.storage.store import Kept, Store, StoreError, _head
+from harness.storage.store import REMEMBERED, Kept, Made, Store, StoreError
 from harness.sweeping.settings import Settings, default_interpreter
 from harness.sweeping.sweep import Sweep
 from harness.variations import variations
@@ -57,6 +60,8 @@ WATCHED = Watched((PassRun("exir", "Pass", "f", True, "names"),), ("Visitor",), 
 ARTIFACT = Artifact(LOWERED, ("patch",), 0.5, WATCHED, ("shortcut",))
 UPDATE = "--snapshot-update"
 KEPT = Kept(ARTIFACT, 1.5, 300.0, 1.25)
+#: Of an export that depended on nothing.
+NOTHING = Record(0, None, ())
 #: Cells of tests.zoo, none of which is exported here.
 CELL, OTHER = Cell("xnnpack-fp32", "steady"), Cell("xnnpack-fp32", "wrong")
 VARIATIONS = variations((0, 4))
@@ -81,7 +86,7 @@ def used(store: Store, monkeypatch: pytest.MonkeyPatch) -> Reuse:
 
 def uses(store: Store, monkeypatch: pytest.MonkeyPatch, check: str = "") -> Reuse:
     here = Reuse(store, reuse.Sample.of(check)) if check else Reuse(store)
-    nothing = keys.Environment((("python", "3"),), (), {}, (), ("/schemas",))
+    nothing = Environment((("python", "3"),), {}, ("/schemas",))
     monkeypatch.setattr(here, "_environment", lambda settings: nothing)
     return here
 
@@ -99,17 +104,30 @@ def test_what_is_read_is_what_was_put(result: Lowered | Failure, store: Store) -
     assert read is not None
     # Compared without what does not count for equality, too.
     assert repr(read) == repr(kept)
-    assert store.explain(key) == LISTING
 
 
-def test_of_an_entry_of_an_older_harness_the_listing_is_read(store: Store) -> None:
-    key = store.put(LISTING, KEPT)
-    content = zlib.compress(msgspec.msgpack.encode([LISTING, {"an older": "layout"}]))
-    store.path(key).write_bytes(_head(key, content) + content)
-    store.note_last("some export", key)
-    assert store.last("some export") == LISTING
-    with pytest.raises(StoreError, match="a different harness wrote"):
-        store.get(key)
+def test_what_answered_a_request_is_remembered_the_last_first_and_not_without_end(store: Store) -> None:
+    request = "0" * 64
+    answers = [Made(f"{number:064x}", (f"{number:064x}",)) for number in range(REMEMBERED + 2)]
+    for made in answers:
+        store.remember(request, made)
+    assert store.made(request) == answers[:1:-1]
+    store.remember(request, answers[5])
+    assert store.made(request)[0] == answers[5]
+    assert len(store.made(request)) == REMEMBERED
+
+
+@pytest.mark.parametrize("folder", ["made", "lists", "last"])
+def test_damaged_notes_of_the_store_are_none(folder: str, store: Store) -> None:
+    request = "0" * 64
+    store.remember(request, Made(request, ()))
+    store.keep_list(request, [Fact(FILE, "a", (), "b")])
+    store.note_last("an export", LISTING)
+    for path in (store.root / folder).glob("*/*"):
+        path.write_bytes(path.read_bytes()[:-1])
+    found = {"made": store.made(request), "lists": store.facts(request), "last": store.last("an export")}
+    assert not found[folder]
+    assert all(found[other] for other in found if other != folder)
 
 
 def test_an_unknown_key_gives_nothing(store: Store) -> None:
@@ -121,7 +139,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda content: content[:-3],
     "empty": lambda content: b"",
     "one bit": lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:],
-    "another format": lambda content: content.replace(b"artifact 1", b"artifact 2", 1),
+    "another format": lambda content: content.replace(b"artifact 2", b"artifact 3", 1),
     "longer": lambda content: content + b"\0",
 }
 
@@ -238,7 +256,7 @@ def test_numbers_of_bytes_are_read() -> None:
 def test_a_sweep_whose_exports_are_all_stored_starts_no_template(used: Reuse) -> None:
     asked = settings(used)
     for number, variation in enumerate(VARIATIONS):
-        used.put(asked, (CELL, variation, ()), made(variation=number))
+        used.put(asked, (CELL, variation, ()), made(variation=number), NOTHING)
     with Sweep([CELL], VARIATIONS, asked) as sweep:
         outcomes = sweep.outcomes(CELL)
         assert sweep.templates == {}
@@ -260,16 +278,51 @@ def test_what_came_to_no_end_or_may_go_otherwise_next_time_is_not_stored(used: R
         replace(ARTIFACT, result=replace(FAILURE, type="OSError", message="No space left on device")),
         replace(ARTIFACT, result=replace(FAILURE, message="DefaultCPUAllocator: can't allocate memory")),
     ):
-        used.put(settings(used), (CELL, VARIATIONS[0], ()), made(artifact=result))
+        used.put(settings(used), (CELL, VARIATIONS[0], ()), made(artifact=result), NOTHING)
     assert not list(used.store.entries())
 
 
-def test_what_a_file_said_when_its_key_was_made_must_still_stand_there(
-    used: Reuse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_was_changed_while_an_export_read_it_is_not_kept(used: Reuse, tmp_path: Path) -> None:
+    asked, file = settings(used), tmp_path / "file"
+    file.write_text("one")
+    record = Record(0, None, ((FILE, str(file), "", None),))
+    used.put(asked, (CELL, VARIATIONS[0], ()), made(), record)
+    assert not list(used.store.entries())
+    assert f"not kept, because {file} was changed while they were made: 1 exports" in list(used.lines())
+    used.put(asked, (CELL, VARIATIONS[0], ()), made(), replace(record, began=time.time_ns() + 10**9))
+    assert list(used.store.entries())
+
+
+def test_an_artifact_is_used_again_where_all_that_it_was_made_from_is_as_it_was(
+    used: Reuse, tmp_path: Path
 ) -> None:
-    asked = settings(used)
-    monkeypatch.setattr(used._keys_of(asked), "hold", lambda: False)
-    used.put(asked, (CELL, VARIATIONS[0], ()), made())
+    asked, wanted = settings(used), (CELL, VARIATIONS[0], ())
+    file, template = tmp_path / "file", tmp_path / "template"
+    for branch in ("one", "two"):
+        file.write_text(branch)
+        template.write_text(
+            json.dumps(
+                {"began": time.time_ns() + 10**9, "before": None, "facts": [["file", str(file), "", None]]}
+            )
+        )
+        used._templates.clear()
+        result = replace(LOWERED, graph=branch)
+        used.put(asked, wanted, made(artifact=replace(ARTIFACT, result=result)), Record(0, template, ()))
+    for branch in ("one", "two", "one"):
+        file.write_text(branch)
+        (stored,) = used.take(asked, [wanted])
+        assert stored is not None
+        found = stored().result
+        assert isinstance(found, Artifact)
+        assert isinstance(found.result, Lowered)
+        assert found.result.graph == branch
+    file.write_text("three")
+    assert list(used.take(asked, [wanted])) == [None]
+    assert f"exported again, because of {file}: 1" in list(used.lines())
+
+
+def test_what_has_no_record_is_not_kept(used: Reuse) -> None:
+    used.put(settings(used), (CELL, VARIATIONS[0], ()), made(), None)
     assert not list(used.store.entries())
 
 
@@ -280,10 +333,12 @@ def test_a_sample_is_exported_again_and_a_difference_names_the_cell(
     asked = settings(used)
     wanted = [(cell, VARIATIONS[0], ()) for cell in (CELL, OTHER)]
     for each in wanted:
-        used.put(asked, each, made(each[0]))
+        used.put(asked, each, made(each[0]), NOTHING)
     assert list(used.take(asked, wanted)) == [None, None]
-    used.put(asked, wanted[0], made(CELL))
-    used.put(asked, wanted[1], made(OTHER, replace(ARTIFACT, result=replace(LOWERED, graph="another\n"))))
+    used.put(asked, wanted[0], made(CELL), NOTHING)
+    used.put(
+        asked, wanted[1], made(OTHER, replace(ARTIFACT, result=replace(LOWERED, graph="another\n"))), NOTHING
+    )
     assert used.error_of(CELL) is None
     wrong = used.error_of(OTHER)
     assert isinstance(wrong, ReuseError)
@@ -311,7 +366,7 @@ def test_a_sample_follows_its_seed_and_has_one_at_least() -> None:
 
 def test_a_line_says_by_what_the_key_has_changed(used: Reuse, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = settings(used)
-    used.put(asked, (CELL, VARIATIONS[0], ()), made())
+    used.put(asked, (CELL, VARIATIONS[0], ()), made(), NOTHING)
     changed = replace(asked, isolation="fresh")
     assert list(used.take(changed, [(CELL, VARIATIONS[0], ())])) == [None]
     assert "exported again, because of isolation: 1" in list(used.lines())
@@ -319,21 +374,20 @@ def test_a_line_says_by_what_the_key_has_changed(used: Reuse, monkeypatch: pytes
 
 def test_a_damaged_entry_is_exported_anew_and_a_line_says_so(used: Reuse) -> None:
     asked = settings(used)
-    used.put(asked, (CELL, VARIATIONS[0], ()), made())
-    ((entry, _),) = used.store.entries()
-    entry.write_bytes(b"damaged")
+    used.put(asked, (CELL, VARIATIONS[0], ()), made(), NOTHING)
+    for entry in (used.store.root / "artifacts").glob("*/*"):
+        entry.write_bytes(b"damaged")
     assert list(used.take(asked, [(CELL, VARIATIONS[0], ())])) == [None]
-    used.put(asked, (CELL, VARIATIONS[0], ()), made())
+    used.put(asked, (CELL, VARIATIONS[0], ()), made(), NOTHING)
     assert None not in used.take(asked, [(CELL, VARIATIONS[0], ())])
     assert "damaged entries of the store, deleted and made anew: 1" in list(used.lines())
 
 
 def test_a_store_that_cannot_be_written_any_more_ends_no_run(used: Reuse, tmp_path: Path) -> None:
     asked = settings(used)
-    used._keys_of(asked)
     used.store.root = tmp_path / "file"
     used.store.root.write_text("")
-    used.put(asked, (CELL, VARIATIONS[0], ()), made())
+    used.put(asked, (CELL, VARIATIONS[0], ()), made(), NOTHING)
     assert any(line.startswith("nothing more was kept: the store") for line in used.lines())
 
 

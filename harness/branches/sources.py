@@ -13,7 +13,7 @@ from typing import Any
 from harness.branches import BACKENDS, FOLDERS
 from harness.branches.records import Jumps
 from harness.selection import UsageError
-from harness.storage.sources import Modules, Source
+from harness.storage.imports import imported_from
 
 
 def require_coverage() -> None:
@@ -84,12 +84,8 @@ class Sources:
 
     def _imported(self) -> set[Path]:
         """Return the files of the backends, and those that they import."""
-        modules = Modules((), {"executorch": self.package}, dynamic=False)
-        starts = (
-            Source(".".join(("executorch", *name.with_suffix("").parts)), self.package / name)
-            for name in self._names(BACKENDS)
-        )
-        return {source.file for source in modules.closure(starts).values()}
+        names = (".".join(("executorch", *name.with_suffix("").parts)) for name in self._names(BACKENDS))
+        return imported_from(self.package.parent, names)
 
     def branches(self) -> Iterator[Branch]:
         for file in self.files.values():

@@ -11,8 +11,8 @@ Four processes take part, and only two of them know Dask:
   Dask's.
 
 So the environment of a release needs no Dask, and no version has to agree with any of Dask's. Artifacts come back as
-entries of the store (`harness.storage.store`), under the same keys: an export on a machine with another environment,
-source or setting has another key, and is refused.
+entries of the store (`harness.storage.store`) with what they were made from: an export on a machine with another
+processor or setting is refused before it is made, and one from another file of the environment or of a zoo afterwards.
 """
 
 from __future__ import annotations

@@ -92,6 +92,12 @@ class Relay:
         from distributed.client import FutureCancelledError
 
         number = batch["batch"]
+        if "refuse" in batch:
+            worker, differing = batch["refuse"]
+            self.refused.add(worker)
+            if not await self.workers():
+                say({"batch": number, "worker": worker, "refused": [differing], "left": 0})
+                return
         try:
             future = self.client.submit(
                 export_batch,
@@ -118,9 +124,9 @@ class Relay:
             self.refused.add(answer["worker"])
             answer["left"] = len(await self.workers())
         try:
-            for key, content in answer.pop("entries", {}).items():
+            for (folder, key), content in answer.pop("entries", {}).items():
                 if content is not None:
-                    self.store.add(key, content)
+                    self.store.add(key, content, folder)
         except StoreError as error:
             self.answers.add({"error": f"a batch came back that cannot be kept: {error}"})
             return

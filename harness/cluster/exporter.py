@@ -18,8 +18,8 @@ from typing import Any
 from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.errors import HarnessError
 from harness.selection import load_zoo
-from harness.storage.keys import different
-from harness.storage.reuse import Reuse, Wanted
+from harness.storage.keys import different, digest
+from harness.storage.reuse import Lookup, Reuse, Wanted
 from harness.storage.store import Store
 from harness.sweeping.settings import Machine, Settings
 from harness.sweeping.sweep import Sweep
@@ -62,15 +62,17 @@ class Exporter:
         """Answer a batch: see `harness.cluster.task.export_batch`."""
         wanted = [(Cell(*each["cell"]), Variation(*each["variation"]), ()) for each in batch["exports"]]
         for each, one in zip(batch["exports"], wanted, strict=True):
-            if self.reuse.key(self.settings, one) != each["key"]:
+            if digest(self.reuse.listing(self.settings, one)) != each["request"]:
                 return {"refused": self.differing(wanted[0], batch["listing"])}
-        return {"rows": [self.row(outcome, one) for outcome, one in self.outcomes(wanted)]}
+        outcomes = list(self.outcomes(wanted))
+        lookup = self.reuse.lookup(self.settings)
+        return {"rows": [self.row(outcome, one, lookup) for outcome, one in outcomes]}
 
     def differing(self, first: Wanted, listing: Sequence[Sequence[str]]) -> list[str]:
         """Return the names of the ingredients of a batch's first export that are others here than in `listing`."""
         theirs = tuple((name, value) for name, value in listing)
-        # Where the first is the same, a case is that comes later.
-        return list(different(self.reuse.listing(self.settings, first), theirs)) or ["the source of a case"]
+        # Where the first is the same, one is that comes later.
+        return list(different(self.reuse.listing(self.settings, first), theirs)) or ["a target"]
 
     def outcomes(self, wanted: Sequence[Wanted]) -> Iterator[tuple[Outcome, Wanted]]:
         """Yield what the store has of the exports, then what is made of the others."""
@@ -94,11 +96,12 @@ class Exporter:
             for outcomes, ones in zip(made, missing.values(), strict=True):
                 yield from zip(outcomes, ones, strict=True)
 
-    def row(self, outcome: Outcome, wanted: Wanted) -> dict[str, Any]:
+    def row(self, outcome: Outcome, wanted: Wanted, lookup: Lookup) -> dict[str, Any]:
         """Return what crosses to the run beside the entry of the store."""
         casualty = outcome.result if isinstance(outcome.result, Casualty) else None
-        key = self.reuse.key(self.settings, wanted)
-        if casualty is None and not self.reuse.store.holds(key):
+        asked = digest(self.reuse.listing(self.settings, wanted))
+        made = lookup.answer(asked) if casualty is None else None
+        if casualty is None and made is None:
             # A failure of the moment (harness.storage.reuse): not kept, and so nothing to hand over.
             assert isinstance(outcome.result, Artifact)
             casualty = Casualty(
@@ -107,7 +110,7 @@ class Exporter:
         return {
             "cell": [wanted[0].target, wanted[0].case],
             "variation": wanted[1].name,
-            "key": key,
+            "made": None if made is None else [made.key, made.lists],
             "casualty": None if casualty is None else [casualty.verdict, casualty.reason],
             "seconds": outcome.seconds,
             "peak_mb": outcome.peak_mb,

@@ -18,7 +18,9 @@ from typing import Any
 from harness.artifact import Casualty, Cell, Outcome
 from harness.cluster import PYTHON, WITH_DASK
 from harness.exporting.worker import with_harness
+from harness.storage.keys import digest
 from harness.storage.reuse import Reuse
+from harness.storage.store import Made
 from harness.sweeping.schedule import Job
 from harness.sweeping.settings import Settings
 from harness.sweeping.sweep import Ended, Sweep, SweepError
@@ -220,6 +222,16 @@ class ClusterSweep(Sweep):
             requests.add(self._message(again))
             return
         rows = {(*row["cell"], row["variation"]): row for row in answer["rows"]}
+        lookup = self.reuse.lookup(self.settings)
+        made = [
+            Made(key, tuple(lists)) for row in answer["rows"] if row["made"] for key, lists in [row["made"]]
+        ]
+        if (fact := next(filter(None, map(lookup.differing, made)), None)) is not None:
+            # What it was made from there is not what there is here: no later batch of that worker's would be, either.
+            self.waiting[batch.number] = again = replace(batch, attempt=batch.attempt + 1)
+            self.refused[answer["worker"]] = (str(fact),)
+            self._send(client, {**self._message(again), "refuse": [answer["worker"], str(fact)]})
+            return
         for job in batch.jobs:
             ended = self._ended(job, rows[job.cell.target, job.cell.case, job.variation.name])
             with self.changed:
@@ -232,7 +244,8 @@ class ClusterSweep(Sweep):
             figures = (row["seconds"], row["peak_mb"], row["core_seconds"])
             casualty = Outcome(job.cell, job.variation.name, Casualty(*row["casualty"]), *figures)
             return lambda: casualty
-        stored = self.reuse.stored(self.settings, self._wanted(job))
+        key, lists = row["made"]
+        stored = self.reuse.accept(self.settings, self._wanted(job), Made(key, tuple(lists)))
         if stored is None:
             raise ClusterError(self.address, f"what came back of {job} is damaged: run again", self.kept)
         self.kept += 1
@@ -248,7 +261,7 @@ class ClusterSweep(Sweep):
                 {
                     "cell": [cell.target, cell.case],
                     "variation": [variation.hash_seed, variation.heap_seed],
-                    "key": self.reuse.key(self.settings, (cell, variation, patches)),
+                    "request": digest(self.reuse.listing(self.settings, (cell, variation, patches))),
                 }
                 for cell, variation, patches in wanted
             ],

@@ -82,13 +82,14 @@ def export_batch(settings: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[
     settings
         What `harness.cluster.sweep` says of the whole run: ``release``, and the fields of a sweep's settings.
     batch
-        ``exports``, each with its ``cell``, ``variation`` and ``key``, and the ``listing`` of the first one's key.
+        ``exports``, each with its ``cell``, ``variation`` and ``request``, and the ``listing`` of what the first asks.
 
     Returns
     -------
     dict
-        Of ``rows``, one an export, and ``entries``, by key what the store has of each; or of ``refused``, the names of
-        the ingredients that this machine does not share with the run; or of ``error``, what the harness could not do.
+        Of ``rows``, one an export, and ``entries``, by folder and key what the store has of each; or of ``refused``,
+        the names of the ingredients that this machine does not share with the run; or of ``error``, what the harness
+        could not do.
     """
     global _exporter, _idle
     from distributed import get_worker
@@ -113,8 +114,12 @@ def export_batch(settings: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[
         _idle.daemon = True
         _idle.start()
     store = Store(Path(offer["store"]))
-    keys = [row["key"] for row in answer.get("rows", ()) if row["casualty"] is None]
-    entries = {key: store.content(key) for key in keys}
+    made = [row["made"] for row in answer.get("rows", ()) if row["made"] is not None]
+    names = [
+        *(("artifacts", key) for key, _ in made),
+        *(("lists", name) for _, lists in made for name in lists),
+    ]
+    entries = {each: store.content(each[1], each[0]) for each in names}
     return {**answer, "worker": get_worker().address, "entries": entries}
 
 

@@ -2,24 +2,55 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
-from executorch.backends.arm.operators import node_visitor as arm_visitors
-from executorch.backends.arm.quantizer import TOSAQuantizer
-from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
-from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
-from executorch.backends.arm.tosa.specification import TosaSpecification
-from executorch.backends.xnnpack._passes import XNNPACKPassManager
-from executorch.backends.xnnpack.operators import node_visitor as xnnpack_visitors
-from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.fx.passes.infra.pass_base import PassBase
+
+from harness.targets import TOSA, XNNPACK, Target
+
+if TYPE_CHECKING:
+    from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
+
+#: What exports of each backend load. Those of the other do not: what they make cannot depend on it, and
+#: `harness.exporting.recording` shows so.
+MODULES = {
+    TOSA: (
+        "executorch.backends.arm._passes.arm_pass_manager",
+        "executorch.backends.arm.operators.node_visitor",
+        "executorch.backends.arm.quantizer",
+        "executorch.backends.arm.tosa.backend",
+        "executorch.backends.arm.tosa.partitioner",
+        "executorch.backends.arm.tosa.specification",
+    ),
+    XNNPACK: (
+        "executorch.backends.xnnpack._passes",
+        "executorch.backends.xnnpack.operators.node_visitor",
+        "executorch.backends.xnnpack.partition.xnnpack_partitioner",
+        "executorch.backends.xnnpack.quantizer.xnnpack_quantizer",
+        # Its kernels are what a quantized program outside of delegates needs; Arm's quantizer imports it as well.
+        "executorch.kernels.quantized",
+    ),
+}
+
+
+def load_backends(target: Target) -> None:
+    """Import what exports for `target` are watched in."""
+    for backend in target.backends:
+        for module in MODULES.get(backend, ()):
+            importlib.import_module(module)
+
+
+def _loaded(module: str, name: str) -> Any:
+    """Return what a module has under a name; None where no export of this process needs the module."""
+    return getattr(sys.modules.get(f"executorch.backends.{module}"), name, None)
 
 
 def installed_release() -> str:
@@ -33,6 +64,8 @@ def tosa_quantizer(spec: TosaCompileSpec) -> Any:
     ``use_composable_quantizer`` is absent in 1.1.0 and 1.2.0, False by default in 1.3.1 and True by default from
     1.4.1, where False is deprecated.
     """
+    from executorch.backends.arm.quantizer import TOSAQuantizer
+
     parameters = inspect.signature(TOSAQuantizer.__init__).parameters
     if "use_composable_quantizer" not in parameters:
         return TOSAQuantizer(spec)
@@ -86,21 +119,31 @@ class Pipeline:
 
 
 def pipelines() -> list[Pipeline]:
-    """Return the release's pipelines of passes.
+    """Return the release's pipelines of passes, of the backends that are loaded.
 
     ``transform_for_pre_decomposition_pipeline`` is absent before 1.5.1; all five releases have the others.
     """
+    arm = _loaded("arm._passes.arm_pass_manager", "ArmPassManager")
+    xnnpack = _loaded("xnnpack._passes", "XNNPACKPassManager")
     known = (
-        Pipeline(ArmPassManager, "transform_for_annotation_pipeline", "arm annotation"),
-        Pipeline(ArmPassManager, "transform_for_pre_decomposition_pipeline", "arm pre-decomposition"),
-        Pipeline(ArmPassManager, "transform_to_backend_pipeline", "arm backend"),
-        Pipeline(XNNPACKPassManager, "transform", "xnnpack"),
+        Pipeline(arm, "transform_for_annotation_pipeline", "arm annotation"),
+        Pipeline(arm, "transform_for_pre_decomposition_pipeline", "arm pre-decomposition"),
+        Pipeline(arm, "transform_to_backend_pipeline", "arm backend"),
+        Pipeline(xnnpack, "transform", "xnnpack"),
     )
     return [pipeline for pipeline in known if hasattr(pipeline.owner, pipeline.method)]
 
 
-#: Both have a ``partition`` of their own, which returns a ``PartitionResult``, in all five releases.
-PARTITIONERS: tuple[type[Any], ...] = (TOSAPartitioner, XnnpackPartitioner)
+def partitioners() -> list[type[Any]]:
+    """Return the partitioners of the backends that are loaded.
+
+    Both have a ``partition`` of their own, which returns a ``PartitionResult``, in all five releases.
+    """
+    known = (
+        _loaded("arm.tosa.partitioner", "TOSAPartitioner"),
+        _loaded("xnnpack.partition.xnnpack_partitioner", "XnnpackPartitioner"),
+    )
+    return [partitioner for partitioner in known if partitioner is not None]
 
 
 def pass_classes() -> list[type[Any]]:
@@ -124,15 +167,16 @@ TOSA_1_0 = ("TOSA-1.0+INT+int16", "TOSA-1.0+FP+bf16")
 
 
 def visitor_classes() -> dict[str, dict[str, type[Any]]]:
-    """Return each backend's node visitors by target: ``tosa`` (those of TOSA 1.0) and ``xnnpack``.
+    """Return each loaded backend's node visitors by target: ``tosa`` (those of TOSA 1.0) and ``xnnpack``.
 
     All five releases register them in these two private tables.
     """
+    tables: Any = _loaded("arm.operators.node_visitor", "_node_visitor_tuples")
+    specification = _loaded("arm.tosa.specification", "TosaSpecification")
     tosa = {
         target: visitor
-        for name in TOSA_1_0
-        for target, visitor in arm_visitors._node_visitor_tuples.get(
-            TosaSpecification.create_from_string(name)
-        )
+        for name in (TOSA_1_0 if tables else ())
+        for target, visitor in tables.get(specification.create_from_string(name))
     }
-    return {"tosa": tosa, "xnnpack": dict(xnnpack_visitors._node_visitor_dict)}
+    xnnpack = _loaded("xnnpack.operators.node_visitor", "_node_visitor_dict") or {}
+    return {"tosa": tosa, "xnnpack": dict(xnnpack)}

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 import torch
-from executorch.backends.xnnpack.serialization.xnnpack_graph_schema import XNNGraph
 from torch.fx import GraphModule, Node
-from tosa_serializer import TosaSerializer
 
 from harness.exporting.numerics import operator_of
+
+#: Has the class of XNNPACK's payload before it is serialized.
+XNNPACK_SCHEMA = "executorch.backends.xnnpack.serialization.xnnpack_graph_schema"
 
 #: Key of a node's metadata. Nothing reads it but this module: a test compares the bytes that are made.
 MARK = "goldens_origin"
@@ -119,9 +121,9 @@ class Origins:
     def visited(self, node: Node, arguments: Sequence[Any]) -> None:
         """Note what a payload holds that it did not hold before the visitor of `node` was called with `arguments`."""
         for argument in arguments:
-            if isinstance(argument, TosaSerializer):
+            if isinstance(argument, _loaded("tosa_serializer", "TosaSerializer")):
                 self._note_tosa(node, argument)
-            elif isinstance(argument, XNNGraph):
+            elif isinstance(argument, _loaded(XNNPACK_SCHEMA, "XNNGraph")):
                 self._note_xnnpack(node, argument)
                 ids = next(each for each in arguments if isinstance(each, dict))
                 # An input is no constant.
@@ -141,7 +143,7 @@ class Origins:
                 self._add(name, constant or node)
         self._seen[place] = len(operators)
 
-    def _note_xnnpack(self, node: Node, payload: XNNGraph) -> None:
+    def _note_xnnpack(self, node: Node, payload: Any) -> None:
         for operator in payload.xnodes[self._seen.get("", 0) :]:
             for role, number in vars(operator.xnode_union).items():
                 if role.startswith("output") and role.endswith("_id"):
@@ -225,3 +227,8 @@ def _signature(node: Node) -> str:
         for each in results
     ]
     return " ".join([_known_operator(node), *(SYMBOL.sub("s", each) for each in types)])
+
+
+def _loaded(module: str, name: str) -> Any:
+    """Return a class, or no class where no export of this process needs its module."""
+    return getattr(sys.modules.get(module), name, ())

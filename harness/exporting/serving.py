@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from harness.exporting.limits import WALL, processor_seconds
 
@@ -35,6 +35,8 @@ LAST_WORDS = 1.0
 
 #: ``PR_SET_CHILD_SUBREAPER`` (Linux, linux/prctl.h): whose parent has ended becomes a child of this process.
 SUBREAPER = 36
+#: ``PR_SET_PDEATHSIG``: the signal that this process gets when its parent ends.
+DEATH = 1
 
 
 @dataclass
@@ -214,3 +216,95 @@ def children_of_this_process() -> set[int]:
         with contextlib.suppress(OSError):
             found.update(map(int, listing.read_text(encoding="ascii").split()))
     return found
+
+
+class Groups:
+    """Templates that are forked from this process, one for each group of targets, and take its requests.
+
+    What one group's exports import no other group's exports see.
+
+    Parameters
+    ----------
+    requests, answers
+        As of `Template`: of this process, whose requests are passed on; the groups answer themselves.
+    group_of
+        Which group a request is for.
+    """
+
+    def __init__(self, requests: int, answers: int, group_of: Callable[[dict[str, Any]], str]) -> None:
+        self.requests = requests
+        self.answers = answers
+        self.group_of = group_of
+        self.pipes: dict[str, int] = {}
+        self.processes: dict[int, int | None] = {}
+
+    def start(self, group: str, serve: Callable[[int, Callable[[], None]], NoReturn]) -> None:
+        """Fork the template of a group and wait until it is ready; ends this process where it ends.
+
+        Parameters
+        ----------
+        serve
+            Takes where its requests arrive, and what it calls when it is ready.
+        """
+        receiving, sending = os.pipe()
+        waiting, telling = os.pipe()
+        parent = os.getpid()
+        process = os.fork()
+        if process == 0:
+            for descriptor in (self.requests, sending, waiting, *self.pipes.values()):
+                os.close(descriptor)
+            die_with(parent)
+            serve(receiving, lambda: os.close(telling) if os.write(telling, b"1") else None)
+        os.close(receiving)
+        os.close(telling)
+        ready = os.read(waiting, 1)
+        os.close(waiting)
+        self.pipes[group] = sending
+        self.processes[process] = descriptor_of(process)
+        if not ready:
+            self.end_as(process)
+
+    def serve(self) -> None:
+        """Pass requests on until they end, then wait for the groups; a group that ends before ends all of them."""
+        with selectors.DefaultSelector() as selector:
+            for descriptor in (self.requests, *filter(None, self.processes.values())):
+                selector.register(descriptor, selectors.EVENT_READ)
+            watched = all(descriptor is not None for descriptor in self.processes.values())
+            buffer = b""
+            while True:
+                found = selector.select(None if watched else POLL_SECONDS)
+                for process in self.processes:
+                    if os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                        self.end_as(process)
+                if not any(key.fd == self.requests for key, _ in found):
+                    continue
+                chunk = os.read(self.requests, 1 << 16)
+                if not chunk:
+                    break
+                *lines, buffer = (buffer + chunk).split(b"\n")
+                for line in lines:
+                    pipe = self.pipes.get(self.group_of(json.loads(line)), next(iter(self.pipes.values())))
+                    # That its reader has ended is noticed above.
+                    with contextlib.suppress(BrokenPipeError):
+                        os.write(pipe, line + b"\n")
+        for pipe in self.pipes.values():
+            os.close(pipe)
+        for process in self.processes:
+            os.waitpid(process, 0)
+
+    def end_as(self, ended: int) -> NoReturn:
+        """End every group, and this process as `ended` has."""
+        code = os.waitstatus_to_exitcode(os.waitpid(ended, 0)[1])
+        for process in self.processes.keys() - {ended}:
+            os.kill(process, signal.SIGKILL)
+        if code < 0:
+            os.kill(os.getpid(), -code)
+        os._exit(code or 1)
+
+
+def die_with(parent: int) -> None:
+    """Let this process be killed when its parent ends (Linux, man 2 prctl, PR_SET_PDEATHSIG)."""
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).prctl(DEATH, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)

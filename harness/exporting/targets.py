@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -11,15 +12,6 @@ from operator import attrgetter
 from typing import Any
 
 import torch
-from executorch.backends.arm import quantizer as arm_quantizer
-from executorch.backends.arm.quantizer.quantization_config import QuantizationConfig as TosaQuantizationConfig
-from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
-from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
-from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
-from executorch.backends.xnnpack.quantizer import xnnpack_quantizer
-from executorch.backends.xnnpack.quantizer.xnnpack_quantizer_utils import (
-    QuantizationConfig as XnnpackQuantizationConfig,
-)
 from executorch.exir import EdgeCompileConfig
 from torchao.quantization.pt2e import FixedQParamsObserver, HistogramObserver
 from torchao.quantization.pt2e.quantizer import QuantizationSpec
@@ -59,6 +51,7 @@ class Lowering:
     @classmethod
     def of(cls, target: Target) -> Lowering:
         """Return that of `target`; raise `TargetError` for a function that the environment does not have."""
+        compat.load_backends(target)
         return cls(target, _partitioner(target), _quantizer(target))
 
     def cast(self, example: Example) -> Example:
@@ -90,8 +83,36 @@ def _partitioner(target: Target) -> Callable[[], Any]:
     if target.partitioner:
         return _function(target, "partitioner", target.partitioner)
     if target.backend == TOSA:
-        return lambda: TOSAPartitioner(TosaCompileSpec(target.specification))
+        from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
+
+        return lambda: TOSAPartitioner(_compile_spec(target))
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+
     return XnnpackPartitioner  # type: ignore[no-any-return]
+
+
+def _compile_spec(target: Target) -> Any:
+    from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
+
+    return TosaCompileSpec(target.specification)
+
+
+def _quantizers(backend: str) -> Any:
+    """Return the module of a backend's quantizer."""
+    if backend == TOSA:
+        return importlib.import_module("executorch.backends.arm.quantizer")
+    return importlib.import_module("executorch.backends.xnnpack.quantizer.xnnpack_quantizer")
+
+
+def _config_type(backend: str) -> Any:
+    """Return the class of a backend's configs."""
+    if backend == TOSA:
+        from executorch.backends.arm.quantizer.quantization_config import QuantizationConfig
+
+        return QuantizationConfig
+    from executorch.backends.xnnpack.quantizer import xnnpack_quantizer_utils
+
+    return xnnpack_quantizer_utils.QuantizationConfig
 
 
 def _quantizer(target: Target) -> Callable[[str], Any] | None:
@@ -99,7 +120,7 @@ def _quantizer(target: Target) -> Callable[[str], Any] | None:
         return _function(target, "quantizer", target.quantizer)
     if target.quantization is None:
         return None
-    module = arm_quantizer if target.backend == TOSA else xnnpack_quantizer
+    module = _quantizers(target.backend)
     config = target.quantization.config
     if not hasattr(module, config):
         raise TargetError(
@@ -124,9 +145,9 @@ def _annotator(target: Target, quantization: Quantization, settings: str) -> Any
     """Return the quantizer that a quantization describes, with the case's settings."""
     config = config_of(target.backend, quantization, settings)
     if target.backend == TOSA:
-        quantizer = compat.tosa_quantizer(TosaCompileSpec(target.specification))
+        quantizer = compat.tosa_quantizer(_compile_spec(target))
     else:
-        quantizer = xnnpack_quantizer.XNNPACKQuantizer()
+        quantizer = _quantizers(target.backend).XNNPACKQuantizer()
     for module in quantization.modules:
         quantizer.set_module_type(attrgetter(module.removeprefix("torch."))(torch), config)
     if not quantization.modules:
@@ -142,10 +163,8 @@ def _annotator(target: Target, quantization: Quantization, settings: str) -> Any
 def config_of(backend: str, quantization: Quantization, settings: str) -> Any:
     """Return the config that `settings`, one of `harness.targets.SETTINGS`, make of a quantization."""
     if settings == "snorm-int8":
-        config_type = TosaQuantizationConfig if backend == TOSA else XnnpackQuantizationConfig
-        return config_type(snorm_int8(), snorm_int8(), None, None)
-    module = arm_quantizer if backend == TOSA else xnnpack_quantizer
-    config = getattr(module, quantization.config)(**quantization.arguments)
+        return _config_type(backend)(snorm_int8(), snorm_int8(), None, None)
+    config = getattr(_quantizers(backend), quantization.config)(**quantization.arguments)
     if settings == "histogram":
         return config
     on_grid = settings in ("histogram-on-grid", "as-upstream-tests")

@@ -196,7 +196,7 @@ class Watch:
     def __enter__(self) -> Watch:
         for pipeline in compat.pipelines():
             self._wrap(pipeline.owner, pipeline.method, functools.partial(self._in_pipeline, pipeline.name))
-        for partitioner in compat.PARTITIONERS:
+        for partitioner in compat.partitioners():
             self._wrap(partitioner, "partition", self._in_partitioner)
         self._wrap(WhyNoPartition, "__call__", self._in_refusal)
         self._wrap(WhyNoPartitionReporter, "report_reject", self._in_refusal)

@@ -7,7 +7,8 @@ prints cannot disturb them. A request::
     {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "target": "tosa-int", "tolerance": null,
      "heap_seed": 1, "patches": ["partition-order"], "keep": 0, "execute": true, "omission": null,
      "observer": null, "twins": 0, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>",
-     "limit": 120.0, "memory": null}
+     "limit": 120.0, "memory": null, "module": "models.cat", "others": ["models.attention"],
+     "record": "<file for the record>"}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
 started, and when it has ended::
@@ -15,6 +16,9 @@ started, and when it has ended::
     {"id": 7, "status": <wait status>, "timed_out": false, "seconds": 0.8, "core_seconds": 0.7, "peak_mb": 700.0}
 
 The artifact itself goes through the file, written aside and renamed, so that there is a whole one or none.
+
+The template imports what every export needs. For each group of targets that it serves it forks a template of the
+group's own, which imports and warms up what these need: see `harness.exporting.recording`.
 
 Where forking is missing or unsafe, ``--isolation fresh`` runs each request in a fresh
 interpreter instead: the same `run_request`, slower, same results.
@@ -39,11 +43,15 @@ from typing import Any, NoReturn
 
 from harness import shortage
 from harness.artifact import Artifact, Omission
+from harness.errors import HarnessError
+from harness.exporting.alone import load_all, load_alone
 from harness.exporting.observing import NOBODY
-from harness.exporting.serving import WHERE, Template
+from harness.exporting.recording import Recorder
+from harness.exporting.serving import WHERE, Groups, Template
 from harness.exporting.shortcuts import collector
 from harness.guard import GuardError, resolve
-from harness.registry import Case, load
+from harness.registry import Case
+from harness.targets import Target, find
 from harness.variations import Variation, exported_before, perturb_heap, shuffle_listings, take_on
 
 #: Exit status of a child whose request could not be carried out for a reason of the harness's own: the last line of
@@ -67,14 +75,13 @@ def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
     return [str(interpreter), "-P", "-c", alone + code, str(root)]
 
 
+#: What this process records of what its exports depend on, and where the template of this process has left it; None
+#: where nothing is recorded.
+RECORDER: Recorder | None = None
+BEFORE: str | None = None
+
 #: What a template or a fresh child runs.
 MAIN = "from harness.exporting.worker import main; main()"
-
-
-def load_zoos(zoos: Sequence[str]) -> None:
-    """Import zoos once for all exports; there are none where what is exported is pickled."""
-    if zoos:
-        load(zoos)
 
 
 def set_kernels(threads: int, onednn: bool) -> None:
@@ -90,11 +97,27 @@ def set_kernels(threads: int, onednn: bool) -> None:
     torch.backends.mkldnn.enabled = onednn  # type: ignore[assignment]
 
 
-def install_shortcuts(names: Sequence[str]) -> None:
+def install_shortcuts(names: Sequence[str], target: Target | None = None) -> None:
     """Install shortcuts in this process; raises as `harness.exporting.shortcuts.install`."""
     from harness.exporting import compat, shortcuts
 
-    shortcuts.install(names, compat.installed_release())
+    shortcuts.install(names, compat.installed_release(), target)
+
+
+def group_of(target: str) -> str:
+    """Return which targets share a template with this one: those whose exports load the same backend."""
+    try:
+        found = find(target)
+    except HarnessError:
+        # Its exports say what is wrong with it.
+        return target
+    return found.backend if found.is_data else found.name
+
+
+def target_or_none(name: str) -> Target | None:
+    with contextlib.suppress(HarnessError):
+        return find(name)
+    return None
 
 
 def warm_up(targets: Sequence[str]) -> None:
@@ -162,19 +185,29 @@ def end_as(process: int) -> None:
 
 def run_request(request: dict[str, Any]) -> None:
     """Carry out one request in this process; leaves the pickled artifact, or raises."""
-    from harness import patches
+    from harness import extensions, patches
     from harness.exporting import compat
     from harness.exporting.export import export
 
     if request["twins"]:
         return run_twins(request)
+    recorder = RECORDER
+    if recorder is not None and request["record"] is not None:
+        # What is in these folders this run has made.
+        own = (request["cwd"], Path(request["result"]).parent)
+        recorder.begin(Path(f"{request['record']}.forked"), map(str, own), afresh=BEFORE is not None)
     os.chdir(request["cwd"])
     tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
     held = perturb_heap(request["heap_seed"])
-    patches.apply(request["patches"], compat.installed_release())
+    case = requested_case(request)
+    named = {*patches.PATCHES, *(point.name for point in extensions.points(extensions.PATCHES))}
+    if request["models"] and not set(request["patches"]) <= named:
+        # A module with cases that are not this one registers it.
+        load_all(request["models"])
+    patches.apply(request["patches"], compat.installed_release(), target_or_none(request["target"]))
     omission, observer = request["omission"], request["observer"]
     artifact = export(
-        requested_case(request),
+        case,
         request["target"],
         request["patches"],
         request["keep"],
@@ -185,6 +218,8 @@ def run_request(request: dict[str, Any]) -> None:
     )
     del held
     write_artifact(Path(request["result"]), artifact)
+    if recorder is not None and request["record"] is not None:
+        recorder.write(Path(request["record"]), BEFORE)
 
 
 def write_artifact(result: Path, artifact: Artifact) -> None:
@@ -196,7 +231,9 @@ def write_artifact(result: Path, artifact: Artifact) -> None:
 
 def requested_case(request: dict[str, Any]) -> Case:
     """Return the case that `request` names."""
-    return pickled_case(request) if request["pickled"] else load(request["models"])[request["case"]]
+    if request["pickled"]:
+        return pickled_case(request)
+    return load_alone(request["models"], request["case"], request["module"], request["others"])
 
 
 def pickled_case(request: dict[str, Any]) -> Case:
@@ -306,11 +343,58 @@ def fresh_child(options: Sequence[str]) -> Callable[[dict[str, Any]], int]:
     return start
 
 
-def prepare(options: argparse.Namespace) -> None:
+def prepare(options: argparse.Namespace, target: str) -> None:
     """Make a fresh interpreter ready, as a template is for its forks."""
     set_kernels(options.threads, options.onednn)
-    load_zoos(options.models)
-    install_shortcuts(options.shortcuts)
+    install_shortcuts(options.shortcuts, target_or_none(target))
+
+
+def serve_group(
+    options: argparse.Namespace,
+    variation: Variation,
+    targets: Sequence[str],
+    requests: int,
+    ready: Callable[[], None],
+) -> NoReturn:
+    """Serve exports for targets of one group in this process."""
+    global BEFORE
+    try:
+        install_shortcuts(options.shortcuts, target_or_none(targets[0]) if targets else None)
+    except GuardError as error:
+        print(error, file=sys.stderr, flush=True)
+        os._exit(1)
+    warm_up(exported_before(targets, variation.history))
+    if RECORDER is not None:
+        BEFORE = str(Path(options.records) / f"{os.getpid()}.json")
+        RECORDER.write(Path(BEFORE))
+    template = Template(requests, options.answers, fork_child(options.answers, options.threads))
+    ready()
+    template.serve()
+    # Without the seconds that an orderly end of torch takes: a template has nothing to save.
+    os._exit(0)
+
+
+def serve(options: argparse.Namespace, variation: Variation) -> NoReturn:
+    """Serve by forking: one group in this process, several in a fork each."""
+    # One thread: OpenMP's others do not survive a fork, and the child would wait for them forever.
+    set_kernels(1, options.onednn)
+    groups: dict[str, list[str]] = {}
+    for target in options.targets:
+        groups.setdefault(group_of(target), []).append(target)
+    template = Template(0, options.answers, fork_child(options.answers, options.threads))
+    if len(groups) < 2:
+        serve_group(
+            options, variation, options.targets, 0, functools.partial(template.answer, {"ready": True})
+        )
+    # What all of them need.
+    from harness.exporting import compat  # noqa: F401
+
+    router = Groups(0, options.answers, lambda request: group_of(request["target"]))
+    for group, targets in groups.items():
+        router.start(group, functools.partial(serve_group, options, variation, targets))
+    template.answer({"ready": True})
+    router.serve()
+    os._exit(0)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -318,7 +402,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m harness.exporting.worker", description=__doc__)
     parser.add_argument("--answers", type=int, help="file descriptor to answer on")
     parser.add_argument("--once", help="one request as JSON: carry it out in this interpreter and exit")
-    parser.add_argument("--models", nargs="*", default=[], help="modules that register the cases")
+    parser.add_argument(
+        "--records", help="folder for the records of templates (default: nothing is recorded)"
+    )
     parser.add_argument(
         "--paths", nargs="*", default=[], help="where to import them from before anywhere else"
     )
@@ -334,6 +420,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--surroundings", nargs="*", default=[], help="what of them is seen otherwise")
     parser.add_argument("--isolation", choices=("fork", "fresh"), default="fork")
     options = parser.parse_args(arguments)
+    if options.records is not None:
+        global RECORDER
+        RECORDER = Recorder()
+        RECORDER.install([options.records])
     # The hash seed is the interpreter's, the directory that of each request.
     variation = Variation(0, options.heap_seed, options.listings_seed, options.history_seed)
     sys.path[:0] = options.paths
@@ -346,33 +436,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # What torch and ExecuTorch allocate when they are imported, operators for instance, never moves again.
     _held = perturb_heap(options.heap_seed)
     if options.once is not None:
-        finish_in_child(json.loads(options.once), functools.partial(prepare, options))
+        request = json.loads(options.once)
+        finish_in_child(request, functools.partial(prepare, options, request["target"]))
     os.set_inheritable(options.answers, False)
-    if options.isolation == "fresh":
-        like_this = ["--threads", str(options.threads), "--heap-seed", str(options.heap_seed)]
-        like_this += ["--listings-seed", str(variation.listings)]
-        like_this += ["--onednn"] if options.onednn else []
-        like_this += [
-            "--models",
-            *options.models,
-            "--paths",
-            *options.paths,
-            "--shortcuts",
-            *options.shortcuts,
-            "--surroundings",
-            *options.surroundings,
-        ]
-        template = Template(0, options.answers, fresh_child(like_this))
-    else:
-        # One thread: OpenMP's others do not survive a fork, and the child would wait for them forever.
-        set_kernels(1, options.onednn)
-        load_zoos(options.models)
-        try:
-            install_shortcuts(options.shortcuts)
-        except GuardError as error:
-            sys.exit(str(error))
-        warm_up(exported_before(options.targets, variation.history))
-        template = Template(0, options.answers, fork_child(options.answers, options.threads))
+    if options.isolation == "fork":
+        serve(options, variation)
+    like_this = ["--threads", str(options.threads), "--heap-seed", str(options.heap_seed)]
+    like_this += ["--listings-seed", str(variation.listings)]
+    like_this += ["--onednn"] if options.onednn else []
+    like_this += ["--records", options.records] if options.records is not None else []
+    like_this += ["--paths", *options.paths, "--shortcuts", *options.shortcuts]
+    like_this += ["--surroundings", *options.surroundings]
+    template = Template(0, options.answers, fresh_child(like_this))
     template.answer({"ready": True})
     template.serve()
     # Without the seconds that an orderly end of torch takes: a template has nothing to save.

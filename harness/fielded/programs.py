@@ -1,4 +1,4 @@
-"""The programs of a release's cells: made by ordinary exports, kept by the key of all that an export depends on."""
+"""The programs of a release's cells: made by ordinary exports, and kept as long as these would make the same."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from harness.decode import DecodeError
 from harness.fielded import corpus
 from harness.fielded.corpus import CRASHED, REFUSED, RIGHT, WRONG, CorpusError, Shipped
 from harness.judging.rightness import wrongs
+from harness.storage.environment import Ingredients
+from harness.storage.keys import digest
 from harness.storage.reuse import Reuse
 from harness.sweeping.settings import Settings
 from harness.sweeping.sweep import Sweep
@@ -35,22 +37,25 @@ class Programs:
     folder
         Where they are kept.
     reuse
-        Knows the key of an export; nothing is taken from its store, for an artifact does not hold what a program is run
-        on.
+        Its store knows what an export depended on; nothing is taken from it, for an artifact does not hold what a
+        program is run on.
     """
 
     def __init__(self, release: str, settings: Settings, folder: Path, reuse: Reuse) -> None:
         self.release = release
-        self.settings = settings
+        self.settings = replace(settings, observer=fielded.RECORDER, reuse=reuse)
         self.folder = folder
         self.reuse = reuse
+        self.lookup = reuse.lookup(self.settings)
 
     def missing(self, cells: Sequence[Cell]) -> list[Cell]:
         """Return the cells whose program is not kept, or damaged."""
         return [cell for cell in cells if self.kept(cell) is None]
 
     def kept(self, cell: Cell) -> Shipped | None:
-        """Return the program of a cell, None where there is none that is sound."""
+        """Return the program of a cell, None where there is none that is sound, or it may be another by now."""
+        if self.lookup.answer(digest(self._asked(cell))) is None:
+            return None
         try:
             return corpus.read(self.path(cell))
         except CorpusError:
@@ -58,15 +63,17 @@ class Programs:
 
     def path(self, cell: Cell) -> Path:
         """Return where the program of a cell is, or would be."""
-        return self.folder / f"{self.reuse.key(self.settings, (cell, VARIATION, ()))}{corpus.SUFFIX}"
+        return self.folder / f"{digest(self._asked(cell))}{corpus.SUFFIX}"
+
+    def _asked(self, cell: Cell) -> Ingredients:
+        return self.reuse.listing(self.settings, (cell, VARIATION, ()))
 
     def make(self, cells: Sequence[Cell]) -> Iterator[Shipped]:
         """Export cells, and yield the program of each, which may have no binary; raise `SweepError`."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        settings = replace(self.settings, observer=fielded.RECORDER)
         with tempfile.TemporaryDirectory(prefix="making-", dir=self.folder) as made:
             os.environ[fielded.RECORDS] = str(Path(made).absolute())
-            with Sweep(cells, (VARIATION,), settings) as sweep:
+            with Sweep(cells, (VARIATION,), self.settings) as sweep:
                 for cell in cells:
                     (outcome,) = sweep.outcomes(cell)
                     yield self._keep(cell, Path(made), outcome)

@@ -33,6 +33,7 @@ from harness.patches import (
     unique_outputs,
 )
 from harness.patches.patch import Patch
+from harness.targets import Target
 
 __all__ = ["PATCHES", "Patch", "apply", "known", "register", "select"]
 
@@ -103,7 +104,7 @@ def select(spec: str, declared: Sequence[str]) -> tuple[str, ...]:
     return _ordered(declared if spec == "auto" else [name.strip() for name in spec.split(",")])
 
 
-def apply(names: Iterable[str], release: str) -> None:
+def apply(names: Iterable[str], release: str, target: Target | None = None) -> None:
     """Verify, then install, the patches named, in this process.
 
     Every selected patch is verified before the first is installed: either all are, or none.
@@ -114,6 +115,8 @@ def apply(names: Iterable[str], release: str) -> None:
         Names out of `known`, in any order.
     release
         The ExecuTorch release that is installed.
+    target
+        What the process exports for: what only edits the other backend's passes is left out, for they are not run.
 
     Raises
     ------
@@ -123,6 +126,8 @@ def apply(names: Iterable[str], release: str) -> None:
         When a function is not the one that a patch was written for.
     """
     patches = [PATCHES[name] if name in PATCHES else known()[name] for name in _ordered(names)]
+    if target is not None:
+        patches = [patch for patch in patches if target.runs_any(patch.known.get(release, ()))]
     for patch in patches:
         guard.verify(guard.PATCH, patch.name, patch.known, release, patch.unguarded)
     for patch in patches:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import hashlib
 import math
 import random
 import re
@@ -14,17 +13,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import shortage
+from harness import config, shortage
 from harness.artifact import Artifact, Cell, Failure, Outcome
 from harness.errors import HarnessError
+from harness.exporting.recording import PATH
 from harness.judging.verdict import group_by_content
-from harness.storage.environment import Digests, Environment, Ingredients
-from harness.storage.keys import Keys, different, digest
-from harness.storage.store import Kept, Store, StoreError
+from harness.storage.environment import Environment, Ingredients
+from harness.storage.facts import Digests, Fact, Places, Record, UnsettledError, View, identity
+from harness.storage.keys import different, digest, request
+from harness.storage.store import Kept, Made, Store, StoreError
 from harness.variations import Variation
 
 if TYPE_CHECKING:
     from harness.sweeping.settings import Settings
+
+#: What is told where nothing is known any more of what an export depended on.
+LOST = Fact(PATH, "a list that was deleted", (), "")
 
 CHECK = re.compile(r"(\d+(?:\.\d+)?)%(?::(\d+))?")
 
@@ -46,7 +50,7 @@ class ReuseError(HarnessError):
     def __str__(self) -> str:
         return (
             f"reused and wrong: {self.cell} [{', '.join(self.variations)}]: the stored artifact differs from what an "
-            "export makes now. The entry was replaced. Either something that the artifact depends on is not in its key "
+            "export makes now. The entry was replaced. Either something that the artifact depends on is in no record "
             "(docs/running.md), or exports of this cell do not repeat under one variation"
         )
 
@@ -94,7 +98,9 @@ class Reuse:
     wrong
         Cells with the variations whose stored artifact was another than what an export makes now.
     missed
-        Names of ingredients by which exports were not those that the store had of their name, to how many.
+        What exports were not those that the store had of their name by, to how many.
+    unsettled
+        Files that were changed while exports read them, to how many exports were not kept for it.
     kept
         How many exports were put into the store.
     trouble
@@ -119,11 +125,13 @@ class Reuse:
         self.wanted = self.reused = self.checked = self.kept = 0
         self.wrong: dict[Cell, list[str]] = {}
         self.missed: collections.Counter[str] = collections.Counter()
+        self.unsettled: collections.Counter[str] = collections.Counter()
         self.trouble = ""
         self._environments: dict[tuple[Path, tuple[tuple[str, str], ...]], Environment] = {}
-        self._digests: dict[Path, Digests] = {}
-        self._keys: dict[int, tuple[Settings, Keys]] = {}
+        # What was known before anything is exported is told apart from what is learnt later.
+        self._digests = Digests(store.root / "files" / "digests")
         self._to_check: dict[str, Stored] = {}
+        self._templates: dict[Path, str] = {}
         self._lock = threading.Lock()
 
     def open(self) -> None:
@@ -146,8 +154,7 @@ class Reuse:
     def remember_files(self) -> None:
         """Keep what is known of files for the next run."""
         try:
-            for digests in self._digests.values():
-                digests.save()
+            self._digests.save()
         except OSError as error:
             self.trouble = str(error)
 
@@ -156,41 +163,64 @@ class Reuse:
         if not self.takes:
             yield from (None for _ in wanted)
             return
-        keys = self._keys_of(settings)
         exports = list(wanted)
-        listings = [keys.of(*each) for each in exports]
-        digests = [digest(listing) for listing in listings]
-        again = self.sample.choose([key for key in digests if self.store.holds(key)])
+        lookup = self.lookup(settings)
+        found = [lookup.answer(digest(self.listing(settings, each))) for each in exports]
+        again = self.sample.choose([made.key for made in found if made is not None])
         self.wanted += len(exports)
-        for each, listing, key in zip(exports, listings, digests, strict=True):
-            stored = self._stored(keys, each, key)
-            if stored is None:
-                self._note_missed(settings, each, listing)
+        for each, made in zip(exports, found, strict=True):
+            if made is None:
+                self._note_missed(lookup, settings, each)
                 yield None
-            elif key in again:
-                self._to_check[key] = stored
+                continue
+            stored = self._stored(settings, each, made)
+            if made.key in again:
+                self._to_check[digest(self.listing(settings, each))] = stored
                 yield None
             else:
                 self.reused += 1
                 yield stored
 
     def listing(self, settings: Settings, wanted: Wanted) -> Ingredients:
-        """Return everything that the artifact of an export depends on, here and now."""
-        return self._keys_of(settings).of(*wanted)
+        """Return what is asked for where an export is wanted."""
+        return request(settings, self._environment(settings), *wanted)
 
-    def key(self, settings: Settings, wanted: Wanted) -> str:
-        """Return the key of an export."""
-        return digest(self.listing(settings, wanted))
-
-    def stored(self, settings: Settings, wanted: Wanted) -> Stored | None:
-        """Return what reads an export from the store, None where there is no sound entry."""
-        return self._stored(self._keys_of(settings), wanted, self.key(settings, wanted))
-
-    def _stored(self, keys: Keys, wanted: Wanted, key: str) -> Stored | None:
-        if not self.store.is_sound(key):
+    def accept(self, settings: Settings, wanted: Wanted, made: Made) -> Stored | None:
+        """Return what reads an export that another machine has made, and all of whose facts hold; None if damaged."""
+        if not self.store.is_sound(made.key):
             return None
+        self.store.remember(digest(self.listing(settings, wanted)), made)
+        return self._stored(settings, wanted, made)
+
+    def facts(self, settings: Settings, wanted: Wanted) -> tuple[Fact, ...] | None:
+        """Return what an export depended on when it was made last; None where nothing says so."""
+        for made in self.store.made(digest(self.listing(settings, wanted)))[:1]:
+            lists = [self.store.facts(name) for name in made.lists]
+            return None if None in lists else tuple(fact for facts in lists for fact in facts or ())
+        return None
+
+    def view(self, settings: Settings) -> View:
+        """Return what is so here and now."""
+        from harness.sweeping.settings import absolute, worker_environment
+
+        interpreter = absolute(settings.interpreter)
+        environment = self._environment(settings)
+        paths = settings.machine.paths or config.load().import_paths()
+        roots = {
+            **{f"path {number}": path.absolute() for number, path in enumerate(paths)},
+            **environment.roots,
+            "harness": (settings.machine.root / "harness").absolute(),
+        }
+        variables = worker_environment(interpreter, 0, settings.machine)
+        return View(Places(roots), self._digests, variables)
+
+    def lookup(self, settings: Settings) -> Lookup:
+        """Return what looks for answers as everything is now."""
+        return Lookup(self.store, self.view(settings))
+
+    def _stored(self, settings: Settings, wanted: Wanted, made: Made) -> Stored:
         cell, variation, _ = wanted
-        return functools.partial(self._read, key, cell, variation, keys.environment.schemas)
+        return functools.partial(self._read, made.key, cell, variation, self._environment(settings).schemas)
 
     def _read(self, key: str, cell: Cell, variation: Variation, schemas: tuple[str, ...]) -> Outcome:
         kept = self.store.get(key)
@@ -207,27 +237,56 @@ class Reuse:
             reused=True,
         )
 
-    def put(self, settings: Settings, wanted: Wanted, outcome: Outcome) -> None:
-        """Keep what an export made, and compare it with what the store has where that is to be checked."""
+    def put(self, settings: Settings, wanted: Wanted, outcome: Outcome, record: Record | None) -> None:
+        """Keep what an export made, and compare it with what the store has where that is to be checked.
+
+        Parameters
+        ----------
+        record
+            What it depended on; what has none is not kept.
+        """
         if not self.takes and self.trouble:
             return
-        keys = self._keys_of(settings)
-        listing = keys.of(*wanted)
-        stored = self._to_check.pop(digest(listing), None)
+        asked = self.listing(settings, wanted)
+        stored = self._to_check.pop(digest(asked), None)
         if stored is not None:
             self.checked += 1
             if not same(stored(), outcome):
                 self.wrong.setdefault(outcome.cell, []).append(outcome.variation)
-        if not self.keeps or self.trouble or not is_lasting(outcome) or not keys.hold():
+        if not self.keeps or self.trouble or not is_lasting(outcome) or record is None:
             return
         assert isinstance(outcome.result, Artifact)
         kept = Kept(outcome.result, outcome.seconds, outcome.peak_mb, outcome.core_seconds)
         try:
-            self.store.note_last(_name(settings, wanted), self.store.put(listing, kept))
+            lists = self._lists(settings, record)
+            made = Made(self.store.put((*asked, ("lists", " ".join(lists))), kept), lists)
+            self.store.remember(digest(asked), made)
+            self.store.note_last(_name(settings, wanted), asked)
             self.kept += 1
+        except UnsettledError as error:
+            self.unsettled[str(error)] += 1
         except StoreError as error:
             # The run itself is sound.
             self.trouble = str(error)
+
+    def _lists(self, settings: Settings, record: Record) -> tuple[str, ...]:
+        """Keep what a record and that of its template say, and return the names of the lists."""
+        names = [self._kept(settings, record)]
+        before = record.before
+        if before is not None:
+            if before not in self._templates:
+                of_template = Record.read(before)
+                if of_template is None:
+                    raise UnsettledError(str(before))
+                self._templates[before] = self._kept(settings, of_template)
+            names.insert(0, self._templates[before])
+        return tuple(names)
+
+    def _kept(self, settings: Settings, record: Record) -> str:
+        facts = self.view(settings).of(record)
+        name = identity(facts)
+        self.store.keep_list(name, facts)
+        return name
 
     def error_of(self, cell: Cell) -> ReuseError | None:
         """Return what to raise where a stored artifact of `cell` was another than what an export makes now."""
@@ -245,17 +304,12 @@ class Reuse:
         yield f"{line}; store: {self.store.root}"
         for name, count in self.missed.most_common():
             yield f"exported again, because of {name}: {count}"
+        for file, count in self.unsettled.most_common():
+            yield f"not kept, because {file} was changed while they were made: {count} exports"
         if self.store.damaged:
             yield f"damaged entries of the store, deleted and made anew: {len(self.store.damaged)}"
         if self.trouble:
             yield f"nothing more was kept: {self.trouble}"
-
-    def _keys_of(self, settings: Settings) -> Keys:
-        with self._lock:
-            if id(settings) not in self._keys:
-                # Kept with them: an id is one object's only while that lives.
-                self._keys[id(settings)] = (settings, Keys(settings, self._environment(settings)))
-            return self._keys[id(settings)][1]
 
     def _environment(self, settings: Settings) -> Environment:
         from harness.sweeping.settings import absolute, worker_environment
@@ -263,19 +317,46 @@ class Reuse:
         interpreter = absolute(settings.interpreter)
         variables = worker_environment(interpreter, 0, settings.machine)
         known = (interpreter, tuple(sorted(variables.items())))
-        if known not in self._environments:
-            if interpreter not in self._digests:
-                name = hashlib.sha256(str(interpreter).encode()).hexdigest()[:16]
-                self._digests[interpreter] = Digests(self.store.root / "files" / name)
-            self._environments[known] = Environment.of(interpreter, variables, self._digests[interpreter])
-        return self._environments[known]
+        with self._lock:
+            if known not in self._environments:
+                self._environments[known] = Environment.of(interpreter, variables)
+            return self._environments[known]
 
-    def _note_missed(self, settings: Settings, wanted: Wanted, listing: Ingredients) -> None:
-        last = self.store.last(_name(settings, wanted))
-        if last is None:
-            return
-        first, *others = different(last, listing) or ("an entry that was damaged",)
-        self.missed[f"{first} and {len(others)} more" if others else first] += 1
+    def _note_missed(self, lookup: Lookup, settings: Settings, wanted: Wanted) -> None:
+        asked = self.listing(settings, wanted)
+        known = self.store.made(digest(asked))
+        if known:
+            fact = lookup.differing(known[0])
+            self.missed[str(fact) if fact is not None else "an entry that was damaged"] += 1
+        elif (last := self.store.last(_name(settings, wanted))) is not None:
+            first, *others = different(last, asked) or ("an entry that was deleted",)
+            self.missed[f"{first} and {len(others)} more" if others else first] += 1
+
+
+class Lookup:
+    """Looks for answers at one moment: a list that many of them have is compared once."""
+
+    def __init__(self, store: Store, view: View) -> None:
+        self.store = store
+        self.view = view
+        self._known: dict[str, Fact | None] = {}
+
+    def answer(self, asked: str) -> Made | None:
+        """Return the first sound answer to a request of which everything is as it was."""
+        for made in self.store.made(asked):
+            if self.differing(made) is None and self.store.is_sound(made.key):
+                return made
+        return None
+
+    def differing(self, made: Made) -> Fact | None:
+        """Return the first fact that is no more so."""
+        for name in made.lists:
+            if name not in self._known:
+                facts = self.store.facts(name)
+                self._known[name] = LOST if facts is None else self.view.differing(facts)
+            if (fact := self._known[name]) is not None:
+                return fact
+        return None
 
 
 def _name(settings: Settings, wanted: Wanted) -> str:

@@ -1,15 +1,17 @@
-"""The store of artifacts: what an export made, by the key of everything that it depended on.
+"""The store of artifacts: what an export made, by what was asked for and by everything that it depended on.
 
 A store is a directory outside of any repository::
 
     <root>/artifacts/<first two digits>/<key>   what an export made, checked by its SHA-256
-    <root>/last/<release of the name>           of which key an export of that name was made last
-    <root>/files/<environment>                  digests of installed files, by size, modification time and inode
+    <root>/lists/<first two digits>/<digest>    facts that exports depended on: most of them are the same for many
+    <root>/made/<first two digits>/<request>    of which artifacts, with which lists, a request has been answered by
+    <root>/last/<first two digits>/<name>       what was asked for when an export of that name was made last
+    <root>/files/digests                        digests of files, by size, times and inode
     <root>/runs/<nanoseconds>-<uuid>            when a run began, which holds it locked until it ends
 
 An entry is written aside and renamed, so that runs may share a store: there is a whole entry or none. What was used
 since the first of them began is deleted by none, for it may be read late. Nothing that is read is ever executed:
-entries are MessagePack, decoded into the dataclasses of `harness.artifact` by their types.
+all of it is MessagePack, decoded into dataclasses by their types.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ import re
 import time
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import filelock
 import msgspec
@@ -33,8 +36,11 @@ from harness import untrusted
 from harness.artifact import Artifact, Failure, Lowered, Watched
 from harness.errors import HarnessError
 from harness.storage.environment import Ingredients
+from harness.storage.facts import Fact
 from harness.storage.keys import digest
 from harness.untrusted import UntrustedError
+
+T = TypeVar("T")
 
 #: Bytes that a store may take.
 SIZE = 10 * 2**30
@@ -47,6 +53,11 @@ FULL = 0.9
 #: Bytes that one entry may have, compressed or not: what a cell of a model of a hundred million weights takes.
 LARGEST = 2**30
 
+#: How many artifacts are remembered of one request: those of as many branches may be switched between.
+REMEMBERED = 16
+#: What is kept by a digest, and deleted when it was not used for long.
+KEPT = ("artifacts", "lists", "made", "last")
+
 #: The folder with a file for each run that uses the store.
 RUNS = "runs"
 #: Nanoseconds by which a file's time may lag behind the clock: the kernel's ticks, and file systems that count seconds.
@@ -55,7 +66,7 @@ CLOCK_NS = 2 * 10**9
 LONGEST_NS = 24 * 3600 * 10**9
 
 #: First bytes of an entry. The SHA-256 of its key and its content comes next, then the content.
-MAGIC = b"executorch-goldens artifact 1\n"
+MAGIC = b"executorch-goldens artifact 2\n"
 DIGEST_BYTES = 32
 #: What a key looks like: a SHA-256.
 KEY = re.compile(r"[0-9a-f]{64}")
@@ -94,6 +105,21 @@ class Kept:
     core_seconds: float
 
 
+class Made(msgspec.Struct, frozen=True, array_like=True):
+    """An artifact that answers a request where every fact of its lists holds.
+
+    Attributes
+    ----------
+    key
+        Of the artifact.
+    lists
+        Of facts: that of its template, and its own.
+    """
+
+    key: str
+    lists: tuple[str, ...]
+
+
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
     """An entry as it is encoded: of `lowered` and `failure` one is None."""
 
@@ -127,7 +153,7 @@ class Store:
     def open(self) -> None:
         """Make the directory ready, and let nobody delete what is used until `close`; raise `StoreError`."""
         try:
-            for folder in ("artifacts", "last", "files", RUNS):
+            for folder in (*KEPT, "files", RUNS):
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
             probe = self.root / f"probe-{uuid.uuid4().hex}"
             probe.write_bytes(b"")
@@ -144,11 +170,11 @@ class Store:
             self._run.release()
             self._run = None
 
-    def path(self, key: str) -> Path:
+    def path(self, key: str, folder: str = "artifacts") -> Path:
         """Return where the entry of a key stands; raise StoreError for what is none, and could lead elsewhere."""
         if not KEY.fullmatch(key):
             raise StoreError(self.root, f"is asked for {key!r:.80}, which is no key", "run again")
-        return self.root / "artifacts" / key[:2] / key
+        return self.root / folder / key[:2] / key
 
     def holds(self, key: str) -> bool:
         """Whether there is an entry, damaged or not."""
@@ -172,19 +198,6 @@ class Store:
         artifact = Artifact(made, entry.patches, entry.inside_seconds, entry.watched, entry.shortcuts)
         return Kept(artifact, entry.seconds, entry.peak_mb, entry.core_seconds)
 
-    def explain(self, key: str) -> Ingredients | None:
-        """Return the listing that `key` is the digest of, where there is an entry that tells.
-
-        It is asked of entries that an older harness may have written: of those, the listing is all that is read.
-        """
-        content = self._content(key)
-        if content is None:
-            return None
-        with contextlib.suppress(zlib.error, ValueError, LookupError):
-            listing = msgspec.msgpack.decode(_unpacked(content), type=list[msgspec.Raw])[0]
-            return msgspec.msgpack.decode(listing, type=Ingredients)
-        return None
-
     def _entry(self, key: str) -> _Entry | None:
         content = self._content(key)
         if content is None:
@@ -200,8 +213,8 @@ class Store:
                 self.root, f"has an entry {key} that a different harness wrote ({error})", way_out
             ) from error
 
-    def _content(self, key: str) -> bytes | None:
-        path = self.path(key)
+    def _content(self, key: str, path: Path | None = None) -> bytes | None:
+        path = path or self.path(key)
         try:
             whole = untrusted.contents(path, LARGEST)
         except FileNotFoundError:
@@ -217,7 +230,7 @@ class Store:
         return None
 
     def put(self, ingredients: Ingredients, kept: Kept) -> str:
-        """Keep an artifact under the digest of `ingredients` and return it; raise `StoreError`."""
+        """Keep an artifact under the digest of `ingredients` and return that; raise `StoreError`."""
         made = kept.artifact.result
         entry = _Entry(
             ingredients,
@@ -236,30 +249,67 @@ class Store:
         self._write(self.path(key), _head(key, content) + content)
         return key
 
-    def content(self, key: str) -> bytes | None:
-        """Return the bytes of an entry for `add`, None where there is no sound one."""
-        content = self._content(key)
+    def content(self, key: str, folder: str = "artifacts") -> bytes | None:
+        """Return the bytes of an entry or a list for `add`, None where there is no sound one."""
+        content = self._content(key, self.path(key, folder))
         return None if content is None else _head(key, content) + content
 
-    def add(self, key: str, content: bytes) -> None:
-        """Keep an entry of another store; raise `StoreError`. One that is damaged is never read."""
-        self._write(self.path(key), content)
+    def add(self, key: str, content: bytes, folder: str = "artifacts") -> None:
+        """Keep an entry or a list of another store; raise `StoreError`. One that is damaged is never read."""
+        self._write(self.path(key, folder), content)
 
-    def note_last(self, name: str, key: str) -> None:
-        """Remember that the export called `name` has `key`; raise `StoreError`."""
-        self._write(self._last(name), key.encode())
+    def keep_list(self, name: str, facts: Sequence[Fact]) -> None:
+        """Keep a list of facts; raise `StoreError`. One that is there already counts as used now."""
+        path = self.path(name, "lists")
+        try:
+            os.utime(path)
+        except OSError:
+            content = zlib.compress(msgspec.msgpack.encode(facts), COMPRESSION)
+            self._write(path, _head(name, content) + content)
+
+    def facts(self, name: str) -> tuple[Fact, ...] | None:
+        """Return a list of facts; None where there is none any more."""
+        path = self.path(name, "lists")
+        content = self._content(name, path)
+        if content is None:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        with contextlib.suppress(zlib.error, ValueError):
+            return msgspec.msgpack.decode(_unpacked(content), type=tuple[Fact, ...])
+        return None
+
+    def remember(self, request: str, made: Made) -> None:
+        """Let `made` be the first answer to a request; raise `StoreError`."""
+        others = [each for each in self.made(request) if each.lists != made.lists]
+        self._note("made", request, [made, *others[: REMEMBERED - 1]])
+
+    def made(self, request: str) -> list[Made]:
+        """Return what has answered a request, what did last first."""
+        return self._noted("made", request, list[Made]) or []
+
+    def note_last(self, name: str, ingredients: Ingredients) -> None:
+        """Remember what was asked for when the export called `name` was made; raise `StoreError`."""
+        self._note("last", hashlib.sha256(name.encode()).hexdigest(), ingredients)
 
     def last(self, name: str) -> Ingredients | None:
-        """Return the listing of the last export that had this name, where its entry is still there."""
-        try:
-            key = self._last(name).read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError):
-            return None
-        return self.explain(key) if KEY.fullmatch(key) else None
+        """Return what was asked for when the last export was made that had this name."""
+        return self._noted("last", hashlib.sha256(name.encode()).hexdigest(), Ingredients)
 
-    def _last(self, name: str) -> Path:
-        hashed = hashlib.sha256(name.encode()).hexdigest()
-        return self.root / "last" / hashed[:2] / hashed
+    def _note(self, folder: str, name: str, what: object) -> None:
+        content = msgspec.msgpack.encode(what)
+        self._write(self.path(name, folder), _head(name, content) + content)
+
+    def _noted(self, folder: str, name: str, kind: type[T]) -> T | None:
+        path = self.path(name, folder)
+        content = self._content(name, path)
+        if content is None:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        with contextlib.suppress(ValueError):
+            return msgspec.msgpack.decode(content, type=kind)
+        return None
 
     def _write(self, path: Path, content: bytes) -> None:
         aside = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
@@ -273,10 +323,11 @@ class Store:
             raise StoreError(self.root, f"cannot be written ({error.strerror})") from error
 
     def entries(self) -> Iterator[tuple[Path, os.stat_result]]:
-        """Yield every file of an artifact, and those that an interrupted run has left."""
-        for path in (self.root / "artifacts").glob("*/*"):
-            with contextlib.suppress(OSError):
-                yield path, path.stat()
+        """Yield every file that is kept, and those that an interrupted run has left."""
+        for folder in KEPT:
+            for path in (self.root / folder).glob("*/*"):
+                with contextlib.suppress(OSError):
+                    yield path, path.stat()
 
     def _first_began(self) -> float:
         """Return when the first of the other runs began that use the store now, in nanoseconds; infinity for none."""

@@ -31,6 +31,8 @@ from harness.errors import HarnessError
 from harness.exporting.limits import WALL, processor_seconds
 from harness.exporting.worker import HARNESS_ERROR, MAIN, OUT_OF_MEMORY, with_harness
 from harness.machine import said
+from harness.registry import CASES
+from harness.storage.facts import Record
 from harness.sweeping.folder import Folder
 from harness.sweeping.schedule import Job, Schedule
 from harness.sweeping.settings import Settings, absolute, worker_environment
@@ -137,6 +139,11 @@ class Sweep:
         self.folder = Folder.make()
         self.directory = self.folder.path
         self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
+
+    @functools.cached_property
+    def modules(self) -> dict[str, str]:
+        """The module of each case, as far as this process has loaded the zoos: an export imports no other."""
+        return {name: case.module for name, case in CASES.within(self.settings.models).items()}
 
     def start(self) -> None:
         self.thread.start()
@@ -301,7 +308,7 @@ class Sweep:
             *with_harness(interpreter, MAIN, machine.root),
             *("--answers", str(writer)),
             *("--isolation", self.settings.isolation),
-            *("--models", *self.settings.models),
+            *(["--records", str(self.directory)] if self.settings.reuse is not None else []),
             *("--paths", *map(str, paths)),
             *("--targets", *self.targets),
             *("--heap-seed", str(variation.heap_seed)),
@@ -376,6 +383,9 @@ class Sweep:
                 "cwd": str(self._working_directory(job)),
                 "limit": self.settings.limit,
                 "memory": self.settings.memory,
+                "module": self.modules.get(job.cell.case),
+                "others": sorted(set(self.modules.values())),
+                "record": str(scratch / "record") if self.settings.reuse is not None else None,
             }
         )
 
@@ -431,6 +441,7 @@ class Sweep:
         if result is None:
             result = pickle.loads((self._scratch(job) / "artifact").read_bytes())
             assert isinstance(result, Artifact)
+        record = Record.read(self._scratch(job) / "record") if self.settings.reuse is not None else None
         shutil.rmtree(self._scratch(job), ignore_errors=True)
         if isinstance(result, Casualty) or isinstance(result.result, Failure):
             self._require_environment()
@@ -443,7 +454,7 @@ class Sweep:
             core_seconds=answer.get("core_seconds", 0.0),
         )
         if self.settings.reuse is not None:
-            self.settings.reuse.put(self.settings, self._wanted(job), outcome)
+            self.settings.reuse.put(self.settings, self._wanted(job), outcome, record)
         return outcome
 
     def _require_environment(self) -> None:

@@ -355,7 +355,6 @@ def read_whole_entry(data: bytes, folder: Path) -> None:
     store.add(KEY, data)
     store.is_sound(KEY)
     if (kept := store.get(KEY)) is not None:
-        store.explain(KEY)
         use_artifact(kept.artifact.result)
 
 

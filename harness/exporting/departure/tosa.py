@@ -8,7 +8,6 @@ import struct
 from collections.abc import Iterator, Sequence
 
 import torch
-from executorch.backends.arm.tosa.backend import TOSABackend
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.fx import GraphModule
 
@@ -96,6 +95,8 @@ def origins(lowered: LoweredBackendModule) -> dict[str, str]:
 
     The delegate is lowered again, with its nodes numbered.
     """
+    from executorch.backends.arm.tosa.backend import TOSABackend
+
     program = copy.deepcopy(lowered.original_module)
     names = {}
     for number, node in enumerate(program.graph.nodes, 1):

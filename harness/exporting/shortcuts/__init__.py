@@ -25,6 +25,7 @@ from harness.exporting.shortcuts import (
     quantize_shapes,
 )
 from harness.exporting.shortcuts.shortcut import Shortcut
+from harness.targets import Target
 
 __all__ = ["INSTALLED", "SHORTCUTS", "Shortcut", "install", "select"]
 
@@ -74,8 +75,11 @@ def select(spec: str) -> tuple[str, ...]:
     return guard.in_order(guard.SHORTCUT, names, SHORTCUTS)
 
 
-def install(names: Sequence[str], release: str) -> None:
+def install(names: Sequence[str], release: str, target: Target | None = None) -> None:
     """Verify, then install, the shortcuts named, in this process: either all are, or none.
+
+    Of what only shortens the other backend's exports than those for `target`, nothing is run: it is noted, and not
+    installed.
 
     Raises
     ------
@@ -85,8 +89,9 @@ def install(names: Sequence[str], release: str) -> None:
         When a function is not the one that a shortcut was written for.
     """
     chosen = [SHORTCUTS[name] for name in guard.in_order(guard.SHORTCUT, names, SHORTCUTS)]
-    for shortcut in chosen:
+    needed = [each for each in chosen if target is None or target.runs_any(each.known.get(release, ()))]
+    for shortcut in needed:
         guard.verify(guard.SHORTCUT, shortcut.name, shortcut.known, release, shortcut.unguarded)
-    for shortcut in chosen:
+    INSTALLED.extend(shortcut.name for shortcut in chosen)
+    for shortcut in needed:
         shortcut.install()
-        INSTALLED.append(shortcut.name)

@@ -1,0 +1,408 @@
+"""What a process depended on: a program of random small modules is used again only where it would print the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from harness.exporting.worker import ROOT
+from harness.storage.facts import Digests, Fact, Places, Record, UnsettledError, View, changed_since
+
+#: Runs a module with everything recorded, as an exporting child does, and prints what it leaves in `result`.
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from harness.exporting.recording import Recorder
+del sys.path[0]
+recorder = Recorder()
+sys.path.insert(0, sys.argv[2])
+sys.path.insert(1, sys.argv[2] + "/further")
+recorder.install()
+from pathlib import Path
+if sys.argv[4] == "forked":
+    recorder.write(Path(sys.argv[3] + ".before"))
+    before = sys.argv[3] + ".before"
+else:
+    before = None
+recorder.begin(Path(sys.argv[3] + ".spill"), [], before is not None)
+import start
+print(start.result)
+recorder.write(Path(sys.argv[3]), before)
+"""
+
+
+@dataclass
+class House:
+    """A folder with modules and data, a program that runs them, and the record of its last run."""
+
+    folder: Path
+    record: Path
+    variables: dict[str, str] = field(default_factory=dict)
+    facts: tuple[Fact, ...] = ()
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+
+    def run(self, how: str = "whole", record: bool = True) -> str:
+        """Run it and return what it makes."""
+        self.folder.mkdir(exist_ok=True)
+        command = [sys.executable, "-P", "-c", PROGRAM, str(ROOT), str(self.folder), str(self.record), how]
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
+        )
+        made = done.stdout + done.stderr.rpartition("\n  File")[2].rpartition("\n")[2]
+        made = done.stdout if done.returncode == 0 else f"failed: {done.stderr.strip().splitlines()[-1]}"
+        if record and done.returncode == 0:
+            self.facts = self.recorded()
+        return made
+
+    @property
+    def environment(self) -> dict[str, str]:
+        # What Python itself gets wrong is not meant: compiled code whose source has the same size and second.
+        return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0", **self.variables}
+
+    def recorded(self) -> tuple[Fact, ...]:
+        record = Record.read(self.record)
+        assert record is not None
+        facts = list(self.view().of(record))
+        if record.before is not None:
+            before = Record.read(record.before)
+            assert before is not None
+            facts += self.view().of(before)
+        return tuple(facts)
+
+    def view(self) -> View:
+        return View(
+            Places({"here": self.folder, "python": Path(sys.base_prefix)}), Digests(), self.environment
+        )
+
+    def differing(self) -> Fact | None:
+        return self.view().differing(self.facts)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path / "house", tmp_path / "record")
+
+
+def settle(folder: Path) -> None:
+    """Wait until what was just written is older than what runs next, as far as clocks of files tell."""
+    while any(changed_since(str(path), time.time_ns()) for path in folder.rglob("*")):
+        time.sleep(0.02)
+
+
+NAMES = ("a", "b", "c")
+NUMBERS = st.integers(0, 9)
+
+
+def statement(draw: st.DrawFn, inside: bool) -> str:
+    """Draw one line that depends on something."""
+    name = draw(st.sampled_from(NAMES))
+    lines = [
+        f"import zoo.{name}; value += zoo.{name}.value",
+        f"from zoo.{name} import value as other; value += other",
+        f"import importlib; value += importlib.import_module('zoo.{name}').value",
+        f"value += int(open('{name}.txt').read() or 0)",
+        f"import os; value += os.path.exists('{name}.txt')",
+        f"import pathlib; value += sum(1 for _ in pathlib.Path('data').glob('*.{name}'))",
+        f"import os; value += len(os.environ.get('WORD_{name}', ''))",
+        f"import spaces.{name}; value += spaces.{name}.value",
+        f"import {name}; value += {name}.value",
+    ]
+    if inside:
+        lines.append(f"from .{name} import value as other; value += other")
+    line = draw(st.sampled_from(lines))
+    return f"try:\n    {line}\nexcept (ImportError, OSError, AttributeError): value += 1000\n"
+
+
+@st.composite
+def module(draw: st.DrawFn, inside: bool = True) -> str:
+    """Draw a module that makes a value of what it depends on, at once or in a function that it calls."""
+    text = f"value = {draw(NUMBERS)}\n"
+    for _ in range(draw(st.integers(0, 2))):
+        lazy = draw(st.booleans())
+        line = statement(draw, inside)
+        if lazy:
+            indented = "".join(f"    {each}\n" for each in line.splitlines())
+            line = f"def later():\n    global value\n{indented}later()\n"
+        text += line
+    return text
+
+
+FILES = (
+    *(f"zoo/{name}.py" for name in NAMES),
+    *(f"spaces/{name}.py" for name in NAMES),
+    *(f"{name}.txt" for name in NAMES),
+    *(f"data/1.{name}" for name in NAMES),
+    *(f"{name}.py" for name in NAMES),
+    *(f"further/{name}.py" for name in NAMES),
+    "zoo/__init__.py",
+    "unread.txt",
+)
+
+
+@st.composite
+def content(draw: st.DrawFn, name: str) -> str:
+    if name.endswith(".py"):
+        return draw(module(inside=name.startswith("zoo/") and "__init__" not in name))
+    return str(draw(NUMBERS))
+
+
+@st.composite
+def house_and_edit(draw: st.DrawFn) -> tuple[dict[str, str], dict[str, str | None], dict[str, str]]:
+    names = draw(st.lists(st.sampled_from(FILES), min_size=3, max_size=10, unique=True))
+    files = {name: draw(content(name)) for name in names}
+    files["start.py"] = draw(module(inside=False)) + statement(draw, False) + "result = value\n"
+    edited = draw(st.lists(st.sampled_from(FILES), min_size=1, max_size=2, unique=True))
+    edits = {name: draw(st.one_of(st.none(), content(name))) for name in edited}
+    variables = {
+        f"WORD_{name}": "x" * draw(NUMBERS) for name in draw(st.sets(st.sampled_from(NAMES), max_size=1))
+    }
+    return files, edits, variables
+
+
+def apply(house: House, edits: Mapping[str, str | None]) -> None:
+    for name, text in edits.items():
+        if text is None:
+            (house.folder / name).unlink(missing_ok=True)
+        else:
+            house.write(name, text)
+
+
+#: How often it was used again of how often it could have been, over all examples.
+TALLY = {"same": 0, "reused": 0}
+
+
+@settings(
+    max_examples=int(os.environ.get("RECORDING_EXAMPLES", "25")),
+    deadline=None,
+    # A run takes its time, and a drawn house says enough.
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(drawn=house_and_edit(), how=st.sampled_from(["whole", "forked"]))
+def test_what_would_be_another_is_never_used_again(
+    tmp_path_factory: pytest.TempPathFactory,
+    drawn: tuple[dict[str, str], dict[str, str | None], dict[str, str]],
+    how: str,
+) -> None:
+    files, edits, variables = drawn
+    folder = tmp_path_factory.mktemp("drawn")
+    house = House(folder / "house", folder / "record")
+    apply(house, files)
+    settle(house.folder)
+    before = house.run(how)
+    if before.startswith("failed"):
+        return
+    assert house.differing() is None
+    apply(house, edits)
+    house.variables = variables
+    after = house.run(how, record=False)
+    if after != before:
+        assert house.differing() is not None, (before, after, edits)
+    else:
+        TALLY["same"] += 1
+        TALLY["reused"] += house.differing() is None
+
+
+def test_what_would_be_the_same_is_used_again_for_the_most_part() -> None:
+    assert TALLY["same"] == 0 or TALLY["reused"] >= 0.3 * TALLY["same"], TALLY
+
+
+#: What a program does, what is there before, what is changed (None deletes), and whether it must be noticed.
+KINDS: Mapping[str, tuple[str, Mapping[str, str], Mapping[str, str | None], bool]] = {
+    "a helper after a form feed": (
+        "from zoo.a import result",
+        {"zoo/a.py": "x = 1\n\x0c\ndef helper():\n    return 100\nresult = helper()\n"},
+        {"zoo/a.py": "x = 1\n\x0c\ndef helper():\n    return 200\nresult = helper()\n"},
+        True,
+    ),
+    "a helper after a line separator": (
+        "from zoo.a import result",
+        {"zoo/a.py": "x = '\u2028'\ndef helper():\n    return 100\nresult = helper()\n"},
+        {"zoo/a.py": "x = '\u2028'\ndef helper():\n    return 200\nresult = helper()\n"},
+        True,
+    ),
+    "a package whose name begins with harness": (
+        "from harness_acme import result",
+        {"harness_acme/__init__.py": "result = 100\n"},
+        {"harness_acme/__init__.py": "result = 200\n"},
+        True,
+    ),
+    "a module that comes before the one that is imported": (
+        "from c import result",
+        {"further/c.py": "result = 1\n"},
+        {"c.py": "result = 2\n"},
+        True,
+    ),
+    "a package that comes before a module": (
+        "from c import result",
+        {"c.py": "result = 1\n"},
+        {"c/__init__.py": "result = 2\n"},
+        True,
+    ),
+    "an init of a namespace package": (
+        "import spaces.a; result = getattr(spaces, 'x', 1)",
+        {"spaces/a.py": "", "further/spaces/b.py": ""},
+        {"spaces/__init__.py": "x = 2\n"},
+        True,
+    ),
+    "a module that was not there": (
+        "try:\n    import gone; result = gone.x\nexcept ImportError: result = 0",
+        {},
+        {"gone.py": "x = 1\n"},
+        True,
+    ),
+    "a module of which only the spec was asked for": (
+        "import importlib.util; result = importlib.util.find_spec('gone') is None",
+        {},
+        {"gone.py": "x = 1\n"},
+        True,
+    ),
+    "a file that was not there": (
+        "try: result = open('gone.txt').read()\nexcept OSError: result = ''",
+        {},
+        {"gone.txt": "1"},
+        True,
+    ),
+    "a path that was asked for": (
+        "import pathlib; result = pathlib.Path('flag').exists()",
+        {},
+        {"flag": ""},
+        True,
+    ),
+    "the size of a file": (
+        "import os; result = os.path.getsize('a.txt')",
+        {"a.txt": "1"},
+        {"a.txt": "12"},
+        True,
+    ),
+    "a directory that was listed": (
+        "import os; result = sorted(os.listdir('data'))",
+        {"data/1.a": "1"},
+        {"data/2.a": "1"},
+        True,
+    ),
+    "a directory that was walked": (
+        "import os; result = sum(len(names) for _, _, names in os.walk('data'))",
+        {"data/deep/1.a": "1"},
+        {"data/deep/2.a": "1"},
+        True,
+    ),
+    "what a forked process read": (
+        "import os\nif os.fork() == 0:\n    open('a.txt').read()\n    os._exit(0)\nos.wait(); result = 1",
+        {"a.txt": "1"},
+        {"a.txt": "2"},
+        True,
+    ),
+    "what a program was given": (
+        "import subprocess; result = subprocess.run(['cat', 'a.txt'], capture_output=True).stdout",
+        {"a.txt": "1"},
+        {"a.txt": "2"},
+        True,
+    ),
+    "what a memory map read": (
+        "import mmap; file = open('a.txt', 'rb'); result = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)[:]",
+        {"a.txt": "1"},
+        {"a.txt": "2"},
+        True,
+    ),
+    "a data base": (
+        "import sqlite3; result = sqlite3.connect('a.db').total_changes; open('a.db', 'rb').read()",
+        {"a.db": ""},
+        {"a.db": "x"},
+        True,
+    ),
+    "what it did not read": (
+        "result = 1",
+        {"a.txt": "1", "zoo/a.py": ""},
+        {"a.txt": "2", "zoo/a.py": "x"},
+        False,
+    ),
+    "a file beside those that were imported": (
+        "import zoo.a; result = 1",
+        {"zoo/a.py": ""},
+        {"zoo/b.py": ""},
+        False,
+    ),
+    "what it wrote itself": (
+        "open('made.txt', 'w').write('1'); result = open('made.txt').read()",
+        {},
+        {"made.txt": "2"},
+        False,
+    ),
+    "a directory that it made": (
+        "import os, tempfile; made = tempfile.mkdtemp(dir='.')\n"
+        "open(made + '/x', 'x').close(); result = len(os.listdir(made))",
+        {},
+        {},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("how", ["whole", "forked"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_each_kind_of_change_does(kind: str, how: str, house: House) -> None:
+    program, files, edits, noticed = KINDS[kind]
+    house.write("start.py", program + "\n")
+    apply(house, files)
+    settle(house.folder)
+    assert not house.run(how).startswith("failed")
+    assert house.differing() is None or kind == "what it wrote itself"
+    apply(house, edits)
+    assert (house.differing() is not None) is noticed, house.differing()
+
+
+@pytest.mark.parametrize(
+    ("program", "noticed"),
+    [
+        ("import os; result = os.environ.get('WORD', '')", True),
+        ("import os; result = os.getenv('WORD')", True),
+        ("import os; result = 'WORD' in os.environ", True),
+        ("import os; os.environ['WORD'] = 'own'; result = os.environ['WORD']", False),
+        # What passes it on as a whole reads none.
+        ("import os; result = len(os.environ.copy()) > 0", False),
+    ],
+)
+def test_a_variable_counts_where_it_is_asked_for(program: str, noticed: bool, house: House) -> None:
+    house.write("start.py", program + "\n")
+    settle(house.folder)
+    house.run()
+    assert house.differing() is None
+    house.variables["WORD"] = "another"
+    assert (house.differing() is not None) is noticed
+
+
+def test_a_file_that_was_changed_while_a_process_read_it_is_told(house: House) -> None:
+    house.write("start.py", "open('a.txt').read(); open('a.txt', 'a').write('more'); result = 1\n")
+    house.write("a.txt", "1")
+    settle(house.folder)
+    with pytest.raises(UnsettledError, match=r"a\.txt"):
+        house.run()
+
+
+def test_a_record_holds_in_another_place(house: House, tmp_path: Path) -> None:
+    house.write("start.py", "from zoo.a import value as result\n")
+    house.write("zoo/a.py", "value = open('a.txt').read()\n")
+    house.write("a.txt", "1")
+    settle(house.folder)
+    house.run()
+    moved = House(tmp_path / "elsewhere", house.record, facts=house.facts)
+    shutil.copytree(house.folder, moved.folder)
+    assert moved.differing() is None
+    moved.write("a.txt", "2")
+    assert str(moved.differing()) == "<here>/a.txt"
