@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.artifact import Artifact, Casualty, Cell
+from harness.artifact import Artifact, Casualty, Cell, Outcome
 from harness.factors import Experiment
 from harness.judging.attribution import NONE, alone, by_address, gone, together, unrepeated
 from harness.sweeping.settings import Settings, default_interpreter
@@ -80,6 +81,33 @@ def test_what_does_not_repeat_follows_nothing_and_what_is_ordered_by_address_fol
     assert f"exports under {ONE.name}" in unrepeated(ONE.name).line
     assert by_address(ONE.name).factor == "heap"
     assert gone(16).factor is None
+
+
+@pytest.mark.parametrize(
+    ("followed", "factor"),
+    [(("umask",), "umask"), (("time zone", "host"), "surroundings"), (("user",), "user")],
+)
+def test_of_the_surroundings_the_one_that_is_followed_is_named(
+    monkeypatch: pytest.MonkeyPatch, followed: tuple[str, ...], factor: str
+) -> None:
+    def exported(self: Experiment, asked: Sequence[Variation]) -> list[Outcome]:
+        self.exports += len(asked)
+        found = [set(followed) <= set(variation.changed_surroundings) for variation in asked]
+        named = zip(asked, found, strict=True)
+        return [Outcome(self.cell, each.name, ARTIFACTS[other], 1.0, 1.0) for each, other in named]
+
+    monkeypatch.setattr(Experiment, "_exported", exported)
+    monkeypatch.setattr(Experiment, "_repeated", lambda self: exported(self, [self.one] * 3))
+    looking = experiment("steady")
+    found = looking.run()
+    assert found.factor == factor
+    # Three, one more, all factors changed, each of the six, each of the six surroundings.
+    assert looking.exports == 17
+    if factor != "surroundings":
+        assert found.line.startswith(
+            f"follows the {factor}; not the hash seed, heap, listings, directory, history"
+        )
+        assert "surroundings" not in found.line
 
 
 # Whole runs
