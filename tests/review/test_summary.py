@@ -52,6 +52,20 @@ def test_what_is_only_to_be_decided_is_not_broken(proposed: Runner) -> None:
     assert replace(made, rows=kept).state == "changed"
 
 
+def test_the_summary_says_which_new_cells_fail_or_delegate_nothing() -> None:
+    row = {"verdict": "new", "accepted": False, "target": "tosa-fp", "case": "a"}
+    reasons = (
+        "FAILURE: export: Unsupported: no",
+        "NO DELEGATE: 1 operator outside",
+        "1 delegate with 2 operators",
+    )
+    made = Summary([("1.4.1", {**row, "reason": reason}) for reason in reasons], [])
+    assert made.state == "changed"
+    assert list(made.markdown())[1].startswith(
+        "**Goldens: changed.** 3 new (1 FAILURE, 1 NO DELEGATE); 0 cells"
+    )
+
+
 def test_the_words_of_a_model_are_text_in_the_summary(proposed: Runner) -> None:
     for cell in ("tosa-fp/gamma", "tosa-int/gamma"):
         edit(proposed, cell, reason="<script>alert(1)</script> @everyone [x](y)\n# head")
