@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from harness.numerics import tolerances
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -181,6 +183,8 @@ class Sample:
         (`harness.exporting.rounding`). Zero where no rounding touches the output. Empty if it was not measured.
     floats
         Of quantized targets, the outputs of the model before it was quantized; empty for others.
+    shifts
+        For each of `expected`: the furthest that rounding alone moved the mean of its elements.
     """
 
     name: str
@@ -188,6 +192,7 @@ class Sample:
     outputs: tuple[Tensor, ...]
     spreads: tuple[Tensor, ...] = ()
     floats: tuple[Tensor, ...] = ()
+    shifts: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -260,13 +265,32 @@ class Beginning:
     Attributes
     ----------
     sample
-        The first sample whose outputs depart; where none does, the first that is imprecise.
+        The first sample whose outputs depart; where none does, the first on which something inside does.
     where
         The rest of a sentence where it is no value inside a delegate.
     """
 
     sample: str
     where: Departure | str
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What was looked at inside a program: each operator, given what it was really given.
+
+    Attributes
+    ----------
+    samples
+        On which it was.
+    values
+        How many values inside were compared, on one of them.
+    unseen
+        What of the program was not looked into, and why; nothing if every operator was.
+    """
+
+    samples: tuple[str, ...]
+    values: int
+    unseen: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -295,15 +319,17 @@ class Lowered:
     codes
         For cases whose outputs are constants: what the delegates must hold, in the dtype they hold it in.
     unjudged
-        Samples that are left out, with what eager does on them and not on the example: it gives no finite number,
-        raises, or does not end.
+        Samples that are left out, with why: eager gives no finite number there and does on the example, raises, does
+        not end, or has no value that anything could be held to.
     not_run
         Why the program was not run, so that there are no samples: what runs it lacks something. Empty where it was.
     altered
         What lowering changed of the model that it was given, which is its user's; nothing should be.
     begins
-        Where outputs beyond their tolerance begin to depart from eager's, or whether anything does in a program
-        that is imprecise; None in others.
+        Where outputs beyond their tolerance begin to depart from eager's. Where none is, the first value inside that
+        its operator's own rounding does not explain, given what the operator was given; None where there is none.
+    inside
+        What was looked at inside; None where the outputs depart, and where nothing was run.
     lost
         What quantization loses; None where that is within the target's floor.
     """
@@ -322,87 +348,59 @@ class Lowered:
     altered: tuple[Altered, ...] = ()
     begins: Beginning | None = field(default=None, compare=False)
     lost: Lost | None = field(default=None, compare=False)
+    inside: Inside | None = field(default=None, compare=False)
 
     @property
     def pte_sha256(self) -> str:
         return hashlib.sha256(self.pte).hexdigest()
 
     def tolerance(self, sample: Sample, index: int) -> NDArray[np.float64]:
-        """Return the absolute tolerance for each element of output number `index` of a sample, or for all of them.
+        """Return the absolute tolerance for each element of output number `index` of a sample.
 
-        It is zero where no rounding touches the output. Where no element of the output was seen to move by more than a
-        code, on any sample, it is that. Elsewhere an element may be off by `MARGIN` times what it moved, or what those
-        that moved, on all samples, moved on average; where the output is quantized, by so many whole codes, as no
+        See `harness.numerics.tolerances.allowed`. Where the output is quantized, it is so many whole codes, as no
         difference of codes is a fraction of one.
         """
-        reach = self._reach(sample, index)
+        reach = self._allowed(sample, index).reach
         code = self._code(index)
         return np.ceil(reach / code) * code if code else reach
 
-    def _reach(self, sample: Sample, index: int) -> NDArray[np.float64]:
-        """Return the tolerance as it is before it is rounded up to whole codes."""
-        code = self._code(index)
-        least = max(self.bound * self.largest(sample, index), code)
-        if not sample.spreads:
-            return np.array(least)
-        spread = sample.spreads[index].array()
-        everywhere = np.concatenate([each.spreads[index].array().ravel() for each in self.samples])
-        return tolerance_of(spread, everywhere, code, least)
+    def _allowed(self, sample: Sample, index: int) -> tolerances.Allowed:
+        """Return what is allowed of output number `index` of a sample, before it is rounded up to whole codes."""
+        samples = self.samples if sample in self.samples else (*self.samples, sample)
+        if not all(each.spreads for each in samples):
+            samples = tuple(replace(each, spreads=()) for each in samples)
+        found = tolerances.allowed(
+            [each.expected[index].wide() for each in samples],
+            [each.spreads[index].array() for each in samples if each.spreads],
+            self._code(index),
+            self.bound,
+        )
+        return found[samples.index(sample)]
 
     def _code(self, index: int) -> float:
         """Return a little more than what one code of output number `index` is worth; 0 where it is not quantized."""
-        return (self.scales[index] if index < len(self.scales) else 0.0) * ONE_CODE
+        return (self.scales[index] if index < len(self.scales) else 0.0) * tolerances.ONE_CODE
 
-    def largest(self, sample: Sample, index: int) -> float:
-        """Return the largest absolute value expected of output number `index` in a sample or in the example."""
-        return max(_largest(self.samples[0].expected[index]), _largest(sample.expected[index]))
+    def sizes(self, sample: Sample, index: int) -> NDArray[np.float64]:
+        """Return the largest absolute value expected of output number `index` in a sample or in the example.
+
+        Of each element, that of the elements that are as large as it.
+        """
+        return self._allowed(sample, index).sizes
 
     def imprecision(self, sample: Sample, index: int) -> float:
-        """Return how far rounding alone may move output number `index` in a sample, as a part of its largest value."""
-        furthest = float(self._reach(sample, index).max(initial=0.0))
-        largest = max(_largest(each.expected[index]) for each in self.samples)
-        return furthest / largest if largest else 0.0
+        """Return how far rounding alone may move output number `index` in a sample, as a part of its largest value.
 
-
-#: A little more than one code: codes times scale are float32, and so are their differences.
-ONE_CODE = 1.001
-
-#: The spread of what is rounded and was not seen to move: more than none.
-TOUCHED = float(np.finfo(np.float32).tiny)
-
-#: A few runs do not show the furthest that rounding can go.
-MARGIN = 3.0
-
-
-def tolerance_of(
-    spread: NDArray[Any], everywhere: NDArray[Any], code: float, least: float
-) -> NDArray[np.float64]:
-    """Return the absolute tolerance for each element of a value, or for all of them; see `Lowered.tolerance`.
-
-    Parameters
-    ----------
-    spread
-        How far rounding alone moved each element.
-    everywhere
-        How far it moved those of all samples.
-    code
-        A little more than what one code is worth; 0 where the value is not quantized.
-    least
-        For what is rounded at all.
-    """
-    if not spread.any():
-        return np.zeros(())
-    if everywhere.max() <= code:
-        return np.array(least)
-    moved = everywhere[np.isfinite(everywhere) & (everywhere > TOUCHED)].astype(np.float64)
-    around = math.sqrt(np.square(moved).mean()) if moved.size else 0.0
-    return np.maximum(MARGIN * np.maximum(spread.astype(np.float64), around), least)
-
-
-def _largest(tensor: Tensor) -> float:
-    """Return the largest finite absolute value: an infinity or a NaN would make every difference tolerable."""
-    values = np.abs(tensor.wide())
-    return float(values[np.isfinite(values)].max(initial=0.0))
+        Where an output holds numbers of different sizes, of the largest value of each.
+        """
+        found = self._allowed(sample, index)
+        parts = np.divide(
+            found.reach,
+            found.sizes_anywhere,
+            out=np.zeros(found.reach.shape),
+            where=found.sizes_anywhere > 0.0,
+        )
+        return float(parts.max(initial=0.0))
 
 
 #: The pipeline of a partitioner.

@@ -122,6 +122,7 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
     yield from accepted(run.verdicts.values())
     yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
     yield from ratios({cell: each.sqnr for cell, each in run.accuracies.items() if each.sqnr is not None})
+    yield from not_looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
     if run.confirmed:
         yield (
             f"confirmed: {len(run.confirmed)} goldens now name these variations as well, and have what they had not "
@@ -186,6 +187,22 @@ def ratios(sqnr: Mapping[Cell, float]) -> Iterator[str]:
         yield (
             f"accuracy: {target}: {len(of_target)} cells; least SQNR against the float model {of_target[worst]:.1f} dB "
             f"({worst.case})"
+        )
+
+
+def not_looked_into(unseen: Mapping[Cell, str]) -> Iterator[str]:
+    """Yield a line that names the cells of which not every operator was judged by itself.
+
+    >>> list(not_looked_into({Cell("tosa-fp", "one"): "", Cell("tosa-fp", "two"): "lowered_module_0: it ends"}))
+    ['operators: not all judged by themselves in 1 of 2 cells: tosa-fp/two (lowered_module_0: it ends)']
+    """
+    found = {cell: why for cell, why in unseen.items() if why}
+    if found:
+        named = [f"{cell} ({why})" for cell, why in found.items()]
+        more = f", and {len(named) - SHOWN_WRONG} more" if len(named) > SHOWN_WRONG else ""
+        yield (
+            f"operators: not all judged by themselves in {len(found)} of {len(unseen)} cells: "
+            f"{', '.join(named[:SHOWN_WRONG])}{more}"
         )
 
 

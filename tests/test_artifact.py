@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from harness.artifact import Cell, Failure, Lowered, Sample, Tensor
+from harness.judging.accuracy import Accuracy
+from harness.judging.rightness import excess
 
 
 @pytest.mark.parametrize(
@@ -47,13 +50,16 @@ def tolerances(bound: float, *samples: list[float], scale: float = 0.0) -> list[
     """Return the tolerance of the one output of each sample, the example first."""
     run = tuple(Sample(str(n), (Tensor.of(np.float32(values)),), ()) for n, values in enumerate(samples))
     lowered = Lowered(graph="", delegates=(), pte=b"", samples=run, bound=bound, schemas=(), scales=(scale,))
-    return [lowered.tolerance(sample, 0) for sample in run]
+    found = [lowered.tolerance(sample, 0) for sample in run]
+    assert all((each == each.max(initial=0.0)).all() for each in found)
+    return [float(each.max(initial=0.0)) for each in found]
 
 
 def test_the_tolerance_is_a_part_of_the_largest_absolute_value() -> None:
     assert tolerances(0.25, [-8.0, 2.0]) == [2.0]
     assert tolerances(0.0, [-8.0]) == [0.0]
     assert tolerances(0.25, []) == [0.0]
+    assert tolerances(0.25, [0.0]) == [0.0]
 
 
 def test_the_tolerance_of_a_sample_is_at_least_the_examples() -> None:
@@ -121,6 +127,108 @@ def test_what_rounding_touches_may_be_off_by_a_code_and_by_the_bound() -> None:
 
 def test_what_no_rounding_touches_is_exact_whatever_the_bound() -> None:
     assert moved([0.0, 0.0], bound=0.25, scale=1.0) == [0.0, 0.0]
+
+
+# Numbers of different sizes in one output
+
+
+def joined(*parts: tuple[float, float, int], axis: int, samples: int = 2, bound: float = 0.0) -> Lowered:
+    """Return a program whose output joins parts, each of a size, a spread and a number of slices, along an axis."""
+    generator = np.random.default_rng(0)
+
+    def drawn(least: float, most: float, slices: int) -> np.ndarray:
+        return np.moveaxis(generator.uniform(least, most, (slices, 3, 5)), 0, axis)
+
+    run = []
+    for number in range(samples):
+        values = np.concatenate([drawn(size / 2, size, slices) for size, _, slices in parts], axis)
+        spreads = np.concatenate([drawn(spread / 2, spread, slices) for _, spread, slices in parts], axis)
+        expected = Tensor.of(values.astype(np.float32))
+        run.append(Sample(str(number), (expected,), (expected,), (Tensor.of(spreads.astype(np.float32)),)))
+    return Lowered(graph="", delegates=(), pte=b"", samples=tuple(run), bound=bound, schemas=())
+
+
+def sliced(lowered: Lowered, axis: int) -> list[float]:
+    """Return the largest tolerance in each slice along an axis, on the last sample."""
+    found = lowered.tolerance(lowered.samples[-1], 0)
+    return [float(each.max()) for each in np.moveaxis(found, axis, 0)]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_small_numbers_beside_large_ones_have_a_tolerance_of_their_own(axis: int) -> None:
+    boxes, scores = (640.0, 2.0, 4), (1.0, 0.004, 3)
+    found = sliced(joined(boxes, scores, axis=axis), axis)
+    assert all(3.0 < each <= 6.0 for each in found[:4])
+    assert all(0.006 < each <= 0.012 for each in found[4:])
+    # As much as the boxes alone would be allowed, or less.
+    assert max(found[:4]) <= max(sliced(joined(boxes, axis=axis), axis)) * 1.01
+
+
+def test_several_sizes_lie_in_any_order_along_an_axis() -> None:
+    found = sliced(joined((640.0, 2.0, 1), (1.0, 0.004, 2), (640.0, 2.0, 1), (0.01, 4e-5, 2), axis=1), 1)
+    assert [each > 1.0 for each in found] == [True, False, False, True, False, False]
+    assert [each < 2e-4 for each in found] == [False, False, False, False, True, True]
+
+
+def test_sizes_may_be_apart_along_two_axes() -> None:
+    wide, narrow = (joined((640.0, 2.0, 4), (1.0, 0.004, 3), axis=0) for _ in range(2))
+    parts = [
+        (
+            np.concatenate((one.expected[0].array(), other.expected[0].array() / 1024), axis=2),
+            np.concatenate((one.spreads[0].array(), other.spreads[0].array() / 1024), axis=2),
+        )
+        for one, other in zip(wide.samples, narrow.samples, strict=True)
+    ]
+    samples = tuple(
+        Sample(str(number), (Tensor.of(values),), (Tensor.of(values),), (Tensor.of(spreads),))
+        for number, (values, spreads) in enumerate(parts)
+    )
+    found = replace(wide, samples=samples).tolerance(samples[0], 0)
+    assert found[:4, :, :5].min() > 3.0
+    assert found[4:, :, :5].max() < 0.02
+    assert found[:4, :, 5:].max() < 0.02
+    assert found[4:, :, 5:].max() < 2e-5
+
+
+def test_a_bound_is_a_part_of_the_largest_of_numbers_of_one_size() -> None:
+    lowered = joined((640.0, 1e-6, 4), (1.0, 1e-6, 3), axis=1, bound=0.25)
+    found = sliced(lowered, 1)
+    assert min(found[:4]) > 100.0
+    assert max(found[4:]) <= 0.25
+    assert lowered.imprecision(lowered.samples[0], 0) == pytest.approx(0.25)
+
+
+def test_small_numbers_of_which_rounding_leaves_nothing_are_no_size_of_their_own() -> None:
+    # Differences of large ones: nothing is known of them but that they are small.
+    noise = joined((640.0, 2.0, 4), (0.5, 2.0, 3), axis=1)
+    assert noise.imprecision(noise.samples[0], 0) < 0.011
+    # A few that were seen to move little may move further.
+    few = joined((640.0, 2.0, 4), (1.0, 0.004, 1), axis=1, samples=1)
+    many = joined((640.0, 2.0, 4), (1.0, 0.004, 1), axis=1, samples=4)
+    assert sliced(few, 1)[4] > sliced(many, 1)[4]
+
+
+def test_scores_that_move_far_are_imprecise_however_large_the_boxes_are() -> None:
+    lowered = joined((640.0, 2.0, 4), (1.0, 0.2, 3), axis=1)
+    assert lowered.imprecision(lowered.samples[0], 0) > 0.3
+    assert Accuracy.of(lowered).tolerance > 0.3
+
+
+def test_an_error_of_a_small_number_is_measured_by_its_size() -> None:
+    lowered = joined((640.0, 2.0, 4), (1.0, 0.004, 3), axis=1)
+    first, *others = lowered.samples
+    wrong = first.expected[0].array().copy()
+    wrong[:, 4:] += np.float32(0.5)
+    lowered = replace(lowered, samples=(replace(first, outputs=(Tensor.of(wrong),)), *others))
+    assert 0.5 <= Accuracy.of(lowered).error < 0.6
+    found = excess(lowered)
+    assert found is not None
+    assert 0.5 <= found.bound <= 0.6
+
+
+def test_codes_are_as_much_everywhere() -> None:
+    lowered = replace(joined((640.0, 2.0, 4), (1.0, 2.0, 3), axis=1), scales=(5.0,))
+    assert sliced(lowered, 1) == [pytest.approx(5.0, rel=0.01)] * 7
 
 
 def test_a_failure_records_all_but_its_traceback() -> None:

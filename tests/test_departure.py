@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,21 +14,23 @@ import pytest
 import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
-from harness import releases
+from harness import Data, Example, releases
 from harness.artifact import Beginning, Departure, Lowered, Sample, Tensor
 from harness.decode import decode
 from harness.exporting import numerics
 from harness.exporting.departure import beginning as departure
-from harness.exporting.departure import xnnpack
+from harness.exporting.departure import operators, xnnpack
 from harness.exporting.departure.apart import ApartError, run_apart
-from harness.exporting.departure.beginning import AFTER, BEFORE, WITHIN
+from harness.exporting.departure.beginning import AFTER, BEFORE
 from harness.exporting.departure.comparison import arrangements
 from harness.exporting.departure.evaluation import exceeds
+from harness.exporting.departure.held import Held, Opened, Values
 from harness.exporting.departure.tosa import with_outputs
 from harness.exporting.export import Export, export
 from harness.exporting.targets import Lowering
 from harness.judging import rightness
-from harness.registry import load
+from harness.judging.otherwise import judged_otherwise
+from harness.registry import Case, load
 from tests.mutants import MUTANTS, Edit
 from tests.mutants.mutant import install, place
 
@@ -176,7 +178,11 @@ def test_what_a_delegate_takes_may_be_a_parameter(linear: tuple[Export, Lowered]
 def test_a_program_that_is_right_begins_nowhere(linear: tuple[Export, Lowered]) -> None:
     attempt, made = linear
     assert departure.first_departing(made) is None
-    assert attempt.with_beginning(made).begins is None
+    judged = attempt.with_beginning(made)
+    assert judged.begins is None
+    assert judged.inside is not None
+    assert (judged.inside.samples, judged.inside.unseen) == (operators.LOOKED_AT, ())
+    assert judged.inside.values > 0
 
 
 def imprecise(made: Lowered) -> Lowered:
@@ -191,16 +197,89 @@ def imprecise(made: Lowered) -> Lowered:
     return replace(made, samples=samples)
 
 
-def test_an_imprecise_program_whose_operators_are_right_says_so(linear: tuple[Export, Lowered]) -> None:
-    attempt, made = linear
-    begins = found(attempt, imprecise(made))
-    assert begins == Beginning("example", WITHIN)
-    assert not list(rightness.wrongs(replace(imprecise(made), begins=begins)))
+def test_an_imprecise_program_whose_operators_are_right_is_judged_by_these(own_flatc: None) -> None:
+    attempt = Export(ZOO["linear"], Lowering.named("xnnpack-int8"))
+    judged = attempt.with_beginning(imprecise(attempt.run()))
+    assert judged.imprecision(judged.samples[0], 0) > judged.limit
+    assert judged_otherwise(judged)
+    assert not list(rightness.wrongs(judged))
 
 
 def test_scales_that_a_delegate_computes_are_no_values_of_it(own_flatc: None) -> None:
     attempt = Export(ZOO["linear"], Lowering.named("xnnpack-dynamic"))
-    assert found(attempt, imprecise(attempt.run())) == Beginning("example", WITHIN)
+    assert judged_otherwise(attempt.with_beginning(imprecise(attempt.run())))
+
+
+def test_what_cannot_be_looked_into_is_named_and_leaves_nothing_judged(
+    linear: tuple[Export, Lowered], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt, made = linear
+    monkeypatch.setattr(departure, "LOOKS", {})
+    inside = attempt.with_beginning(made).inside
+    assert inside is not None
+    assert inside.unseen == (
+        ("lowered_module_0", "LookupError: nobody knows how to look into a delegate of XnnpackBackend"),
+    )
+
+
+def test_a_value_that_is_wrong_only_where_it_is_seen_is_no_departure(
+    own_flatc: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XNNPACK's values are those of a program that was lowered to see them."""
+    look = departure.LOOKS["XnnpackBackend"]
+
+    def opened(lowered: LoweredBackendModule) -> Opened:
+        run = look.opened(lowered)
+
+        def off(inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Values]:
+            outputs, values = run(inputs)
+            first = next(iter(values))
+            return outputs, {**values, first: [Held("", values[first][0].value + 1.0)]}
+
+        return off
+
+    monkeypatch.setattr(departure, "LOOKS", {"XnnpackBackend": replace(look, opened=opened)})
+    attempt = Export(ZOO["self-attention"], Lowering.named("xnnpack-fp32"))
+    assert attempt.with_beginning(attempt.run()).begins is None
+
+
+def test_a_delegate_is_given_its_inputs_as_they_lie_in_memory(own_flatc: None) -> None:
+    attempt = Export(ZOO["conv2d-grouped-dilated"], Lowering.named("xnnpack-int8"))
+    judged = attempt.with_beginning(attempt.run())
+    assert judged.begins is None
+    assert judged.inside is not None
+    assert judged.inside.unseen == ()
+
+
+# Numbers of different sizes in one output
+
+
+class Head(torch.nn.Module):
+    """Boxes in pixels and scores, joined."""
+
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        return torch.cat((torch.tanh(boxes) * 640.0, torch.sigmoid(scores)), self.axis)
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+def test_scores_that_are_inverted_beside_boxes_are_wrong(axis: int, own_flatc: None) -> None:
+    def build(data: Data) -> Example:
+        shapes = ((1, 4, 12), (1, 3, 12)) if axis == 1 else ((1, 12, 4), (1, 12, 3))
+        return Example(Head(axis), tuple(data.tensor(str(shape), *shape) for shape in shapes))
+
+    case = Case(f"head-{abs(axis)}", "tests", "scores beside boxes are judged", build)
+    made = Export(case, Lowering.named("tosa-bf16")).run()
+    assert not list(rightness.wrongs(made))
+    first, *others = made.samples
+    outputs = np.moveaxis(first.outputs[0].array().copy(), axis, 0)
+    outputs[4:] = 1.0 - outputs[4:]
+    inverted = replace(first, outputs=(Tensor.of(np.moveaxis(outputs, 0, axis)),))
+    (line, *_) = rightness.wrongs(replace(made, samples=(inverted, *others)))
+    assert line.startswith("output 0 float32[1, ")
 
 
 def test_a_graph_that_does_not_give_what_eager_gives_is_wrong_before_the_delegates(
@@ -243,6 +322,10 @@ def test_a_process_that_dies_or_hangs_while_it_looks_leaves_the_verdict(
     monkeypatch.setattr(departure, "beginning", lambda *_: time.sleep(60))
     monkeypatch.setattr("harness.exporting.export.LOOKING", 0.1)
     assert found(attempt, wrong) == Beginning("example", "cannot be told: it took more than 2 s of wall time")
+    monkeypatch.setattr(operators, "looked_into", lambda *_: time.sleep(60))
+    inside = attempt.with_beginning(made).inside
+    assert inside is not None
+    assert inside.unseen == (("the program", "it took more than 2 s of wall time"),)
 
 
 def test_what_is_run_apart_is_limited_in_processor_time() -> None:
@@ -407,6 +490,12 @@ def test_the_operator_is_named_where_rounding_hides_what_it_does(injected: Injec
     attempt = Export(ZOO[case], Lowering.named(target))
     made = imprecise(attempt.run())
     assert departure.first_departing(made) is None
-    where = found(attempt, made).where
+    judged = attempt.with_beginning(made)
+    assert judged.begins is not None
+    where = judged.begins.where
     assert isinstance(where, Departure), where
     assert (where.node, where.module, where.alone) == (injected.node, injected.module, True)
+    # Whatever the case accepts.
+    wrongs = list(rightness.wrongs(replace(judged, limit=1e9)))
+    assert wrongs[0].startswith("begins at ")
+    assert injected.node in wrongs[0]

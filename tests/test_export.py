@@ -252,6 +252,55 @@ def test_a_sample_that_the_model_has_no_meaning_for_is_not_judged_and_the_golden
     assert numerics_line(artifact).endswith("; not judged on zeros: eager is not finite")
 
 
+class Shifted(torch.nn.Module):
+    def forward(self, x: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        return (x << (one + other)) + 1
+
+
+class Root(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.where(x > 0.5, (x - 0.5).pow(0.5), x)
+
+
+@pytest.mark.parametrize("target", ["xnnpack-fp32", "tosa-int"])
+def test_a_sample_on_which_torch_leaves_open_what_comes_out_is_not_judged(target: str) -> None:
+    one = torch.tensor([20, 1, 20, 2, 20, 3], dtype=torch.int32)
+    artifact = exported(Shifted(), torch.arange(6, dtype=torch.int32), one, one.flip(0), target=target)
+    made = lowered(artifact)
+    why = "eager is undefined: aten.bitwise_left_shift.Tensor shifts by bits that an integer of 32 does not have"
+    assert ("extremes", why) in made.unjudged
+    assert "example" in {sample.name for sample in made.samples}
+    assert objection(artifact) is None
+    assert why in numerics_line(artifact)
+
+
+def test_a_program_that_no_sample_can_be_judged_on_is_not_run_and_says_why() -> None:
+    shifts = torch.full((6,), 40, dtype=torch.int32)
+    artifact = exported(Shifted(), torch.arange(6, dtype=torch.int32), shifts, shifts, target="xnnpack-fp32")
+    made = lowered(artifact)
+    assert not made.samples
+    assert made.not_run.startswith("eager is undefined: aten.bitwise_left_shift")
+
+
+def test_a_sample_that_leaves_the_domain_of_an_operator_is_not_judged_where_tosa_leaves_it_open() -> None:
+    artifact = exported(Root(), DATA.tensor("x", 2, 9).abs() + 0.5)
+    made = lowered(artifact)
+    (why,) = {why for _, why in made.unjudged}
+    assert why.startswith("TOSA leaves open what comes out: aten.pow")
+    assert [sample.name for sample in made.samples] == ["example", "extremes", "drawn"]
+    assert objection(artifact) is None
+
+
+def test_what_lowering_alone_leaves_open_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: object) -> None:
+        raise RuntimeError("the TOSA reference model says GraphStatus.TOSA_UNPREDICTABLE")
+
+    monkeypatch.setattr("harness.exporting.numerics.in_reference_model", run)
+    found = objection(exported(torch.nn.ReLU(), DATA.tensor("x", 2, 9)))
+    assert found is not None
+    assert (found.name, "TOSA_UNPREDICTABLE" in found.reason) == ("corrupt", True)
+
+
 def test_a_model_that_changes_its_input_gets_each_sample_as_it_is() -> None:
     x = DATA.tensor("x", 2, 9)
     before = x.clone()

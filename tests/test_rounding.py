@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from harness.artifact import TOUCHED
 from harness.exporting.arithmetic import APPROXIMATIONS
 from harness.exporting.eager import FLOAT8, Float8InFloat32
 from harness.exporting.numerics import flatten
-from harness.exporting.rounding import _sum_of_float16, spreads
-from harness.targets import TOSA
+from harness.exporting.rounding import _sum_of_float16, moved
+from harness.numerics.tolerances import TOUCHED
+from harness.targets import TOSA, XNNPACK
 
 quantized = torch.ops.quantized_decomposed
 SCALE = 0.125
@@ -37,7 +37,7 @@ def spread(model: nn.Module, *inputs: torch.Tensor, backend: str = "", scale: fl
     """Return how far rounding moves the one output of `model`, as a part of its largest value."""
     expected = flatten(model(*inputs))
     off = APPROXIMATIONS.get(backend, {})
-    (found,) = spreads(model, [inputs], (scale,), np.random.default_rng(0), off)
+    (found,) = moved(model, [inputs], (scale,), np.random.default_rng(0), off).spreads
     return found.array() / np.abs(expected[0].array().astype(np.float64)).max()
 
 
@@ -125,7 +125,7 @@ def test_an_output_that_is_a_buffer_moves_as_a_copy_of_it_does() -> None:
         return buffer.add_(x * 0.3), buffer.clone()
 
     model = Of(both, buffer=torch.zeros(4, 6))  # type: ignore[arg-type]
-    itself, copied = spreads(model, [[X]], (), np.random.default_rng(0), {})
+    itself, copied = moved(model, [[X]], (), np.random.default_rng(0), {}).spreads
     assert itself.array().any()
     np.testing.assert_array_equal(itself.array(), copied.array())
     assert not model.buffer.any()
@@ -137,7 +137,7 @@ def test_an_output_that_follows_from_a_state_alone_moves_where_it_is_rounded() -
 
     model = Of(three, buffer=X.clone())  # type: ignore[arg-type]
     computed, handed_on, given = (
-        found.array() for found in spreads(model, [[X]], (), np.random.default_rng(0), {})
+        found.array() for found in moved(model, [[X]], (), np.random.default_rng(0), {}).spreads
     )
     assert 2**-23 < computed.max() < 2**-20
     assert not handed_on.any()
@@ -245,7 +245,7 @@ def spread_of_float8(
 ) -> np.ndarray:
     with Float8InFloat32():
         given = [torch.tensor(x).to(dtype) for x in inputs]
-        (found,) = spreads(Of(function), [given], (), np.random.default_rng(0), {})
+        (found,) = moved(Of(function), [given], (), np.random.default_rng(0), {}).spreads
     return found.array()
 
 
@@ -302,3 +302,99 @@ def test_a_cast_to_float8_moves_only_with_what_it_casts(dtype: torch.dtype) -> N
         return x.to(torch.float32).to(dtype)
 
     assert not (spread_of_float8(cast, dtype, [[0.5, 1.0, 1.5]]) > TOUCHED).any()
+
+
+# What is approximated, in narrow types
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize(
+    "function",
+    [torch.exp, torch.sigmoid, torch.tanh, torch.sin, torch.erf, torch.rsqrt, lambda x: x.pow(2.5)],
+    ids=["exp", "sigmoid", "tanh", "sin", "erf", "rsqrt", "pow"],
+)
+def test_what_is_approximated_may_be_off_by_a_unit_however_small_or_large_it_is(
+    function: Callable[..., torch.Tensor], dtype: torch.dtype
+) -> None:
+    x = torch.cat((torch.linspace(-10.9, -9.0, 8), torch.linspace(9.0, 10.9, 8), torch.full((1,), 2.0**-14)))
+    x = (x.abs() if function is torch.rsqrt else x).to(dtype)
+    made = function(x)
+    known = made.isfinite() & (made != 0)
+    far = torch.from_numpy(
+        moved(Of(function), [[x]], (), np.random.default_rng(0), {}).spreads[0].array().copy()
+    )
+    limits = torch.finfo(dtype)
+    exponents = made.double().abs().clamp(min=limits.smallest_normal).log2().floor()
+    units = limits.eps * torch.exp2(exponents)
+    assert (far[known] >= units[known] * 0.5).all()
+    # As far as this goes, and not much further.
+    assert (far[known] <= units[known] * 9.0).all()
+
+
+def test_xnnpack_is_off_by_as_much_as_its_own_tests_allow_for_exp_of_float16() -> None:
+    x = torch.linspace(1.0, 10.9, 16).half()
+    exact = moved(Of(torch.exp), [[x]], (), np.random.default_rng(0), {}).spreads[0].array()
+    of_xnnpack = moved(Of(torch.exp), [[x]], (), np.random.default_rng(0), APPROXIMATIONS[XNNPACK])
+    assert (of_xnnpack.spreads[0].array() >= 3.0 * exact).all()
+    assert not (APPROXIMATIONS[XNNPACK]["exp"](X) != 0.0).any()
+
+
+# What eager has no value for
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "said"),
+    [
+        (
+            lambda x, n: x << n,
+            (torch.arange(3, dtype=torch.int32), torch.tensor([1, 31, 32])),
+            "shifts by bits",
+        ),
+        (lambda x: x >> 9, (torch.arange(3, dtype=torch.int8),), "shifts by bits"),
+        (lambda x, n: x >> n, (torch.arange(3), torch.tensor([1, -1, 2])), "shifts by bits"),
+        (lambda x: x.to(torch.int8), (torch.tensor([1.0, 128.0]),), "casts what int8 cannot hold"),
+        (lambda x: x.int(), (torch.tensor([1.0, torch.nan]),), "casts what int32 cannot hold"),
+        (
+            lambda x: torch.zeros(2, dtype=torch.int16).copy_(x),
+            (torch.tensor([1e6, 0.0]),),
+            "casts what int16",
+        ),
+    ],
+    ids=["left", "narrow", "negative", "float", "nan", "copy"],
+)
+def test_what_torch_leaves_open_is_noticed(
+    function: Callable[..., torch.Tensor], inputs: tuple[torch.Tensor, ...], said: str
+) -> None:
+    found = moved(Of(function), [inputs], (), np.random.default_rng(0), {}).undefined
+    assert len(found) == 1
+    assert said in found[0]
+    assert found[0].startswith("aten.")
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs"),
+    [
+        (lambda x, n: x << n, (torch.arange(3).int(), torch.tensor([0, 31, 7]).int())),
+        (lambda x: x.to(torch.int8), (torch.tensor([-128.9, 127.9, -0.0]),)),
+        (lambda x: x.long(), (torch.tensor([-(2.0**63), 2.0**62]),)),
+        (lambda x: x.bool(), (torch.tensor([torch.nan, 0.0]),)),
+        (lambda x: x.half(), (torch.tensor([1e9, 0.0]),)),
+    ],
+    ids=["shift", "cast", "long", "bool", "half"],
+)
+def test_what_torch_defines_is_not_noticed(
+    function: Callable[..., torch.Tensor], inputs: tuple[torch.Tensor, ...]
+) -> None:
+    assert not moved(Of(function), [inputs], (), np.random.default_rng(0), {}).undefined
+
+
+def test_what_leaves_its_domain_is_noticed_though_it_is_not_chosen() -> None:
+    def beyond(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> tuple[str, ...]:
+        return moved(Of(function), [inputs], (), np.random.default_rng(0), {}).beyond
+
+    assert beyond(lambda x: torch.where(x > 0, x.pow(0.5), 0.0 * x), X)[0].startswith("aten.pow")
+    assert not beyond(lambda x: x.pow(3.0), X)
+    assert not beyond(lambda x: x.masked_fill(x > 0, -torch.inf).softmax(1), X - 1.0)
+    large = torch.tensor([2**31 - 1], dtype=torch.int32)
+    assert beyond(lambda x: x + 1, large) == ("aten.add.Tensor wraps around",)
+    assert not beyond(lambda x: x - 1, large)

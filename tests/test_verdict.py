@@ -19,6 +19,7 @@ from harness.artifact import (
     Cell,
     Delegate,
     Failure,
+    Inside,
     Lowered,
     Outcome,
     Sample,
@@ -249,9 +250,8 @@ def test_the_imaginary_part_of_an_output_counts() -> None:
     assert verdict.objection(CELL, outcomes(with_output(expected, expected))) is None
     found = judged(with_output(expected, expected + np.complex64([0, 2j])))
     assert "1 of 2 values differ, max 2," in found.reason
-    assert (
-        with_output(expected, expected, bound=0.1).tolerance(Sample("", (Tensor.of(expected),), ()), 0) == 0.5
-    )
+    bounded = with_output(expected, expected, bound=0.1)
+    assert bounded.tolerance(Sample("", (Tensor.of(expected),), ()), 0).tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("shift", [0.5, 0.1234, 1e-4, 3.0])
@@ -386,13 +386,60 @@ def rounded(spread: float, limit: float = IMPRECISE) -> Lowered:
 
 
 def test_a_program_of_which_rounding_leaves_little_is_imprecise_and_says_how_to_accept_it() -> None:
-    found = judged(rounded(1.0))
+    found = judged(rounded(0.5))
     assert (found.name, found.recordable, found.accepted) == ("imprecise", False, False)
     assert found.reason == (
-        "right within rounding, but rounding alone may move output 0 (zeros) by 0.375 of its largest value, and 0.1 is "
-        "accepted"
+        "right within rounding, but rounding alone may move output 0 (zeros) by 0.1875 of its largest value, and 0.1 "
+        "is accepted"
     )
-    assert 'imprecise={"tosa-fp": 0.42}' in found.detail[0]
+    assert 'imprecise={"tosa-fp": 0.21}' in found.detail[0]
+
+
+def test_what_rounding_decides_is_not_offered_to_be_accepted() -> None:
+    found = judged(rounded(1.0))
+    assert found.name == "imprecise"
+    assert "imprecise=" not in " ".join(found.detail)
+
+
+SEEN = Inside(("drawn",), 3)
+
+
+def quantized(inside: Inside | None, shift: float = 0.1, error: float = 0.0) -> Lowered:
+    """A quantized program whose outputs rounding may move by more than is accepted, and its mean by `shift`."""
+    program = replace(rounded(1.0), scales=(0.25,), inside=inside)
+    samples = tuple(
+        replace(
+            each,
+            outputs=(Tensor.of(each.expected[0].array() + np.float32(error)),),
+            shifts=(shift,),
+        )
+        for each in program.samples
+    )
+    return replace(program, samples=samples)
+
+
+def test_a_quantized_program_whose_operators_are_right_is_judged_whatever_rounding_adds_up_to() -> None:
+    assert verdict.objection(CELL, outcomes(quantized(SEEN))) is None
+    assert verdict.objection(CELL, outcomes(quantized(SEEN, error=0.25))) is None
+    found = judged(replace(quantized(SEEN), scales=()))
+    assert found.name == "imprecise"
+
+
+def test_a_quantized_program_of_which_an_operator_is_not_seen_is_imprecise_and_says_why() -> None:
+    found = judged(quantized(replace(SEEN, unseen=(("lowered_module_1", "it took more than 60 s"),))))
+    assert found.name == "imprecise"
+    assert found.detail[0] == (
+        "its operators cannot all be judged one by one: lowered_module_1 is not seen: it took more than 60 s"
+    )
+
+
+def test_differences_that_all_go_one_way_are_no_rounding() -> None:
+    found = judged(quantized(SEEN, error=0.5))
+    assert (found.name, found.recordable) == ("corrupt", False)
+    assert found.reason == (
+        "output 0 differs by 0.5 on average over all samples, and rounding explains 0.3: differences that rounding "
+        "makes go both ways"
+    )
 
 
 @pytest.mark.parametrize("program", [rounded(0.25), rounded(1.0, limit=0.42)], ids=["little", "accepted"])

@@ -9,8 +9,9 @@ import re
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
@@ -29,6 +30,7 @@ from harness.artifact import (
     Beginning,
     Delegate,
     Failure,
+    Inside,
     Lost,
     Lowered,
     Omission,
@@ -39,7 +41,7 @@ from harness.decode import Schemas
 from harness.exporting import arithmetic, compat, numerics, rounding, shortcuts
 from harness.exporting.blame import own_error
 from harness.exporting.data import Data, Example, example_of
-from harness.exporting.departure import beginning
+from harness.exporting.departure import beginning, operators, tosa
 from harness.exporting.departure.apart import ApartError, run_apart
 from harness.exporting.ending import EndlessError, ending_within
 from harness.exporting.given import Given
@@ -51,6 +53,8 @@ from harness.exporting.trace import Watch
 from harness.judging.accuracy import worst
 from harness.registry import Case
 from harness.targets import REFERENCE_MODEL, RUNTIME
+
+T = TypeVar("T")
 
 #: The stage in which a case is built and its model is run.
 MODEL = "model"
@@ -71,8 +75,8 @@ class Export:
         What is run, by name: steps, of which the outputs of the last count. None where the program is not to be run.
     expected
         For each of them, the outputs of the eager model or, once quantized, of the quantized eager graph.
-    spreads
-        For each of them, how far rounding alone moves each element.
+    moved
+        For each of them, how far rounding alone moves the outputs.
     floats
         For each of them, the outputs of the model before it is quantized; none where it is not.
     bound
@@ -114,7 +118,7 @@ class Export:
         self.stage = MODEL
         self.samples: dict[str, numerics.Steps] = {}
         self.expected: dict[str, tuple[Tensor, ...]] = {}
-        self.spreads: dict[str, tuple[Tensor, ...]] = {}
+        self.moved: dict[str, rounding.Moved] = {}
         self.floats: dict[str, tuple[Tensor, ...]] = {}
         self.scales: tuple[float, ...] = ()
         self.codes: tuple[Tensor, ...] = ()
@@ -162,6 +166,7 @@ class Export:
                 outputs = self.outputs(
                     lambda steps: numerics.in_reference_model(program, steps, self.observer), not_run
                 )
+            not_run = not_run or self.left_out
         if self.executing:
             self.program = beginning.Program.of(edge.exported_program())
         self.stage = "emit"
@@ -171,39 +176,77 @@ class Export:
         if self.target.runs == RUNTIME:
             self.stage, self.log = "run", logged.end()
             not_run = numerics.beyond_runtime(emitted.executorch_program) if self.executing else ""
+            not_run = not_run or self.left_out
             outputs = self.outputs(lambda steps: numerics.in_runtime(pte, steps), not_run, pte)
         samples = tuple(
-            Sample(name, self.expected[name], given, self.spreads[name], self.floats.get(name, ()))
+            Sample(
+                name,
+                self.expected[name],
+                given,
+                spreads=self.moved[name].spreads,
+                floats=self.floats.get(name, ()),
+                shifts=self.moved[name].shifts,
+            )
             for name, given in outputs.items()
         )
         altered = tuple(self.watch.given.altered()) if self.watch.given is not None else ()
-        return dataclasses.replace(self.made, pte=pte, samples=samples, not_run=not_run, altered=altered)
+        return dataclasses.replace(
+            self.made, pte=pte, samples=samples, not_run=not_run, altered=altered, unjudged=self.unjudged
+        )
+
+    @property
+    def left_out(self) -> str:
+        """Why there is no sample left; empty where there is one."""
+        return "" if self.samples or not self.unjudged else self.unjudged[0][1]
 
     def outputs(
         self, run: Callable[[numerics.Steps], tuple[Tensor, ...]], not_run: str, pte: bytes = b""
     ) -> dict[str, tuple[Tensor, ...]]:
-        """Return what the program gives for each sample; each run has copies."""
+        """Return what the program gives for each sample; each run has copies.
+
+        Samples on which TOSA leaves open what comes out are left out, if eager has no number there either.
+        """
         made = {}
-        for name, steps in ({} if not_run else self.samples).items():
+        for name, steps in ({} if not_run else dict(self.samples)).items():
             self.observer.runs(name, pte)
-            made[name] = run(copy.deepcopy(steps))
-            self.observer.ran(name, made[name])
+            try:
+                made[name] = run(copy.deepcopy(steps))
+            except RuntimeError as error:
+                beyond = self.moved[name].beyond
+                # What the model gives a number for, lowering has to.
+                if not numerics.is_unpredictable(error) or not beyond:
+                    raise
+                self.leave_out(name, f"TOSA leaves open what comes out: {beyond[0]}")
+            else:
+                self.observer.ran(name, made[name])
         return made
 
     def with_beginning(self, lowered: Lowered) -> Lowered:
-        """Return `lowered` with where its outputs begin to depart, if they do, or rounding may hide that they do."""
-        sample = beginning.first_departing(lowered) or beginning.first_imprecise(lowered)
-        if self.program is None or sample is None:
+        """Return `lowered` with where its outputs begin to depart, or what is seen of its operators if none does."""
+        if self.program is None or not lowered.samples:
             return lowered
-        look = functools.partial(
-            beginning.beginning, self.program, lowered, sample, self.samples[sample.name], self.off
+        if sample := beginning.first_departing(lowered):
+            begins = self._apart(
+                functools.partial(
+                    beginning.beginning, self.program, lowered, sample, self.samples[sample.name], self.off
+                ),
+                lambda why: Beginning(sample.name, f"cannot be told: {why}"),
+            )
+            return dataclasses.replace(lowered, begins=begins)
+        chosen = {name: self.samples[name] for name in operators.chosen(self.samples)}
+        found, inside = self._apart(
+            functools.partial(operators.looked_into, self.program, lowered, chosen, self.off),
+            lambda why: (None, Inside(tuple(chosen), 0, (("the program", why),))),
         )
+        return dataclasses.replace(lowered, begins=found, inside=inside)
+
+    def _apart(self, look: Callable[[], T], otherwise: Callable[[str], T]) -> T:
+        """Return what `look` finds in a process of its own, or what stands in its place where that ends otherwise."""
         try:
             with self.lowering.eager():
-                begins = run_apart(look, LOOKING)
+                return run_apart(look, LOOKING)
         except ApartError as error:
-            begins = Beginning(sample.name, f"cannot be told: {error}")
-        return dataclasses.replace(lowered, begins=begins)
+            return otherwise(str(error))
 
     def lost(self, outputs: Sequence[Tensor] | None = None) -> Lost | None:
         """Return what quantization loses on the example, where that leaves an output below the floor.
@@ -253,9 +296,12 @@ class Export:
             self.spread(compat.graph_module(program))
         self.stage = "lower"
         self.watch.making = EDGE
-        return to_edge_transform_and_lower(
-            program, partitioner=[self.lowering.partitioner()], compile_config=self.lowering.compile_config()
-        )
+        with tosa.noted() if self.executing and self.target.runs == REFERENCE_MODEL else nullcontext():
+            return to_edge_transform_and_lower(
+                program,
+                partitioner=[self.lowering.partitioner()],
+                compile_config=self.lowering.compile_config(),
+            )
 
     def expect(self, module: torch.nn.Module) -> None:
         """Run `module` on every sample; each run has copies, for a model may change its buffers and its inputs.
@@ -291,8 +337,8 @@ class Export:
     def spread(self, module: torch.fx.GraphModule) -> None:
         """Measure how far rounding alone moves the outputs of the (quantized) eager graph."""
         with self.lowering.eager():
-            self.spreads = {
-                name: rounding.spreads(
+            self.moved = {
+                name: rounding.moved(
                     module,
                     steps,
                     self.scales,
@@ -301,6 +347,9 @@ class Export:
                 )
                 for name, steps in self.samples.items()
             }
+        for name, moved in self.moved.items():
+            if moved.undefined:
+                self.leave_out(name, f"eager is undefined: {moved.undefined[0]}")
 
     def quantize(
         self, program: torch.export.ExportedProgram, quantizer: Any, example: Example

@@ -349,6 +349,11 @@ def run_model(payload: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np
     return list(outputs)
 
 
+def is_unpredictable(error: RuntimeError) -> bool:
+    """Whether the reference model says of what it was given that TOSA leaves open what comes out."""
+    return "TOSA_UNPREDICTABLE" in str(error)
+
+
 @handed_on
 def _of_rank(tensor: torch.Tensor, node: torch.fx.Node) -> torch.Tensor:
     """Return `tensor`, which a delegate takes or gives for `node`, with the node's number of dimensions.

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-from harness.artifact import TOUCHED, Tensor
+from harness.artifact import Tensor
 from harness.exporting.arithmetic import (
     APPROXIMATED,
     ARITHMETIC,
@@ -40,6 +41,8 @@ from harness.exporting.arithmetic import (
 )
 from harness.exporting.eager import FLOAT8, is_float8
 from harness.exporting.numerics import Steps, flatten, given_by
+from harness.exporting.undefined import Undefined, run_nested
+from harness.numerics.tolerances import TOUCHED
 
 aten = torch.ops.aten
 
@@ -105,7 +108,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Run `func`, and move its result."""
         kwargs = kwargs or {}
         if isinstance(func, HigherOrderOperator):
-            return self._nested(func, args, kwargs)
+            return run_nested(self, func, args, kwargs)
         tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         states = [state for state in map(self._state_of, tensors) if state is not None]
         if not states:
@@ -159,21 +162,6 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __contains__(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor) and self._state_of(value) is not None
 
-    def _nested(self, func: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run a condition or a loop operator by operator, and any other nested graph as it is."""
-        name = func.name()  # type: ignore[no-untyped-call]
-        with self:
-            if name == "cond":
-                condition, taken, other, operands = args
-                return (taken if condition else other)(*operands)
-            if name == "while_loop":
-                condition, body, carried, *further = args
-                beside = tuple(further[0]) if further else ()
-                while condition(*carried, *beside):
-                    carried = body(*carried, *beside)
-                return tuple(carried)
-        return func(*args, **kwargs)
-
     def _error_of_sum(
         self, func: Any, name: str, made: torch.Tensor, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> torch.Tensor:
@@ -204,8 +192,14 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         is_exact = name in ARITHMETIC or name in SUMS or made.itemsize < 4
         units = 1.0 if is_exact else APPROXIMATED
         size = torch.where(size.isfinite(), size, 0.0)
+        limits = torch.finfo(made.dtype)
         wide = torch.promote_types(made.dtype, torch.float32)
-        made.copy_(made.to(wide) + self._draw(made) * (size.to(wide) * (units * torch.finfo(made.dtype).eps)))
+        unit = size.to(wide) * limits.eps
+        if name not in ARITHMETIC and name not in SUMS:
+            # The units of the smallest numbers are all the same. What is zero is so exactly.
+            least = limits.smallest_normal * limits.eps
+            unit = torch.where(size != 0, unit.clamp(min=least), 0.0)
+        made.copy_(made.to(wide) + self._draw(made) * (unit * units))
 
     def _is_chosen_anew(self, scale: Any, name: str) -> bool:
         return name == "quantize_per_token" or scale in self
@@ -261,14 +255,32 @@ def distance(moved: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> np.
     return np.maximum(np.where(np.isfinite(expected), far, 0.0), TOUCHED)
 
 
-def spreads(
+@dataclass(frozen=True)
+class Moved:
+    """How far rounding alone moves the outputs of a model.
+
+    Attributes
+    ----------
+    spreads, shifts
+        See `harness.artifact.Sample`.
+    undefined, beyond
+        See `harness.exporting.undefined.Undefined`.
+    """
+
+    spreads: tuple[Tensor, ...]
+    shifts: tuple[float, ...]
+    undefined: tuple[str, ...]
+    beyond: tuple[str, ...]
+
+
+def moved(
     model: torch.nn.Module,
     steps: Steps,
     scales: Sequence[float],
     generator: np.random.Generator,
     off: Approximations,
-) -> tuple[Tensor, ...]:
-    """Return how far rounding alone moves each element of each output of a model; see `harness.artifact.Sample`.
+) -> Moved:
+    """Return how far rounding alone moves each element of each output of a model, and each output on average.
 
     With several steps: of the outputs of the last.
 
@@ -287,10 +299,11 @@ def spreads(
                 buffer.copy_(before)
 
     # Not what the model gives that the graph was made of: where the graph is another, that is no rounding.
-    with torch.no_grad():
+    with torch.no_grad(), Undefined() as looked:
         expected = flatten(given_by(model, [[x.clone() for x in inputs] for inputs in steps]))
     restore()
     furthest = [np.zeros(tensor.shape) for tensor in expected]
+    shifts = [0.0] * len(expected)
     constant = set(range(len(expected)))
 
     def move(direction: float | None, source: np.random.Generator, states: Sequence[torch.Tensor]) -> None:
@@ -300,11 +313,11 @@ def spreads(
             torch.no_grad(),
             Rounding([*pytree.tree_leaves(own), *states], direction, source, off) as rounding,
         ):
-            moved = given_by(model, own)
+            given = given_by(model, own)
         # An output may be a buffer itself.
-        outputs = flatten(moved)
+        outputs = flatten(given)
         restore()
-        for index, (value, made, right) in enumerate(zip(moved, outputs, expected, strict=True)):
+        for index, (value, made, right) in enumerate(zip(given, outputs, expected, strict=True)):
             if states and index not in constant:
                 continue
             if made.shape != right.shape:
@@ -315,6 +328,7 @@ def spreads(
                     constant.discard(index)
                 if rounding.is_rounded(value):
                     furthest[index] = np.maximum(furthest[index], distance(made.wide(), right.wide()))
+                    shifts[index] = max(shifts[index], _shift(made.wide(), right.wide()))
 
     for direction in RUNS:
         move(direction, generator, ())
@@ -327,4 +341,15 @@ def spreads(
         (apart,) = generator.spawn(1)
         for direction in RUNS:
             move(direction, apart, [*model.parameters(), *model.buffers()])
-    return tuple(Tensor.of(each.astype(np.float32)) for each in furthest)
+    return Moved(
+        tuple(Tensor.of(each.astype(np.float32)) for each in furthest),
+        tuple(shifts),
+        tuple(looked.undefined),
+        tuple(looked.beyond),
+    )
+
+
+def _shift(made: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
+    """Return how far the mean of what is finite in both was moved."""
+    finite = np.isfinite(made) & np.isfinite(expected)
+    return float(np.abs((made[finite] - expected[finite]).mean())) if finite.any() else 0.0

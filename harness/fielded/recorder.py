@@ -100,7 +100,7 @@ class Recorder(Observer):
     def _samples(self) -> Iterator[Sample]:
         attempt = self.attempt
         made = [
-            artifact.Sample(name, attempt.expected[name], (), attempt.spreads[name])
+            artifact.Sample(name, attempt.expected[name], (), attempt.moved[name].spreads)
             for name in attempt.samples
         ]
         assert attempt.made is not None

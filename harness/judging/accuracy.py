@@ -39,7 +39,8 @@ class Accuracy:
     Attributes
     ----------
     error
-        Largest difference of an element from what is expected, as a part of the largest absolute value of its output.
+        Largest difference of an element from what is expected, as a part of the largest absolute value of those
+        elements of its output that are as large as it.
     tolerance
         Largest tolerance of an element, likewise.
     used
@@ -47,12 +48,15 @@ class Accuracy:
     sqnr
         Of a quantized program, the least ratio of signal to quantization noise of an output, in dB, at most `MOST`;
         see `Nearness`.
+    unseen
+        What of the program was not judged operator by operator, and why; empty where all of it was.
     """
 
     error: float
     tolerance: float
     used: float
     sqnr: float | None = None
+    unseen: str = ""
 
     @classmethod
     def of(cls, lowered: Lowered) -> Accuracy:
@@ -69,10 +73,13 @@ class Accuracy:
                 )
                 used = max(used, float(parts.max(initial=0.0)))
                 tolerance = max(tolerance, lowered.imprecision(sample, index))
-                if largest := lowered.largest(sample, index):
-                    error = max(error, float(difference.max(initial=0.0)) / largest)
+                sizes = lowered.sizes(sample, index)
+                errors = np.divide(difference, sizes, out=np.zeros(difference.shape), where=sizes > 0.0)
+                error = max(error, float(errors.max(initial=0.0)))
         ratios = [min(MOST, near.sqnr) for near in nearnesses(lowered) if near.sqnr is not None]
-        return cls(error, tolerance, used, min(ratios, default=None))
+        inside = lowered.inside
+        unseen = "; ".join(f"{what}: {why}" for what, why in inside.unseen) if inside is not None else ""
+        return cls(error, tolerance, used, min(ratios, default=None), unseen)
 
 
 @dataclass(frozen=True)

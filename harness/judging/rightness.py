@@ -14,6 +14,7 @@ from harness.artifact import Altered, Lowered, Tensor
 from harness.decode import Constant, Graph
 from harness.judging.deviation import Deviation
 from harness.judging.golden import decode_delegates
+from harness.judging.otherwise import unexplained
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,17 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
     """Yield the lines that say what is wrong with an artifact that all variations agree on; none if it is right."""
     outputs = list(wrong_outputs(lowered))
     yield from outputs
-    if outputs:
-        yield from beginning(lowered)
+    yield from beginning(lowered)
+    if not outputs:
+        if lowered.begins is not None:
+            yield "  no output is beyond its tolerance, which is wide enough to hide it"
+        yield from unexplained(lowered)
     yield from wrong_delegates(lowered)
     yield from altered_states(lowered)
 
 
 def beginning(lowered: Lowered) -> Iterator[str]:
-    """Yield where outputs begin to depart from eager's; nothing for those that do not and are precise."""
+    """Yield where outputs, or values inside, begin to depart from eager's; nothing where none does."""
     if lowered.begins is None:
         return
     where, sample = lowered.begins.where, lowered.begins.sample
@@ -125,13 +129,12 @@ def excess(lowered: Lowered) -> Excess | None:
             if (expected.dtype, expected.shape) != (actual.dtype, actual.shape):
                 return None
             if deviation.exceeds_tolerance():
-                largest = lowered.largest(sample, index)
                 differences = deviation.differences()
+                beyond = differences > deviation.tolerance
+                sizes = np.broadcast_to(lowered.sizes(sample, index), differences.shape)[beyond]
                 # Where no rounding touches an output, no bound is for it.
-                furthest = (
-                    differences[differences > deviation.tolerance].max() if deviation.allows() else math.inf
-                )
-                bound = max(bound, float(furthest) / largest if largest else math.inf)
+                allows = deviation.allows() and bool(sizes.all())
+                bound = max(bound, float((differences[beyond] / sizes).max()) if allows else math.inf)
                 wrong.append(sample.name)
     if not wrong:
         return None

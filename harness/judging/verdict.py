@@ -27,10 +27,10 @@ from harness.judging.deviation import Deviation
 from harness.judging.diagnosis import Diagnoses
 from harness.judging.divergence import Divergence
 from harness.judging.golden import FAILURE, Texts, compared, decode_delegates
+from harness.judging.otherwise import judged_otherwise
 from harness.judging.rightness import (
     Excess,
     altered_states,
-    beginning,
     excess,
     wrong_delegates,
     wrong_outputs,
@@ -50,6 +50,8 @@ NOT_RUN = "not run:"
 FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"
 #: Operators outside of delegates that the reason of a new cell names.
 SHOWN_OUTSIDE = 3
+#: Imprecision that a message offers to accept: an outcome that may be off by more says too little.
+MOST_ACCEPTED = 0.25
 
 #: Verdicts of cells whose variations disagree.
 DISAGREEING = ("order-only", "unstable")
@@ -153,7 +155,7 @@ def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
         for index in range(len(sample.expected))
     }
     (index, name), most = max(found.items(), key=lambda item: item[1], default=((0, ""), 0.0))
-    if most <= result.limit:
+    if most <= result.limit or judged_otherwise(result):
         return None
     reason = (
         f"right within rounding, but rounding alone may move output {index} ({name}) by {most:.4g} of its largest "
@@ -162,10 +164,18 @@ def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
     way_out = (
         "an outcome that rounding decides checks little: make the model or its inputs better conditioned"
     )
-    if math.isfinite(most):
-        accepted = math.ceil(most * 110) / 100
+    accepted = math.ceil(min(most, 1.0) * 110) / 100
+    if accepted <= MOST_ACCEPTED:
         way_out += f', or accept it in the case: imprecise={{"{cell.target}": {accepted:g}}}'
-    return Verdict(cell, "imprecise", reason, (*beginning(result), way_out))
+    return Verdict(cell, "imprecise", reason, (*_not_looked_into(result), way_out))
+
+
+def _not_looked_into(result: Lowered) -> Iterator[str]:
+    """Yield why the operators of a quantized program do not say whether it is right."""
+    if result.inside is None or not result.scales:
+        return
+    for what, why in result.inside.unseen:
+        yield f"its operators cannot all be judged one by one: {what} is not seen: {why}"
 
 
 def agreed(outcomes: Sequence[Outcome]) -> Artifact:

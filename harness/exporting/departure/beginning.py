@@ -23,15 +23,14 @@ from harness.exporting.departure.held import Look
 
 #: What looks into a delegate, by the id of its backend.
 LOOKS: Mapping[str, Look] = {
-    "TOSABackend": Look(numerics.run_tosa, tosa.values),
-    "XnnpackBackend": Look(xnnpack.run, xnnpack.values),
+    "TOSABackend": Look(numerics.run_tosa, tosa.values, tosa.opened, faithful=True),
+    "XnnpackBackend": Look(xnnpack.run, xnnpack.values, xnnpack.opened, faithful=False),
 }
 
 #: Where a departure begins that no delegate makes.
 BEFORE = (
     "before the delegates: they compute what their graphs say, and the graphs do not give what eager gives"
 )
-WITHIN = "nowhere: all that is seen of the delegates is what eager makes of the same values, within its own rounding"
 AFTER = "outside of the delegates: in an operator between them, in the memory plan or in the emitted program"
 
 
@@ -67,17 +66,6 @@ def first_departing(lowered: Lowered) -> Sample | None:
     return next((sample for sample in lowered.samples if _departs(lowered, sample, sample.outputs)), None)
 
 
-def first_imprecise(lowered: Lowered) -> Sample | None:
-    """Return the first sample that rounding alone may move by more than is accepted; None if there is none."""
-    imprecise = (
-        sample
-        for sample in lowered.samples
-        for index in range(len(sample.expected))
-        if lowered.imprecision(sample, index) > lowered.limit
-    )
-    return next(imprecise, None)
-
-
 def beginning(
     program: Program,
     lowered: Lowered,
@@ -85,7 +73,7 @@ def beginning(
     steps: numerics.Steps,
     off: Approximations,
 ) -> Beginning:
-    """Return where a sample whose outputs depart begins to depart, or whether any value inside does.
+    """Return where a sample whose outputs depart begins to depart.
 
     The runtime may end the process over a program that no partitioner would have made.
 
@@ -98,8 +86,7 @@ def beginning(
     off
         Of the backend; see `harness.exporting.arithmetic.APPROXIMATIONS`.
     """
-    departs = _departs(lowered, sample, sample.outputs)
-    walk = _Walk(program.module, lowered.bound, off, closely=not departs)
+    walk = _Walk(program.module, lowered.bound, off)
     held = dict(program.held)
     try:
         for inputs in steps[:-1]:
@@ -111,8 +98,6 @@ def beginning(
         return Beginning(sample.name, f"cannot be told: {type(error).__name__}: {message}")
     if walk.found is not None:
         return Beginning(sample.name, walk.found)
-    if not departs:
-        return Beginning(sample.name, WITHIN)
     return Beginning(sample.name, BEFORE if _departs(lowered, sample, outputs) else AFTER)
 
 
@@ -131,17 +116,10 @@ def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> boo
 
 
 class _Walk(numerics.EdgeInterpreter):
-    """Runs a lowered program delegate by delegate, and looks into the first that does not give what its graph gives.
+    """Runs a lowered program delegate by delegate, and looks into the first that does not give what its graph gives."""
 
-    Parameters
-    ----------
-    closely
-        Look into those that do as well: rounding may hide what an operator makes.
-    """
-
-    def __init__(self, module: GraphModule, bound: float, off: Approximations, closely: bool) -> None:
+    def __init__(self, module: GraphModule, bound: float, off: Approximations) -> None:
         super().__init__(module)
-        self.closely = closely
         self.bound = bound
         self.off = off
         self.delegate = ""
@@ -166,6 +144,6 @@ class _Walk(numerics.EdgeInterpreter):
                 f"in {self.delegate}, which gives its outputs in another order than its graph: "
                 f"{', '.join(map(str, order))}"
             )
-        elif self.closely or comparison.output_departs():
+        elif comparison.output_departs():
             self.found = comparison.first(look.values(lowered, inputs, outputs, comparison.departs))
         return outputs

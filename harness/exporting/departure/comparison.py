@@ -115,19 +115,53 @@ class Comparison:
 
         Where no output departs, that is any that its operator makes; None if there is none.
         """
+        own = self.own(values)
+        chain = self.chain()
+        found = self.by_itself(chain or self.seen(), own)
+        if found is not None or not chain:
+            return found
+        return self.described(chain[0], self.eager, alone=False)
+
+    def any_by_itself(self, values: Values, faithful: bool) -> Departure | None:
+        """Return the first departure that its operator makes of the delegate's own values; None if there is none.
+
+        Parameters
+        ----------
+        faithful
+            Whether `values` are those of the delegate itself. Others may have been made only to be seen: one inside
+            that is another counts where what follows from it is another, too.
+        """
+        own = self.own(values)
+        for point in self.seen():
+            if (found := self.by_itself([point], own)) and (
+                faithful or point.node in self.outputs or self.is_carried_on(point)
+            ):
+                return found
+        return None
+
+    def is_carried_on(self, point: _Point) -> bool:
+        """Whether something departs that follows from a value, if eager's is put in its place, in codes or not."""
+        source = computed_by(point.node)
+        others = [each for each in self.seen() if computed_by(each.node) is not source]
+        without = self.evaluate(given={each.node.name: each.actual for each in others})
+        return any(self.departs(each.node.name, each.actual, without) for each in others)
+
+    def own(self, values: Values) -> Evaluated:
+        """Note the values inside; return what each operator makes, eagerly, of the delegate's own."""
         for node in self.nodes.values():
             for point in self.matches(node, values):
                 known = self.points.get(point.node)
                 # Of an output, the delegate's own value is known already; what computes it is new.
                 if known is None or known.departs == point.departs:
                     self.points[point.node] = point
-        # What each operator makes of the delegate's own values.
-        own = self.evaluate(given={node.name: point.actual for node, point in self.points.items()})
-        chain = self.chain()
-        for point in chain or self.seen():
+        return self.evaluate(given={node.name: point.actual for node, point in self.points.items()})
+
+    def by_itself(self, points: Iterable[_Point], own: Evaluated) -> Departure | None:
+        """Return the first of some points whose operator makes something else of the delegate's own values."""
+        for point in points:
             if self.departs(point.node.name, point.actual, own):
                 return self.described(point, own, alone=True)
-        return self.described(chain[0], self.eager, alone=False) if chain else None
+        return None
 
     def matches(self, node: Node, values: Values) -> list[_Point]:
         """Return what the tensors that were made of `node` show: its value, its codes, and what is fused with it.

@@ -11,9 +11,9 @@ import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.fx import Node
 
-from harness.artifact import ONE_CODE, tolerance_of
 from harness.exporting import numerics, rounding
 from harness.exporting.arithmetic import Approximations
+from harness.numerics.tolerances import ONE_CODE, allowed
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -36,7 +36,7 @@ class Evaluated:
     values
         What each node gives, by its name.
     tolerances
-        How far a delegate's value may be from it, in real numbers: of each element, or of all.
+        How far each element of a delegate's value may be from it, in real numbers.
     """
 
     values: Mapping[str, Any]
@@ -80,11 +80,10 @@ def evaluate(
             elif moving.is_rounded(moved[name]):
                 distance = rounding.distance(real(node, moved[name])[0], numbers)
                 spreads[name] = np.maximum(spreads[name], distance)
-    tolerances = {}
-    for name, (numbers, scale) in wanted.items():
-        largest = float(np.abs(numbers[np.isfinite(numbers)]).max(initial=0.0))
-        code = scale * ONE_CODE
-        tolerances[name] = tolerance_of(spreads[name], spreads[name], code, max(bound * largest, code))
+    tolerances = {
+        name: allowed([numbers], [spreads[name]], scale * ONE_CODE, bound)[0].reach
+        for name, (numbers, scale) in wanted.items()
+    }
     return Evaluated(values, tolerances)
 
 

@@ -32,6 +32,10 @@ Values: TypeAlias = Mapping[str, Sequence[Held]]
 Departs: TypeAlias = Callable[[str, torch.Tensor], bool]
 
 
+#: Runs a delegate of which the values inside are seen: from its inputs to its outputs and these.
+Opened: TypeAlias = Callable[[Sequence[torch.Tensor]], tuple[list[torch.Tensor], Values]]
+
+
 @dataclass(frozen=True)
 class Look:
     """What a backend's delegates are looked into with.
@@ -42,7 +46,13 @@ class Look:
         From a delegate and its inputs to its outputs.
     values
         From a delegate, its inputs and its outputs, which depart, to the values inside.
+    opened
+        Makes a delegate ready to be run with the values inside seen.
+    faithful
+        Whether what is opened is the payload itself. Otherwise it is one that was lowered for it.
     """
 
     run: Callable[[LoweredBackendModule, Sequence[torch.Tensor]], list[torch.Tensor]]
     values: Callable[[LoweredBackendModule, Sequence[torch.Tensor], Sequence[torch.Tensor], Departs], Values]
+    opened: Callable[[LoweredBackendModule], Opened]
+    faithful: bool

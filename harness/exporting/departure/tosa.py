@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import copy
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
+from executorch.exir.backend.backend_details import ExportedProgram, PreprocessResult
+from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.fx import GraphModule
 
 from harness.decode import Graph, Schemas, decode
 from harness.decode.flatbuffer import Table
 from harness.exporting import compat, numerics
-from harness.exporting.departure.held import Departs, Held, Values
+from harness.exporting.departure.held import Departs, Held, Opened, Values
 
 #: What every pass hands on from a node to those that it makes of it, in all five releases.
 HANDLE = "debug_handle"
@@ -31,7 +33,12 @@ def values(
     outputs: Sequence[torch.Tensor],
     departs: Departs,
 ) -> Values:
-    """Return the values inside `lowered`.
+    """Return the values inside `lowered`; raises as `opened`."""
+    return opened(lowered)(inputs)[1]
+
+
+def opened(lowered: LoweredBackendModule) -> Opened:
+    """Make a delegate ready to be run with the values inside seen.
 
     Raises
     ------
@@ -41,21 +48,26 @@ def values(
     graph = decode(lowered.processed_bytes, schemas=Schemas.installed()).graphs[0]
     given = lowered.original_module.graph.output_node().args[0]
     written = {name: node.name for name, node in zip(graph.outputs, given, strict=True)}
-    made_of = written | origins(lowered)
+    made_of = {**written, **origins(lowered)}
     payload, names = with_outputs(lowered.processed_bytes)
-    arrays = numerics.run_model(payload, numerics.tosa_arrays(lowered, inputs))
-    found = {
-        name: numerics.from_model(
-            array, torch.bfloat16 if graph.values[name].dtype == "BF16" else torch.float32
-        )
-        for name, array in zip(names, arrays, strict=True)
-    }
-    held: dict[str, list[Held]] = {}
-    for operator, tensor, node in traced(graph, made_of):
-        # Whatever it was made of, an output is what the delegate gives for a node.
-        for name in dict.fromkeys((node, written.get(tensor, node)) if tensor in found else ()):
-            held.setdefault(name, []).append(Held(operator, found[tensor]))
-    return held
+    places = list(traced(graph, made_of))
+
+    def run(inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Values]:
+        arrays = numerics.run_model(payload, numerics.tosa_arrays(lowered, inputs))
+        found = {
+            name: numerics.from_model(
+                array, torch.bfloat16 if graph.values[name].dtype == "BF16" else torch.float32
+            )
+            for name, array in zip(names, arrays, strict=True)
+        }
+        held: dict[str, list[Held]] = {}
+        for operator, tensor, node in places:
+            # Whatever it was made of, an output is what the delegate gives for a node.
+            for name in dict.fromkeys((node, written.get(tensor, node)) if tensor in found else ()):
+                held.setdefault(name, []).append(Held(operator, found[tensor]))
+        return numerics.run_tosa(lowered, inputs), held
+
+    return run
 
 
 def traced(graph: Graph, made_of: dict[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -90,30 +102,68 @@ def is_constant(graph: Graph, name: str | None) -> bool:
     return name is not None and name in graph.values and graph.values[name].constant is not None
 
 
-def origins(lowered: LoweredBackendModule) -> dict[str, str]:
+def origins(lowered: LoweredBackendModule) -> Mapping[str, str]:
     """Return the node of the delegate's graph that each tensor was made of, by name of the tensor.
 
-    The delegate is lowered again, with its nodes numbered.
+    Where nothing was `noted` when the delegate was lowered, it is lowered again.
+    """
+    known = _NOTED.get(_key(lowered.processed_bytes, lowered.original_module))
+    if known is not None:
+        return known
+    from executorch.backends.arm.tosa.backend import TOSABackend
+
+    with noted():
+        payload = TOSABackend.preprocess(
+            copy.deepcopy(lowered.original_module), lowered.compile_specs
+        ).processed_bytes
+        if bytes(payload) != bytes(lowered.processed_bytes):
+            raise RuntimeError("lowering the delegate again gives another payload")
+        return _NOTED[_key(payload, lowered.original_module)]
+
+
+#: Of each delegate that was lowered while `noted` was entered: see `origins`.
+_NOTED: dict[tuple[bytes, tuple[str, ...]], Mapping[str, str]] = {}
+
+
+def _key(payload: bytes, program: ExportedProgram) -> tuple[bytes, tuple[str, ...]]:
+    """Return what tells delegates apart: two graphs may become one payload."""
+    return bytes(payload), tuple(node.name for node in program.graph.nodes)
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[None]:
+    """Note of what each tensor is made, of every delegate that is lowered; the payloads stay what they are.
+
+    The nodes of its graph, which is a copy that only the backend gets, are numbered where no pass of it looks.
     """
     from executorch.backends.arm.tosa.backend import TOSABackend
 
-    program = copy.deepcopy(lowered.original_module)
-    names = {}
-    for number, node in enumerate(program.graph.nodes, 1):
-        # What is given says nothing of what is computed.
-        if node.op == "call_function":
-            names[number] = node.name
-        node.meta[HANDLE] = number
-    with passes_noted() as graphs:
-        payload = TOSABackend.preprocess(program, lowered.compile_specs).processed_bytes
-    if bytes(payload) != bytes(lowered.processed_bytes):
-        raise RuntimeError("lowering the delegate again gives another payload")
-    # The first is the delegate's; branches and bodies of loops come after it.
-    return {
-        node.name: names[handle]
-        for node in graphs[0].graph.nodes
-        if (handle := node.meta.get(HANDLE)) in names
-    }
+    method = vars(TOSABackend)["preprocess"]
+    _NOTED.clear()
+
+    def noting(program: ExportedProgram, specs: list[CompileSpec]) -> PreprocessResult:
+        names = {}
+        for number, node in enumerate(program.graph.nodes, 1):
+            # What is given says nothing of what is computed.
+            if node.op == "call_function":
+                names[number] = node.name
+            node.meta[HANDLE] = number
+        given = tuple(node.name for node in program.graph.nodes)
+        with passes_noted() as graphs:
+            result: PreprocessResult = method.__func__(program, specs)
+        # The first is the delegate's; branches and bodies of loops come after it.
+        _NOTED[bytes(result.processed_bytes), given] = {
+            node.name: names[handle]
+            for node in graphs[0].graph.nodes
+            if (handle := node.meta.get(HANDLE)) in names
+        }
+        return result
+
+    TOSABackend.preprocess = staticmethod(noting)
+    try:
+        yield
+    finally:
+        TOSABackend.preprocess = method
 
 
 @contextlib.contextmanager

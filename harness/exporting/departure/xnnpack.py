@@ -27,7 +27,7 @@ from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from harness.exporting import numerics
-from harness.exporting.departure.held import Departs, Held, Values
+from harness.exporting.departure.held import Departs, Held, Opened, Values
 
 #: Of the one partition.
 TAG = "tag0"
@@ -75,6 +75,42 @@ def values(
     else:
         found = _around_the_first(lowered, seen, inputs, departs)
     return {name: [Held("", value)] for name, value in found.items()}
+
+
+#: Operators that XNNPACK computes together with the one before them, unless that one's value is an output.
+FUSED = frozenset(
+    {
+        *("relu", "hardtanh", "clamp", "_native_batch_norm_legit_no_training", "permute_copy", "t_copy"),
+        *("view_copy", "unsqueeze_copy", "squeeze_copy", "getitem"),
+    }
+)
+
+
+def opened(lowered: LoweredBackendModule) -> Opened:
+    """Lower a delegate with values inside as outputs, where they leave its operators as they are, and make it ready."""
+    program = lowered.original_module
+    nodes = {node.name: node for node in program.graph.nodes}
+    seen = {name: node for name, node in visible(program).items() if not _is_fused(nodes[name])}
+    changed = with_outputs(program, seen.values(), keep=True) if seen else program
+    pte = _lowered_again(lowered, changed, None if seen else lowered.processed_bytes)
+    own = len(program.graph.output_node().args[0])
+
+    def run(inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Values]:
+        everything = _run(pte, program, inputs)
+        found = _of_nodes(program, dict(zip(seen, everything[own:], strict=True)))
+        return everything[:own], {name: [Held("", value)] for name, value in found.items()}
+
+    return run
+
+
+def _is_fused(node: Node) -> bool:
+    """Whether XNNPACK may compute the one that uses `node` together with it."""
+    return len(node.users) == 1 and _named(next(iter(node.users))) in FUSED
+
+
+def _named(node: Node) -> str:
+    target = numerics.operator_of(node.target)
+    return str(getattr(getattr(target, "overloadpacket", target), "__name__", target))
 
 
 def _around_the_first(
@@ -245,14 +281,37 @@ def run_again(
     payload
         What it must be lowered to.
     """
+    return _run(_lowered_again(lowered, program, payload), program, inputs)
+
+
+def _lowered_again(
+    lowered: LoweredBackendModule, program: ExportedProgram, payload: bytes | None = None
+) -> bytes:
+    """Return a ``.pte`` of `program` as one delegate with the settings of `lowered`; see `run_again`."""
     manager = EdgeProgramManager(program, compile_config=EdgeCompileConfig(_check_ir_validity=False))
     again = manager.to_backend(_Whole(lowered))
     module = again.exported_program().graph_module
     made = [child for _, child in module.named_children() if isinstance(child, LoweredBackendModule)]
     if payload is not None and [bytes(each.processed_bytes) for each in made] != [bytes(payload)]:
         raise RuntimeError("lowering the delegate again gives another payload")
-    pte = bytes(again.to_executorch().buffer)
-    return numerics.run_forward(pte, [[tensor.detach().contiguous() for tensor in inputs]])
+    return bytes(again.to_executorch().buffer)
+
+
+def _run(pte: bytes, program: ExportedProgram, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Run a ``.pte`` that `program` was lowered to, on inputs that lie in memory as it takes them."""
+    taken = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    names = program.graph_signature.user_inputs
+    return numerics.run_forward(
+        pte,
+        [[_laid_out(tensor.detach(), taken[str(name)]) for name, tensor in zip(names, inputs, strict=True)]],
+    )
+
+
+def _laid_out(tensor: torch.Tensor, node: Node) -> torch.Tensor:
+    """Return `tensor` with its dimensions in memory in the order of a node's: the runtime does not look."""
+    order = node.meta["val"].dim_order()
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return tensor.permute(order).contiguous().permute(back)
 
 
 class _Whole(Partitioner):

@@ -1,0 +1,1 @@
+"""How far a number may be from another: plain arithmetic, without torch."""
