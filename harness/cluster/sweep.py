@@ -230,7 +230,7 @@ class ClusterSweep(Sweep):
             # What it was made from there is not what there is here: no later batch of that worker's would be, either.
             self.waiting[batch.number] = again = replace(batch, attempt=batch.attempt + 1)
             self.refused[answer["worker"]] = (str(fact),)
-            self._send(client, {**self._message(again), "refuse": [answer["worker"], str(fact)]})
+            requests.add({**self._message(again), "refuse": [answer["worker"], str(fact)]})
             return
         for job in batch.jobs:
             ended = self._ended(job, rows[job.cell.target, job.cell.case, job.variation.name])
