@@ -20,7 +20,7 @@ from harness import untrusted
 from harness.artifact import STAGE, Cell
 from harness.coverage import SHOWN_VALUES, examples
 from harness.errors import HarnessError
-from harness.judging import golden
+from harness.judging import golden, merging
 from harness.options import CORE, FULL, Options
 from harness.registry import Case
 from harness.reports import report_cells
@@ -215,7 +215,8 @@ def read(file: Path) -> tuple[Cell, ...]:
             continue
         target, slash, case = line.partition("  ")[0].partition("/")
         if not slash:
-            raise CoreError(f"{file}: no line of a core: {line!r}; write it anew by: {UPDATE}")
+            why = merging.conflict_in(file) or f"no line of a core: {line!r}"
+            raise CoreError(f"{file}: {why}; write it again by: {UPDATE}")
         cells.append(Cell(target, case))
     return tuple(cells)
 

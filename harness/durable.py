@@ -35,9 +35,13 @@ def make_folder(folder: Path) -> None:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that nobody looks for yet; its name is on the disk when its folder is synced; raise OSError."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+    """Write a file that nobody looks for yet; its name is on the disk when its folder is synced; raise OSError.
+
+    What UTF-8 cannot say, half of a pair of UTF-16, is written as its escape.
+    """
+    data = text.encode("utf-8", "backslashreplace")
+    with path.open("wb") as file:
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
 

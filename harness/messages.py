@@ -84,7 +84,9 @@ def failure(run: Run, judged: Verdict) -> str:
     # A guest is declared nowhere here.
     own = run.options.zoo is None
     lines += [f"  {line}" for line in ways_out(judged, run.release.version, zoo=own)]
-    if judged.recordable:
+    if judged.refusal:
+        lines.append(f"  not recorded: {judged.refusal}")
+    elif judged.recordable:
         lines.append(f"  accept: {typed['accept']}")
     elif run.updating and judged.name == "damaged-golden":
         lines.append("  not recorded: what stands there is not overwritten.")
@@ -130,8 +132,8 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
         )
     if run.lacking:
         yield (
-            f"not recorded yet: {len(run.lacking)} goldens have no accuracy, or no duplicated bytes; "
-            f"{UPDATE} adds them and changes nothing else"
+            f"not recorded yet: {len(run.lacking)} goldens lack what goldens say now; {UPDATE} adds it and changes "
+            "nothing else"
         )
     yield from (f"pruned: {golden.directory(run.root, cell)}" for cell in pruned)
     yield from _leftovers(run)

@@ -12,6 +12,7 @@ from typing import Any
 from harness import config
 from harness.arguments import amount, share
 from harness.guests import ZOOS
+from harness.judging.updating import FEWER, Updating
 from harness.machine import in_ci
 from harness.releases import MATRIX
 from harness.selection import EXPORT_TIMEOUT, UsageError
@@ -53,8 +54,8 @@ class Options:
         Python of the exporting environment; None is this one.
     goldens, sweeps
         Directories that hold one directory per release.
-    updating
-        Whether goldens may be written.
+    update
+        Which goldens may be written.
     pruning
         Whether goldens with no matching cell are deleted after a green run of every cell.
     adopting
@@ -108,7 +109,7 @@ class Options:
     sweeps: Path
     interpreter: Path | None
     isolation: str
-    updating: bool
+    update: Updating
     targets: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
     tolerances: Mapping[str, float] = field(default_factory=dict)
@@ -131,6 +132,11 @@ class Options:
     zoo: str | None = None
     export_memory: int | None = None
     called: tuple[str, ...] = ("python", "-m", "harness", "run")
+
+    @property
+    def updating(self) -> bool:
+        """Whether goldens may be written."""
+        return self.update.any
 
 
 def add_to(add: Callable[..., Any]) -> None:
@@ -171,6 +177,11 @@ def add_to(add: Callable[..., Any]) -> None:
         add,
         "--variations",
         help="how many variations of what must not matter (default: full; quick for the core)",
+    )
+    add(
+        FEWER,
+        action="store_true",
+        help="with --snapshot-update: also replace goldens that more variations agreed on than this run has",
     )
     add("--hash-seeds", metavar="N,...", help="these variations instead: one for each hash seed, e.g. 0,3,7")
     add(
@@ -300,7 +311,11 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         sweeps=option.sweeps or repository.sweeps,
         interpreter=option.interpreter,
         isolation=option.isolation,
-        updating=option.update_snapshots or option.update_new_snapshots_only,
+        update=Updating(
+            new=option.update_snapshots or option.update_new_snapshots_only,
+            changed=option.update_snapshots,
+            fewer=option.fewer_variations,
+        ),
         targets=repository.targets,
         releases=repository.releases,
         tolerances=repository.tolerances,

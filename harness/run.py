@@ -14,16 +14,14 @@ from syrupy.assertion import SnapshotAssertion
 from harness import changed, config, core, messages, patches, variations
 from harness.artifact import ORIGINS, PARTITIONING, Artifact, Cell, Lowered, Outcome
 from harness.cluster.sweep import ClusterSweep
-from harness.decode import DecodeError
 from harness.exporting import shortcuts
 from harness.factors import Experiment
 from harness.guests import listing
 from harness.judging import attribution, golden, known, omission, roots, verdict
 from harness.judging.accuracy import Accuracy
 from harness.judging.attribution import Attribution
-from harness.judging.comparison import Comparison, compare, damaged, undecodable
 from harness.judging.diagnosis import Diagnoses
-from harness.judging.snapshot import GoldenExtension
+from harness.judging.judge import Judge, Judged
 from harness.judging.verdict import Verdict
 from harness.options import FULL, VARIATIONS, Options
 from harness.progress import Progress, Screen
@@ -87,7 +85,7 @@ class Run:
     omitted
         Passes that were blamed, and without which a cell was exported again.
     confirmed
-        Cells whose golden's manifest now names more variations that agree.
+        Cells whose golden's manifest now says more of how it is made.
     lacking
         Cells whose golden has not recorded yet what goldens have now.
     """
@@ -123,6 +121,7 @@ class Run:
                 known=known.read(self.root, self.release.version),
                 known_in=str(self.root / known.FILE),
             )
+        self.judge = Judge(self.root, options.update, options.zoo is not None, options.budgets)
         chosen = select(of_families(self.known, options.families, options.models), options.cells)
         self.tier = core.tier(options, self.root)
         self.asked = self._of_tier(chosen)
@@ -287,18 +286,10 @@ class Run:
         """
         assert self.sweep is not None
         outcomes = self.sweep.outcomes(cell)
-        reviewed, texts = None, None
-        try:
-            reviewed = golden.read(golden.directory(self.root, cell))
-            comparison = self._compare(cell, outcomes, reviewed, self._judging())
-            judged, texts = self._record(comparison, outcomes[0], reviewed, snapshot), comparison.texts
-        except golden.UnwritableError:
-            raise
-        except golden.GoldenError as error:
-            judged = damaged(cell, error)
-        except DecodeError as error:
-            judged = undecodable(cell, error, self._judging())
-        if self.options.zoo is not None and self.updating:
+        found = self.judge.judge(cell, outcomes, self._judging(), snapshot)
+        judged, texts, reviewed = found.verdict, found.texts, found.reviewed
+        self._count(found, outcomes[0])
+        if self._settles(cell, reviewed):
             judged = self._settle(judged)
         if judged.name == "stable" or judged.recorded:
             self.results.clear(cell)
@@ -356,25 +347,27 @@ class Run:
         recordable = judged.recordable and len(self.variations) >= FEWEST_TO_RECORD
         self.results.propose(judged, texts if recordable else None, reviewed, self.provenance)
 
-    def judge(self, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
-        """Judge the exports of `cell`, compare them with its golden, name the pass that made the difference.
+    def _count(self, found: Judged, outcome: Outcome) -> None:
+        """Count what the summary says of goldens, and how near a program that is right is to eager."""
+        cell = found.verdict.cell
+        if found.confirmed:
+            self.confirmed.append(cell)
+        if found.lacking:
+            self.lacking.append(cell)
+        made = outcome.result.result if isinstance(outcome.result, Artifact) else None
+        if found.texts is not None and isinstance(made, Lowered):
+            self.accuracies[cell] = Accuracy.of(made)
 
-        Raises
-        ------
-        GoldenError, DecodeError
-            When the golden is damaged, or a payload is not what its format's schema says.
-        """
-        reviewed = golden.read(golden.directory(self.root, cell))
-        return self._compare(cell, outcomes, reviewed, self.release).verdict
-
-    def _compare(
-        self, cell: Cell, outcomes: Sequence[Outcome], reviewed: golden.Texts | None, release: Release
-    ) -> Comparison:
-        return compare(cell, outcomes, reviewed, release, self.options.zoo is not None, self.options.budgets)
+    def _settles(self, cell: Cell, reviewed: golden.Texts | None) -> bool:
+        """Whether what is wrong with a cell may be written: of a guest, and not in place of what is there already."""
+        if self.options.zoo is None or not self.updating:
+            return False
+        is_new = reviewed is None and str(cell) not in self.release.known
+        return self.options.update.changed or is_new
 
     def _judging(self) -> Release:
         """Return the release that cells are judged on: what is known of guests is not, where it is written anew."""
-        anew = self.updating and self.options.zoo is not None
+        anew = self.options.update.changed and self.options.zoo is not None
         return dataclasses.replace(self.release, known={}) if anew else self.release
 
     def _settle(self, judged: Verdict) -> Verdict:
@@ -388,42 +381,6 @@ class Run:
             # What was right of it is not its golden any more.
             golden.prune(self.root, judged.cell)
         return dataclasses.replace(judged, known=is_known)
-
-    def _record(
-        self,
-        comparison: Comparison,
-        outcome: Outcome,
-        reviewed: golden.Texts | None,
-        snapshot: SnapshotAssertion,
-    ) -> Verdict:
-        """Let syrupy compare once more, count and, under --snapshot-update, record; raise GoldenError."""
-        judged, texts = comparison.verdict, comparison.texts
-        if texts is None:
-            return judged
-        if isinstance(outcome.result, Artifact) and isinstance(outcome.result.result, Lowered):
-            self.accuracies[judged.cell] = Accuracy.of(outcome.result.result)
-        place = golden.directory(self.root, judged.cell)
-        extension = GoldenExtension.of(place, reviewed)
-        recorded = snapshot.use_extension(extension) == texts
-        if extension.failed is not None:
-            raise extension.failed
-        if judged.name == "stable" and self.updating and reviewed is not None:
-            self._confirm(judged.cell, reviewed, texts)
-        elif judged.name == "stable" and reviewed is not None and golden.missing(reviewed, texts):
-            self.lacking.append(judged.cell)
-        return dataclasses.replace(judged, recorded=recorded and judged.recordable)
-
-    def _confirm(self, cell: Cell, reviewed: golden.Texts, texts: golden.Texts) -> None:
-        """Note in a golden that more variations agree with it, and the trace by which it is made now."""
-        confirmed = golden.confirmed(reviewed, texts)
-        if confirmed == reviewed:
-            return
-        place = golden.directory(self.root, cell)
-        if confirmed.get(golden.TRACE) == reviewed.get(golden.TRACE):
-            golden.rewrite_manifest(place, confirmed)
-        else:
-            golden.write(place, confirmed)
-        self.confirmed.append(cell)
 
     def _evidence(self, judged: Verdict, outcomes: Sequence[Outcome], after: Mapping[str, str]) -> Evidence:
         """Return what a report shows of a cell and its results do not hold."""

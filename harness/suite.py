@@ -23,11 +23,10 @@ from syrupy.assertion import SnapshotAssertion
 
 from harness import config, patches, targets, untrusted, variations
 from harness.artifact import Cell, Outcome
-from harness.decode import DecodeError
 from harness.errors import HarnessError
-from harness.judging import golden, roots
-from harness.judging.comparison import compare, damaged, undecodable
-from harness.judging.snapshot import GoldenExtension
+from harness.judging import roots
+from harness.judging.judge import Judge
+from harness.judging.updating import Updating
 from harness.judging.verdict import Verdict
 from harness.messages import ways_out
 from harness.registry import NAME_PATTERN
@@ -73,7 +72,7 @@ class Suite:
     release: Release
     settings: Settings
     seeds: tuple[int, ...]
-    updating: bool
+    updating: Updating
     folder: Folder
     sweep: Sweep | None = None
     owners: dict[str, str] = field(default_factory=dict)
@@ -91,8 +90,9 @@ class Suite:
 
     @classmethod
     def _of(cls, option: argparse.Namespace) -> Suite:
-        updating = bool(option.update_snapshots or option.update_new_snapshots_only)
-        require_a_person(updating)
+        new_only = bool(option.update_new_snapshots_only)
+        updating = Updating(bool(option.update_snapshots) or new_only, bool(option.update_snapshots))
+        require_a_person(updating.any)
         repository = config.load()
         interpreter = default_interpreter()
         release = find_release(Installed.probe(interpreter), None)
@@ -101,7 +101,9 @@ class Suite:
         require_known(repository.tolerances, "[tool.goldens] tolerances")
         require_flatc(interpreter)
         seeds = variations.named(repository.variations or "quick")
-        require_repeats(updating, len(seeds), 'Say variations = "quick" in [tool.goldens], or leave it out.')
+        require_repeats(
+            updating.any, len(seeds), 'Say variations = "quick" in [tool.goldens], or leave it out.'
+        )
         folder = Folder.make()
         settings = Settings(
             interpreter=interpreter,
@@ -167,7 +169,7 @@ class Suite:
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """Hold the goldens' lock, where they may be written; raise GoldenError where a run over cells holds it."""
-        if not self.updating:
+        if not self.updating.any:
             yield
             return
         lock = roots.lock(self.repository.goldens.resolve(), self.release.version)
@@ -176,6 +178,11 @@ class Suite:
             yield
         finally:
             lock.release()
+
+    @property
+    def judge(self) -> Judge:
+        """Judges the cells of tests as those of a zoo are."""
+        return Judge(self.root, self.updating, budgets=self.repository.budgets, alone=self.writing)
 
     def stop(self) -> None:
         if self.sweep is not None:
@@ -227,25 +234,10 @@ class Exports:
         self.suite.take(name, self.test)
         pickle_to(self.suite.folder.path / name, module, inputs)
         outcomes = self.suite.outcomes([Cell(target, name) for target in wanted])
-        return [self._judge(cell, of_cell) for cell, of_cell in outcomes.items()]
-
-    def _judge(self, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
-        path = golden.directory(self.suite.root, cell)
-        try:
-            reviewed = golden.read(path)
-        except golden.GoldenError as error:
-            return damaged(cell, error)
-        try:
-            comparison = compare(
-                cell, outcomes, reviewed, self.suite.release, budgets=self.suite.repository.budgets
-            )
-        except DecodeError as error:
-            return undecodable(cell, error, self.suite.release)
-        if comparison.texts is None:
-            return comparison.verdict
-        with self.suite.writing():
-            recorded = self.snapshot.use_extension(GoldenExtension.of(path, reviewed)) == comparison.texts
-        return replace(comparison.verdict, recorded=recorded and comparison.verdict.recordable)
+        judge, release = self.suite.judge, self.suite.release
+        return [
+            judge.judge(cell, of_cell, release, self.snapshot).verdict for cell, of_cell in outcomes.items()
+        ]
 
     def _message(self, judged: Verdict) -> str:
         again = shlex.join(["pytest", self.test])
@@ -255,7 +247,9 @@ class Exports:
             *(f"  {line}" for line in judged.detail),
             *(f"  {line}" for line in ways_out(judged, self.suite.release.version, zoo=False)),
         ]
-        if judged.recordable:
+        if judged.refusal:
+            lines.append(f"  not recorded: {judged.refusal}")
+        elif judged.recordable:
             lines.append(f"  accept: {again} {UPDATE}")
         return untrusted.inert("\n".join([*lines, f"  again:  {again}"]))
 

@@ -61,6 +61,7 @@ def _inline(value: Value) -> str:
 
 
 def string(value: str) -> str:
-    """Return a text as a string of TOML."""
+    """Return a text as a string of TOML; of half a pair of UTF-16, which no TOML can hold, its escape as text."""
+    whole = value.encode("utf-8", "backslashreplace").decode("utf-8")
     # JSON's strings are TOML's basic strings, but for one control character that JSON lets stand.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")

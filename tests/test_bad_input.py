@@ -20,6 +20,7 @@ from harness.arguments import amount, positive_int
 from harness.artifact import Artifact, Lowered
 from harness.cli import ERROR
 from harness.judging.golden import FORMAT
+from harness.judging.updating import Updating
 from harness.machine import in_ci
 from harness.options import Options
 from harness.releases import MATRIX
@@ -70,7 +71,7 @@ def options(**asked: Any) -> Options:
         sweeps=Path("sweeps"),
         interpreter=None,
         isolation="fork",
-        updating=False,
+        update=Updating(),
     )
     return replace(unsaid, **asked)
 

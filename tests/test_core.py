@@ -15,6 +15,7 @@ from harness.cli import DIFFERENT, SAME, main
 from harness.commands.core import computed
 from harness.coverage import SHOWN_VALUES, TABLES, VISITORS, examples, visited
 from harness.judging import golden
+from harness.judging.updating import Updating
 from harness.options import CORE, FULL
 from harness.selection import load_cells
 from harness.sweeping.seconds import Seconds
@@ -241,7 +242,7 @@ def test_a_damaged_list_of_visitors_is_one_error(
         (True, {"tier": FULL}, FULL),
         (True, {"cells": ("tosa-fp/*",)}, FULL),
         (True, {"families": ("cat",)}, FULL),
-        (True, {"updating": True}, FULL),
+        (True, {"update": Updating(new=True)}, FULL),
         (True, {"cells": ("tosa-fp/*",), "tier": CORE}, CORE),
     ],
     ids=str,

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from harness import releases
 from harness.artifact import Artifact, Cell, Lowered, Tensor
@@ -435,6 +440,49 @@ def test_what_is_known_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
+@given(st.text(st.characters(), min_size=1).filter(str.strip))
+@example("a \x7f, a \x00, a \x85, a \u2028")
+@example("half of a pair: \ud800")
+def test_any_reason_is_read_as_it_was_written(reason: str) -> None:
+    """What TOML cannot hold, half of a pair of UTF-16, is there as its escape."""
+    said = reason.encode("utf-8", "backslashreplace").decode("utf-8")
+    judged = known.settled({}, Verdict(Cell("tosa-fp", "add"), "corrupt", reason))
+    with tempfile.TemporaryDirectory() as folder:
+        known.write(Path(folder), INSTALLED, judged)
+        assert known.read(Path(folder), INSTALLED) == {"tosa-fp/add": KnownDefect("corrupt", said.strip())}
+
+
+def test_what_is_known_stays_where_it_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known.write(tmp_path, INSTALLED, {"tosa-fp/a": KnownDefect("corrupt", "first")})
+    before = (tmp_path / known.FILE).read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(golden.UnwritableError, match="No space left"):
+        known.write(tmp_path, INSTALLED, {"tosa-fp/b": KnownDefect("corrupt", "second")})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {known.FILE: before}
+
+
+def test_a_file_of_what_is_known_that_a_merge_left_is_named_with_the_way_out(tmp_path: Path) -> None:
+    known.write(tmp_path, INSTALLED, {"tosa-fp/a": KnownDefect("corrupt", "first")})
+    path = tmp_path / known.FILE
+    path.write_text(f"<<<<<<< HEAD\n{path.read_text()}=======\n>>>>>>> theirs\n")
+    with pytest.raises(releases.MatrixError, match=r"known.toml: was left by a merge.*git checkout --ours"):
+        known.read(tmp_path, INSTALLED)
+
+
+def test_a_table_that_a_merge_left_is_named_with_the_way_out(tmp_path: Path) -> None:
+    path = tmp_path / f"tosa-fp{table.SUFFIX}"
+    path.write_text("case a\nmanifest.txt\n<<<<<<< HEAD\n  format: 2\n=======\n  format: 3\n>>>>>>> theirs\n")
+    with pytest.raises(golden.GoldenError, match="was left by a merge") as raised:
+        golden.read(tmp_path / "tosa-fp" / "a")
+    assert f"git checkout --ours -- {path}" in raised.value.way_out
+
+
 # Runs
 
 
@@ -490,6 +538,17 @@ def test_a_guest_that_changes_fails_until_it_is_recorded(guests: Runner, artifac
     assert finished.code == 0, finished.output
     assert not (guests.root / known.FILE).exists()
     assert set(guests(*RUN).verdicts().values()) == {"stable"}
+
+
+def test_an_update_of_what_is_new_leaves_what_is_known_of_guests(
+    guests: Runner, artifacts: Artifacts
+) -> None:
+    """Neither a golden nor an entry goes for a cell that is judged otherwise now."""
+    steady = artifacts["steady"][0]
+    before = guests.files()
+    guests.answers({"alpha": wrong(steady), "beta": steady})
+    guests(*RUN, f"{UPDATE}-new-only")
+    assert guests.files() == before
 
 
 def test_a_guest_that_was_right_and_is_wrong_fails(guests: Runner, artifacts: Artifacts) -> None:

@@ -5,7 +5,9 @@ The exports are real ones made once (`conftest.exports`) and put in the place of
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -201,6 +203,54 @@ def test_an_update_takes_over_the_trace_by_which_an_equal_artifact_is_made_now(
     assert recorded(*WHOLE, *one).code == 0
 
 
+def test_an_update_of_what_is_new_leaves_every_golden_as_it_is(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    """Neither the variations nor the trace of a stable golden are noted, and a changed one is not replaced."""
+    made = artifacts["steady"][0]
+    assert isinstance(made, Artifact)
+    assert made.watched is not None
+    moved = replace(made.watched, passes=made.watched.passes[:-1])
+    other = replace(made, watched=moved, shortcuts=("later",))
+    recorded.zoo("zoo_both", "alpha", "beta", "gamma")
+    answers = {"alpha": other, "beta": with_graph(made, "another graph\n"), "gamma": made}
+    recorded.answers(answers)
+    before = recorded.files()
+    finished = recorded("--models", "zoo_both", "--hash-seeds", "9,27", f"{UPDATE}-new-only")
+    assert set(finished.verdicts().values()) == {"stable", "changed", "new"}, finished.output
+    after = recorded.files()
+    assert {name: after[name] for name in before} == before
+    assert {Path(name).parent.name for name in after.keys() - before.keys()} == {"gamma"}
+
+
+FULL = ("--models", "zoo_both", "--cell", "tosa-fp/alpha", "--variations")
+
+
+def test_a_golden_of_four_variations_is_replaced_by_one_of_two_only_where_that_is_said(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    made = artifacts["steady"][0]
+    recorded.answers({"alpha": made})
+    assert recorded(*FULL, "full", UPDATE).code == 0
+    recorded.answers({"alpha": with_graph(made, "another graph\n")})
+    before = recorded.files()
+    refused = recorded(*FULL, "quick", UPDATE)
+    assert refused.verdicts() == {"tosa-fp/alpha": "changed"}
+    refused.refused("not recorded", "names 4 variations", "this would name 2", "--fewer-variations")
+    assert "accept:" not in refused.output
+    assert recorded.files() == before
+    assert recorded(*FULL, "quick", UPDATE, "--fewer-variations").code == 0
+    texts = golden.read(golden.directory(recorded.root, Cell("tosa-fp", "alpha")))
+    assert texts is not None
+    assert golden.fields(texts)["variations"] == "seed0-heap0 seed4-heap1"
+    # A full run may replace what was confirmed by more than that.
+    recorded.answers({"alpha": made})
+    assert recorded(*FULL, "full", UPDATE).code == 0
+    assert recorded(*FULL, "6", UPDATE).code == 0
+    recorded.answers({"alpha": with_graph(made, "a third graph\n")})
+    assert recorded(*FULL, "full", UPDATE).code == 0
+
+
 def test_an_update_of_one_cell_touches_no_other_cell_and_no_other_release(
     recorded: Runner, artifacts: Artifacts
 ) -> None:
@@ -264,6 +314,90 @@ def test_a_golden_that_cannot_be_written_ends_the_update_with_one_error(recorded
     # It is the folder that is wrong, and no golden.
     assert "damaged-golden" not in finished.output
     assert (recorded.root / "tosa-int").read_text() == "in the way"
+
+
+# What a merge leaves
+
+
+def git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    identity = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.com")
+    return subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True)
+
+
+def merged(recorded: Runner, artifacts: Artifacts) -> None:
+    """Let two branches change one golden, and merge them."""
+    one = (*WHOLE, "--cell", "tosa-fp/alpha", UPDATE)
+    git(recorded.folder, "init", "-b", "main")
+    for branch, graph in (("main", None), ("theirs", "their graph\n"), ("ours", "our graph\n")):
+        if graph is not None:
+            git(recorded.folder, "checkout", "-b", branch, "main")
+            recorded.answers({"alpha": with_graph(artifacts["steady"][0], graph)})
+            assert recorded(*one).code == 0
+        git(recorded.folder, "add", "goldens")
+        assert git(recorded.folder, "commit", "-m", branch).returncode == 0
+    assert git(recorded.folder, "merge", "theirs").returncode == 1
+
+
+def typed(output: str, what: str) -> list[str]:
+    """Return the command that was printed for something."""
+    (line,) = {line.strip() for line in output.splitlines() if line.strip().startswith(what)}
+    return shlex.split(line.partition(":")[2])
+
+
+def test_what_a_merge_leaves_of_a_golden_is_recorded_by_the_command_that_is_printed(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    merged(recorded, artifacts)
+    recorded.answers({"alpha": with_graph(artifacts["steady"][0], "the graph of both\n")})
+    before = recorded.files()
+    finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha")
+    assert finished.verdicts() == {"tosa-fp/alpha": "damaged-golden"}
+    assert "was left by a merge, with conflicts in graph.txt, manifest.txt" in finished.output
+    new_only = recorded(*WHOLE, "--cell", "tosa-fp/alpha", f"{UPDATE}-new-only")
+    assert new_only.verdicts() == {"tosa-fp/alpha": "damaged-golden"}
+    assert recorded.files() == before
+    command = typed(finished.output, "accept:")
+    assert UPDATE in command
+    again = recorded(*command[command.index("run") + 1 :])
+    assert again.code == 0, again.output
+    assert recorded(*WHOLE, "--cell", "tosa-fp/alpha").verdicts() == {"tosa-fp/alpha": "stable"}
+    git(recorded.folder, "add", "goldens")
+    assert git(recorded.folder, "commit", "-m", "merged").returncode == 0
+    assert git(recorded.folder, "status", "--porcelain", "goldens").stdout == ""
+
+
+def test_what_is_wrong_is_not_recorded_in_place_of_what_a_merge_left(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    merged(recorded, artifacts)
+    recorded.answers({"alpha": wrong(artifacts["steady"][0])})
+    before = recorded.files()
+    finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha", UPDATE)
+    assert finished.verdicts() == {"tosa-fp/alpha": "corrupt"}
+    assert recorded.files() == before
+
+
+def test_a_golden_that_one_branch_deleted_is_known_as_left_by_a_merge(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    """Git leaves the files that the other branch changed, without a marker in them."""
+    git(recorded.folder, "init", "-b", "main")
+    git(recorded.folder, "add", "goldens")
+    git(recorded.folder, "commit", "-m", "main")
+    git(recorded.folder, "checkout", "-b", "deleted")
+    git(recorded.folder, "rm", "-r", "-q", f"goldens/{recorded.release}/tosa-fp/alpha")
+    git(recorded.folder, "commit", "-m", "deleted")
+    git(recorded.folder, "checkout", "main")
+    recorded.answers({"alpha": with_graph(artifacts["steady"][0], "our graph\n")})
+    one = (*WHOLE, "--cell", "tosa-fp/alpha")
+    assert recorded(*one, UPDATE).code == 0
+    git(recorded.folder, "commit", "-a", "-m", "ours")
+    assert git(recorded.folder, "merge", "deleted").returncode == 1
+    finished = recorded(*one)
+    assert finished.verdicts() == {"tosa-fp/alpha": "damaged-golden"}
+    assert "git has it as unmerged" in finished.output
+    assert recorded(*one, UPDATE).code == 0
+    assert recorded(*one).verdicts() == {"tosa-fp/alpha": "stable"}
 
 
 def test_a_test_that_raises_while_updating_loses_no_golden(recorded: Runner, artifacts: Artifacts) -> None:

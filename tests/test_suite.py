@@ -110,3 +110,25 @@ def test_what_may_not_be_written_is_refused_as_for_cells(
     for fact in facts:
         assert fact in refused.stdout
     assert not place(runner).exists()
+
+
+def test_a_golden_that_cannot_be_written_fails_the_test_with_one_line(suite: Suite, runner: Runner) -> None:
+    """What syrupy makes of an error while it writes is a difference, and the golden is new: neither is the reason."""
+    target = place(runner).parent
+    target.parent.mkdir(parents=True)
+    target.write_text("in the way")
+    finished = suite(UPDATE)
+    assert finished.returncode == pytest.ExitCode.TESTS_FAILED
+    assert f"{place(runner)}: cannot be written" in finished.stdout
+    assert "new: xnnpack-fp32/spotter" not in finished.stdout
+    assert "Traceback" not in finished.stdout
+
+
+def test_more_variations_are_noted_as_for_cells(suite: Suite, runner: Runner) -> None:
+    assert suite(UPDATE).returncode == 0
+    (runner.folder / "pyproject.toml").write_text('[tool.goldens]\nvariations = "full"\n')
+    before = runner.files()
+    assert suite(f"{UPDATE}-new-only").returncode == 0
+    assert runner.files() == before
+    assert suite(UPDATE).returncode == 0
+    assert "seed27-heap2 seed37-heap3" in (place(runner) / "manifest.txt").read_text()

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from harness import branches, config, core, patches
+from harness import branches, config, core, durable, patches
 from harness.arguments import positive_float, share
 from harness.artifact import Casualty, Cell, Outcome
 from harness.branches import page
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         return SAME
     each = "".join(f"{line}\n" for line in page.lines(sources.branches(), taken))
     for path, content in ((page.page_of(release.version), text), (page.lines_of(release.version), each)):
-        path.write_text(content, encoding="utf-8")
+        durable.replace(path, content)
         print(f"{path}: written")
     return SAME
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import config, core, patches, releases
+from harness import config, core, durable, patches, releases
 from harness.arguments import share
 from harness.artifact import Cell
 from harness.cli import DIFFERENT, SAME, CommandError
@@ -229,7 +229,7 @@ def update_page(root: Path, versions: Sequence[str]) -> None:
     if not file.exists():
         return
     content = page.updated(file.read_text(encoding="utf-8"), reviewed_lines(root, versions), versions)
-    file.write_text(content, encoding="utf-8")
+    durable.replace(file, content)
 
 
 def reviewed_lines(root: Path, versions: Sequence[str]) -> dict[Pair, dict[Cell, str]]:

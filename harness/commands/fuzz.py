@@ -13,7 +13,7 @@ from typing import Any
 
 import filelock
 
-from harness import patches, releases, variations
+from harness import durable, patches, releases, variations
 from harness.arguments import positive_float, positive_int, share
 from harness.branches import RECORDER
 from harness.branches.page import lines_of, read
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.update:
         text = page.PAGE.read_text(encoding="utf-8")
-        page.PAGE.write_text(page.updated(text, {searching.release.version: found}, table), encoding="utf-8")
+        durable.replace(page.PAGE, page.updated(text, {searching.release.version: found}, table))
         print(f"{page.PAGE}: written")
     return SAME
 

@@ -10,7 +10,7 @@ import difflib
 import sys
 from typing import Any
 
-from harness import releases
+from harness import durable, releases
 from harness.arguments import share
 from harness.cli import DIFFERENT, SAME, root_of
 from harness.guests import ZOOS, listing, triage
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         if made.text() == committed.text():
             continue
         if arguments.update:
-            listing.path_of(name).write_text(made.text(), encoding="utf-8", newline="\n")
+            durable.replace(listing.path_of(name), made.text())
             continue
         code = DIFFERENT
         lines = difflib.unified_diff(

@@ -81,19 +81,29 @@ def chosen(known: dict[str, Machine], patterns: Sequence[str] | None) -> dict[st
     return found
 
 
+#: Begins the lines of a manifest that an export makes, run or not.
+OF_EXPORTS = ("delegate", "pte", "failure", golden.LAYOUT)
+
+
 def texts(outcome: Outcome) -> dict[str, str]:
-    """Return what would be recorded and compared of an export."""
+    """Return what would be recorded of an export."""
     if not isinstance(outcome.result, Artifact):
-        return {"casualty": outcome.result.verdict}
-    return exported_texts(golden.render(outcome.result, golden.Origin({}, (), "")))
+        return {golden.MANIFEST: "", "casualty": outcome.result.verdict}
+    return golden.render(outcome.result, golden.Origin({}, (), ""))
 
 
-def exported_texts(texts: golden.Texts) -> dict[str, str]:
-    """Return what is compared of a golden, but for its lines on the release and on numerics: nothing is run here."""
-    kept = golden.compared(texts)
+def exported_texts(texts: golden.Texts, other: golden.Texts) -> dict[str, str]:
+    """Return what is compared of a golden with another, without lines on the release and numerics: nothing runs."""
+    kept = golden.compared(texts, other)
     lines = kept[golden.MANIFEST].splitlines(keepends=True)
-    kept[golden.MANIFEST] = "".join(line for line in lines if line.startswith(("delegate", "pte", "failure")))
+    kept[golden.MANIFEST] = "".join(line for line in lines if line.startswith(OF_EXPORTS))
     return kept
+
+
+def differing_files(one: golden.Texts, other: golden.Texts) -> list[str]:
+    """Return the names of the texts in which two exports differ."""
+    left, right = exported_texts(one, other), exported_texts(other, one)
+    return [file for file in {**left, **right} if left.get(file) != right.get(file)]
 
 
 def exported(cells: Sequence[Cell], settings: Settings) -> Iterator[dict[str, str]]:
@@ -134,8 +144,8 @@ def run(options: argparse.Namespace) -> int:
     cells = tuple(cell for cell in cells if cell in selected)
     names = patches.select("auto", release.patches)
     settings = Settings(interpreter, models, names, options.jobs, EXPORT_TIMEOUT, execute=False)
-    goldens = [golden.read(golden.directory(repository.goldens / release.version, cell)) for cell in cells]
-    reference = [exported_texts(texts) if texts else None for texts in goldens]
+    places = (golden.directory(repository.goldens / release.version, cell) for cell in cells)
+    reference: list[golden.Texts | None] = [golden.read(place) for place in places]
     differing: set[Cell] = set()
     compared = sum(one is not None for one in reference)
     print(
@@ -152,9 +162,9 @@ def run(options: argparse.Namespace) -> int:
             found = list(exported(cells, replace(settings, machine=machine)))
             reference = [one or other for one, other in zip(reference, found, strict=True)]
             different = [
-                (cell, [file for file in {**one, **other} if one.get(file) != other.get(file)])
+                (cell, files)
                 for cell, one, other in zip(cells, reference, found, strict=True)
-                if one is not None and one != other
+                if one is not None and (files := differing_files(one, other))
             ]
             differing |= {cell for cell, _ in different}
             print(f"{name}: {len(different)} of {len(cells)} cells differ", flush=True)

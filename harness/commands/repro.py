@@ -134,7 +134,7 @@ def _write(text: str, output: Path) -> None:
     """Write the script, whole or not at all."""
     aside = output.with_name(f".{output.name}.partial")
     try:
-        aside.write_text(text, encoding="utf-8")
+        aside.write_text(text, encoding="utf-8", errors="backslashreplace")
         aside.rename(output)
     except OSError as error:
         aside.unlink(missing_ok=True)

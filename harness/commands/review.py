@@ -12,6 +12,7 @@ from typing import Any
 from harness import config, results, untrusted
 from harness.arguments import share
 from harness.cli import SAME, CommandError
+from harness.judging.updating import FEWER
 from harness.releases import MATRIX
 from harness.review import listing, proposals
 from harness.review.declaring import declare, entries
@@ -55,6 +56,11 @@ def add_to(subparsers: Any) -> None:
         action="store_true",
         help="with --reject: write its cells, with the reason, as known defects of their releases",
     )
+    parser.add_argument(
+        FEWER,
+        action="store_true",
+        help="also record what fewer variations agreed on than on the golden that it replaces",
+    )
     share(parser.add_argument, "--sweeps")
     share(parser.add_argument, "--goldens")
     parser.add_argument(
@@ -80,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.sweeps or repository.sweeps,
         (arguments.goldens or repository.goldens).resolve(),
     )
-    standing = Standing(repository, goldens, arguments.matrix)
+    standing = Standing(repository, goldens, arguments.matrix, arguments.fewer_variations)
     groups = grouped(proposals.find(sweeps), goldens, standing)
     if not groups and not (arguments.accept or arguments.reject):
         print(untrusted.shown(nothing(sweeps, arguments.sweeps is not None)))

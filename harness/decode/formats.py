@@ -7,6 +7,7 @@ Installed distributions add formats of their own: an entry point of group ``exec
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from typing import TypeAlias
 from harness import extensions
 from harness.decode.decoded import KIND, Decoded
 from harness.decode.errors import DecodeError
+from harness.decode.layout import layout
 from harness.decode.pte import decode_pte
 from harness.decode.schemas import Schemas
 from harness.decode.tosa import decode_tosa
@@ -43,6 +45,9 @@ class Format:
         `DecodeError` for bytes that are not of the format.
     is_program
         Whether it is a whole program's: then a delegate's payload is never taken for one.
+    layout
+        From a payload and the release's schemas to a digest of its bytes that is the same on every architecture; None
+        where the bytes themselves are.
     """
 
     kind: str
@@ -50,6 +55,7 @@ class Format:
     owner: str
     decode: Callable[[memoryview, Schemas, NamedData], Decoded]
     is_program: bool = False
+    layout: Callable[[memoryview, Schemas], bytes] | None = None
 
     def __post_init__(self) -> None:
         if not KIND.fullmatch(self.kind):
@@ -66,6 +72,10 @@ def _decode_tosa(payload: memoryview, schemas: Schemas, named_data: NamedData) -
     return decode_tosa(payload, schemas.load("tosa"))
 
 
+def _layout_of_tosa(payload: memoryview, schemas: Schemas) -> bytes:
+    return layout(schemas.load("tosa"), payload)
+
+
 def _decode_xnnpack(payload: memoryview, schemas: Schemas, named_data: NamedData) -> Decoded:
     return decode_xnnpack(payload, schemas.load("xnnpack"), named_data)
 
@@ -76,7 +86,7 @@ def _decode_program(payload: memoryview, schemas: Schemas, named_data: NamedData
 
 #: The harness's own formats.
 FORMATS: tuple[Format, ...] = (
-    Format("tosa", b"TOSA", "tosa-tools", _decode_tosa),
+    Format("tosa", b"TOSA", "tosa-tools", _decode_tosa, layout=_layout_of_tosa),
     Format("xnnpack", b"XH00", "executorch", _decode_xnnpack),
     Format("pte", b"ET12", "executorch", _decode_program, is_program=True),
 )
@@ -110,6 +120,14 @@ def decode_any(payload: memoryview, schemas: Schemas, named_data: NamedData) -> 
         way_out = f"a distribution can add a format (entry points of group {extensions.DECODERS})"
         raise DecodeError("payload", START, f"one of {expected} expected, {identifier!r} found; {way_out}")
     return found.decode(payload, schemas, named_data)
+
+
+def layout_digest(payload: memoryview, schemas: Schemas) -> bytes:
+    """Return a digest of a payload that decodes, the same on every architecture."""
+    found = _find(payload)
+    if found is None or found.layout is None:
+        return hashlib.sha256(payload).digest()
+    return found.layout(payload, schemas)
 
 
 def _decode_delegate(schemas: Schemas, payload: memoryview, named_data: NamedData) -> Decoded | None:

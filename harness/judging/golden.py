@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import platform
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness import durable, untrusted, variations
-from harness.artifact import Artifact, Cell, Failure, Lowered, PassRun, Watched
+from harness.artifact import DELEGATE, STAGE, Artifact, Cell, Failure, Lowered, PassRun, Watched
 from harness.decode import Decoded, Schemas, decode
+from harness.decode.formats import layout_digest
 from harness.errors import HarnessError
-from harness.judging import accuracy, table
+from harness.judging import accuracy, merging, table
 from harness.judging.table import TableError
 from harness.untrusted import UntrustedError
 
@@ -35,13 +37,30 @@ GRAPH = "graph.txt"
 #: without a patch that did not matter here, makes the same artifact, and a pass may reach it in a different way.
 INFORMATIVE = ("patches", "shortcuts", "variations", "trace")
 
+#: Manifest field with the digest of the payloads and the program that holds on every architecture
+#: (`harness.decode.layout`).
+LAYOUT = "layout"
+
 #: The text of a compact golden that has its quantities (`harness.drift.reading.quantities`).
 COUNTED = "quantities.txt"
 
 #: What fields of a manifest begin with that came after goldens without them were recorded, and lines of `COUNTED`. What
 #: only one of two goldens says is not compared.
-ADDED = (accuracy.FIELD,)
+ADDED = (LAYOUT, accuracy.FIELD)
 ADDED_COUNTS = ("duplicated ",)
+
+#: Manifest field that names the architectures for which the digests of the payloads and the program hold; without it
+#: they hold on `FIRST`. Where they are different on a further one, ``digests <architecture>`` has its own.
+DIGESTS = "digests"
+FIRST = "x86-64"
+
+#: Ends the lines of the manifest that have a digest of bytes.
+_DIGEST = re.compile(r" sha256 ([0-9a-f]{64})$")
+#: Begins these lines.
+_OF_BYTES = re.compile(r"delegate \d+|pte")
+
+#: The stage of a trace that makes the program.
+_PROGRAM = "pte"
 
 #: Manifest field of a golden that is kept in a table (`harness.judging.table`), and what it says.
 FORM, COMPACT = "form", "compact"
@@ -75,11 +94,14 @@ class Origin:
         Names of the variations that agreed.
     numerics
         One line: what was checked, and to which bound.
+    architecture
+        Of the machine that exported.
     """
 
     stack: Mapping[str, str]
     variations: Sequence[str]
     numerics: str
+    architecture: str = field(default_factory=lambda: here())
 
 
 class GoldenError(HarnessError):
@@ -105,6 +127,10 @@ class GoldenError(HarnessError):
         return f"{self.path}: {self.what}. {self.way_out}"
 
 
+class ConflictError(GoldenError):
+    """A golden that git could not merge, and left as it is on neither side."""
+
+
 class UnwritableError(GoldenError):
     """A golden that cannot be written or deleted: that says nothing of what stands there."""
 
@@ -124,6 +150,9 @@ def render(artifact: Artifact, origin: Origin) -> dict[str, str]:
             identity = f"{delegate.name} {delegate.backend_id}"
             fields.append((f"delegate {index}", f"{identity} {size} bytes sha256 {digest}"))
         fields.append(("pte", f"{len(result.pte)} bytes sha256 {result.pte_sha256}"))
+        fields.append((LAYOUT, f"sha256 {_layout(result)}"))
+        if origin.architecture != FIRST:
+            fields.append((DIGESTS, origin.architecture))
     fields.append(("numerics", origin.numerics))
     if isinstance(result, Lowered):
         fields += [
@@ -139,7 +168,8 @@ def render(artifact: Artifact, origin: Origin) -> dict[str, str]:
 def _render_failure(failure: Failure) -> dict[str, str]:
     lines = []
     for name, value in failure.facts():
-        first, *rest = value.splitlines() or [""]
+        # A message may hold half of a pair of UTF-16, which no file can.
+        first, *rest = value.encode("utf-8", "backslashreplace").decode("utf-8").splitlines() or [""]
         lines += [f"{name}: {first}", *(f"  {line}" for line in rest)]
     return {FAILURE: "\n".join(lines) + "\n"}
 
@@ -150,6 +180,41 @@ def _render_lowered(lowered: Lowered) -> dict[str, str]:
         texts[f"delegate_{index}.{payload.kind}.txt"] = payload.text()
     texts["pte.txt"] = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas)).text(delegates=False)
     return texts
+
+
+def _layout(lowered: Lowered) -> str:
+    """Return a digest of the payloads and the program, the same on every architecture.
+
+    The bytes of a program are those of its payloads and the same bytes around them everywhere.
+    """
+    schemas = Schemas.of(*lowered.schemas)
+    digest = hashlib.sha256()
+    around = lowered.pte
+    for delegate in lowered.delegates:
+        of_payload = layout_digest(memoryview(delegate.payload), schemas)
+        digest.update(of_payload)
+        if delegate.payload:
+            around = around.replace(delegate.payload, of_payload)
+    digest.update(around)
+    return digest.hexdigest()
+
+
+def architecture(machine: str, system: str) -> str:
+    """Return the name of an architecture as manifests have it: of a system too, where that is not Linux.
+
+    Compilers differ as well, and a wheel is built by the compiler of its system.
+
+    >>> architecture("x86_64", "Linux"), architecture("arm64", "Darwin"), architecture("aarch64", "Linux")
+    ('x86-64', 'aarch64-darwin', 'aarch64')
+    """
+    names = {"x86_64": FIRST, "amd64": FIRST, "arm64": "aarch64"}
+    name = names.get(machine.lower(), machine.lower())
+    return name if system == "Linux" else f"{name}-{system.lower()}"
+
+
+def here() -> str:
+    """Return the name of the architecture that this process runs on; exports run on it as well."""
+    return architecture(platform.machine(), platform.system())
 
 
 def trace_text(watched: Watched) -> str:
@@ -188,21 +253,30 @@ def decode_delegates(lowered: Lowered) -> list[Decoded]:
 
 
 def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
-    """Return what is compared of `texts` with the golden `other`.
+    """Return what is compared of `texts` with the golden `other`: what is the same wherever the same is made.
 
     That is every text but the trace, and of the manifest every line but the informative fields and the digest over
-    everything. Of what is measured (`harness.judging.accuracy`), it is what is not the same in `other`. Without `other`
-    it is what is compared with a golden that measured the same.
+    everything. Bytes are compared by their digests where both goldens have digests of one architecture. Elsewhere the
+    decoded texts, sizes and the layout have all that is the same on both. Of what is measured
+    (`harness.judging.accuracy`), it is what is not the same in `other`. Without `other` it is what is compared with a
+    golden of the same architecture that measured the same.
     """
     other = texts if other is None else other
     theirs = fields(other)
+    shared = next((name for name in digests(texts) if name in digests(other)), None)
+    of_bytes = iter(digests(texts)[shared] if shared is not None else ())
     lines = []
     for line in _lines(texts[MANIFEST]):
         name, _, value = line.rstrip("\n").partition(": ")
-        if name in (*INFORMATIVE, CONTENTS):
+        if name in (*INFORMATIVE, CONTENTS) or name.partition(" ")[0] == DIGESTS:
             continue
-        if name.startswith(ADDED) and (name not in theirs or accuracy.same(value, theirs[name])):
+        if name.startswith(ADDED) and name not in theirs:
             continue
+        if name.startswith(accuracy.FIELD) and accuracy.same(value, theirs[name]):
+            continue
+        if _OF_BYTES.fullmatch(name):
+            digest = next(of_bytes, None)
+            line = f"{name}: {_DIGEST.sub(f' sha256 {digest}' if digest else '', value)}\n"
         lines.append(line)
     kept = {name: text for name, text in texts.items() if name != TRACE}
     if COUNTED in kept and not _added_counts(other):
@@ -213,6 +287,22 @@ def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
 def equal(one: Texts, other: Texts) -> bool:
     """Whether two goldens are of one artifact."""
     return compared(one, other) == compared(other, one)
+
+
+def digests(texts: Texts) -> dict[str, tuple[str, ...]]:
+    """Return the digests of the payloads and the program, in the order of the manifest, by architecture."""
+    said = fields(texts)
+    own = tuple(
+        found[1] if (found := _DIGEST.search(value)) else ""
+        for name, value in said.items()
+        if _OF_BYTES.fullmatch(name)
+    )
+    further = {
+        name.removeprefix(f"{DIGESTS} "): tuple(value.split())
+        for name, value in said.items()
+        if name.startswith(f"{DIGESTS} ")
+    }
+    return {**dict.fromkeys(said.get(DIGESTS, FIRST).split(), own), **further}
 
 
 def missing(reviewed: Texts, made: Texts) -> tuple[str, ...]:
@@ -334,12 +424,24 @@ def _table(path: Path) -> table.Table:
     try:
         return table.read(file)
     except (OSError, TableError) as error:
+        if conflict := merging.conflict_in(file):
+            way_out = f"T{merging.take_a_side(file)[1:]}."
+            raise GoldenError(file, conflict, way_out) from error
         way_out = f"Bring it back with 'git checkout -- {file}', or delete it and record its cells anew."
         raise GoldenError(file, f"cannot be read ({error})", way_out) from error
 
 
 def _checked(path: Path, texts: dict[str, str]) -> dict[str, str]:
     """Return the texts of a golden as they are; raise GoldenError for what is none."""
+    try:
+        return _whole(path, texts)
+    except GoldenError as error:
+        if conflict := merging.conflict(path, texts):
+            raise ConflictError(path, conflict, merging.WAY_OUT) from error
+        raise
+
+
+def _whole(path: Path, texts: dict[str, str]) -> dict[str, str]:
     again = _again(path)
     try:
         untrusted.require_names(texts)
@@ -376,40 +478,72 @@ def fields(texts: Texts) -> dict[str, str]:
 def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     """Return `reviewed`, and that the variations which made an equal artifact agree as well.
 
-    Their names join those of the manifest, as do the names of the shortcuts that they were made with, and what the
-    golden lacks (`missing`). The trace of `made` is taken over where it differs: passes may come to the same artifact
-    by another way, and a stale trace blames the wrong pass when the artifact changes. Without any of these, the golden
-    stays as it is.
+    Their names join those of the manifest, as do the names of the shortcuts that they were made with, what the
+    golden lacks (`missing`) and the digests of an architecture that it does not name. The trace of `made` is taken
+    over where it differs: passes may come to the same artifact by another way, and a stale trace blames the wrong pass
+    when the artifact changes. Without any of these, the golden stays as it is.
     """
-    base, said = _completed(reviewed, made)
+    base = dict(reviewed)
     before, now = fields(reviewed), fields(made)
-    if TRACE in made and made[TRACE] != reviewed.get(TRACE):
+    said = {name: value for name, value in before.items() if name != CONTENTS}
+    elsewhere = tuple(digests(made)) != tuple(digests(reviewed))
+    if TRACE in made and _runs(made[TRACE], elsewhere) != _runs(reviewed.get(TRACE, ""), elsewhere):
         base[TRACE] = made[TRACE]
         said |= {"patches": now["patches"], "trace": now["trace"]}
     agreed = _joined(before["variations"], now["variations"])
-    if base == reviewed and said == before and set(agreed) == set(before["variations"].split()):
-        return dict(reviewed)
-    known = [variation.name for variation in variations.variations()]
-    agreed.sort(key=lambda name: known.index(name) if name in known else len(known))
-    spared = [name for name in _joined(before["shortcuts"], now["shortcuts"]) if name != "none"]
-    said |= {"variations": " ".join(agreed), "shortcuts": " ".join(spared) or "none"}
-    manifest = "".join(f"{name}: {value}\n" for name, value in said.items() if name != CONTENTS)
+    if set(agreed) != set(before["variations"].split()):
+        known = [variation.name for variation in variations.variations()]
+        agreed.sort(key=lambda name: known.index(name) if name in known else len(known))
+        spared = [name for name in _joined(before["shortcuts"], now["shortcuts"]) if name != "none"]
+        said |= {"variations": " ".join(agreed), "shortcuts": " ".join(spared) or "none"}
+    lacking = missing(reviewed, made)
+    if counts := [line for line in lacking if line.startswith(ADDED_COUNTS)]:
+        base[COUNTED] += "".join(counts)
+    said |= {name: now[name] for name in lacking if name in now} | _further_digests(reviewed, made)
+    if base == reviewed and said == {name: value for name, value in before.items() if name != CONTENTS}:
+        return base
+    manifest = "".join(f"{name}: {said[name]}\n" for name in _ordered(said, list(now)))
     return sealed({**base, MANIFEST: manifest})
 
 
-def _completed(reviewed: Texts, made: Texts) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the texts and the manifest's fields of a golden with what it lacks."""
-    lacking, now = missing(reviewed, made), fields(made)
-    base = dict(reviewed)
-    if counts := [line for line in lacking if line.startswith(ADDED_COUNTS)]:
-        base[COUNTED] += "".join(counts)
-    said = {}
-    for name, value in fields(reviewed).items():
-        said[name] = value
-        if name == "numerics":
-            # Where `render` has them.
-            said |= {field: now[field] for field in lacking if field in now}
-    return base, said
+def _ordered(said: Mapping[str, str], order: Sequence[str]) -> list[str]:
+    """Return the names of a manifest's fields, those that are new in the place that `order` gives them.
+
+    >>> _ordered({"pte": "", "numerics": "", "layout": ""}, ["pte", "layout", "numerics"])
+    ['pte', 'layout', 'numerics']
+    """
+    names: list[str] = []
+    for name in said:
+        kind = name if name in order else name.partition(" ")[0]
+        before = order[: order.index(kind)] if kind in order else names
+        new = kind.startswith((*ADDED, DIGESTS))
+        names.insert(1 + max(map(names.index, {*before} & {*names}), default=-1) if new else len(names), name)
+    return names
+
+
+def makes_bytes(run: PassRun) -> bool:
+    """Whether a run is a stage that makes a payload or the program: its fingerprint holds on one architecture."""
+    return run.pipeline == STAGE and (run.name == _PROGRAM or run.name.startswith(DELEGATE))
+
+
+def _runs(trace: str, elsewhere: bool) -> list[PassRun]:
+    """Return the runs of a trace that are the same `elsewhere`, on another architecture, or all of them."""
+    return [run for run in read_trace(trace) if not (elsewhere and makes_bytes(run))]
+
+
+def _further_digests(reviewed: Texts, made: Texts) -> dict[str, str]:
+    """Return the fields with the digests of an architecture that `reviewed` does not name; none if it does."""
+    known, found = digests(reviewed), digests(made)
+    said: dict[str, str] = {}
+    for name in found:
+        if name in known or not found[name]:
+            continue
+        first = fields(reviewed).get(DIGESTS, FIRST)
+        if found[name] == known[first.split()[0]]:
+            said[DIGESTS] = f"{said.get(DIGESTS, first)} {name}"
+        else:
+            said[f"{DIGESTS} {name}"] = " ".join(found[name])
+    return said
 
 
 def _joined(*names: str) -> list[str]:

@@ -6,13 +6,12 @@ it. That of a guest zoo is written by ``--snapshot-update``; that of any other, 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness import releases
+from harness import durable, releases, toml
 from harness.guests import ZOOS
-from harness.judging import golden, roots
+from harness.judging import golden, merging, roots
 from harness.judging.verdict import Verdict
 from harness.releases import KnownDefect
 
@@ -26,7 +25,14 @@ FROM_OUTSIDE = "killed by SIGKILL"
 def read(folder: Path, release: str) -> dict[str, KnownDefect]:
     """Return the defects that a release's folder of goldens knows, by cell; raise `harness.releases.MatrixError`."""
     path = folder / FILE
-    return releases.known_defects(path).get(release, {}) if path.is_file() else {}
+    if not path.is_file():
+        return {}
+    try:
+        return releases.known_defects(path).get(release, {})
+    except releases.MatrixError as error:
+        if conflict := merging.conflict_in(path):
+            raise releases.MatrixError(f"{path}: {conflict}. {merging.take_a_side(path)}") from error
+        raise
 
 
 def own(root: Path, release: str) -> bool:
@@ -56,7 +62,7 @@ def settled(known: Mapping[str, KnownDefect], judged: Verdict) -> dict[str, Know
     others = {cell: defect for cell, defect in known.items() if cell != str(judged.cell)}
     if judged.recordable or judged.name in ("stable", *NEVER) or FROM_OUTSIDE in judged.reason:
         return others
-    return {**others, str(judged.cell): KnownDefect(judged.name, judged.reason or judged.name)}
+    return {**others, str(judged.cell): KnownDefect(judged.name, judged.reason.strip() or judged.name)}
 
 
 def write(folder: Path, release: str, known: Mapping[str, KnownDefect]) -> None:
@@ -64,15 +70,15 @@ def write(folder: Path, release: str, known: Mapping[str, KnownDefect]) -> None:
     path = folder / FILE
     lines = [f'[releases."{release}".known]']
     lines += [
-        f"{json.dumps(cell)} = {json.dumps(f'{defect.verdict}: {defect.reason}', ensure_ascii=False)}"
+        f"{toml.string(cell)} = {toml.string(f'{defect.verdict}: {defect.reason}')}"
         for cell, defect in sorted(known.items())
     ]
     try:
         if known:
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+            durable.replace(path, "".join(f"{line}\n" for line in lines))
         else:
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise golden.GoldenError(
+        raise golden.UnwritableError(
             path, f"cannot be written ({error})", "Make room for it, then record it again."
         ) from error

@@ -14,7 +14,7 @@ import filelock
 
 from harness import durable, untrusted
 from harness.artifact import Cell
-from harness.judging import golden
+from harness.judging import golden, merging
 from harness.judging.golden import GoldenError
 
 #: The file of a root that names the format of its goldens and the modules of their zoo.
@@ -70,20 +70,24 @@ def check(root: Path, models: Sequence[str], adopting: bool, updating: bool) -> 
 def zoo(root: Path) -> tuple[str, ...] | None:
     """Return the modules, sorted, whose goldens stand under `root`; None where it does not say; raise GoldenError."""
     path = root / ZOO
-    again = f"Bring it back with 'git checkout -- {path}', or say --goldens DIR."
     try:
         text = untrusted.text(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        raise GoldenError(path, f"cannot be read ({error})", again) from error
+        raise GoldenError(path, f"cannot be read ({error})", _again(path)) from error
     fields = dict(line.partition(": ")[::2] for line in text.splitlines())
     if fields.get("format") != str(golden.FORMAT):
-        raise GoldenError(path, f"format {fields.get('format', '')!r} is not {golden.FORMAT}", again)
+        raise GoldenError(path, f"format {fields.get('format', '')!r} is not {golden.FORMAT}", _again(path))
     models = fields.get("models", "").split()
     if not models:
-        raise GoldenError(path, "names no modules", again)
+        raise GoldenError(path, "names no modules", _again(path))
     return tuple(sorted(models))
+
+
+def _again(path: Path) -> str:
+    way_out = merging.bring_back(path, "name the zoo's modules in it")
+    return f"{way_out[:1].upper()}{way_out[1:]}, or pass --goldens DIR."
 
 
 def lock(root: Path, version: str) -> filelock.BaseFileLock:
@@ -108,7 +112,7 @@ def open_for_writing(folder: Path, its_lock: filelock.BaseFileLock, patience: fl
         probe.mkdir(parents=True, exist_ok=True)
         probe.rmdir()
     except filelock.Timeout as error:
-        raise GoldenError(
+        raise golden.UnwritableError(
             folder,
             f"is being written by a different run (it holds {its_lock.lock_file})",
             "Wait for it, or say --goldens DIR for a root of its own.",
@@ -128,7 +132,9 @@ def claim(root: Path, models: Sequence[str]) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> GoldenError:
-    return GoldenError(path, f"cannot be written ({error})", "Make it writable, or say --goldens DIR.")
+    return golden.UnwritableError(
+        path, f"cannot be written ({error})", "Make it writable, or say --goldens DIR."
+    )
 
 
 def leftovers(folder: Path, known: Collection[Cell]) -> Leftovers:

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from harness import durable, untrusted
+from harness.judging.merging import MARKER
 from harness.untrusted import UntrustedError
 
 SUFFIX = ".cells.txt"
@@ -78,6 +79,8 @@ def parsed(text: str) -> Table:
             lines = None
             if case:
                 raise TableError(f"line {number}: {line!r} is there twice")
+        elif MARKER.match(line):
+            raise TableError(f"line {number}: {line!r} was left by a merge")
         elif line.startswith(INDENT) and lines is not None:
             lines.append(line.removeprefix(INDENT))
         elif line and not line.startswith(" ") and case is not None:

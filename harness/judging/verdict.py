@@ -77,6 +77,8 @@ class Verdict:
         Whether ``--snapshot-update`` can accept the artifact as the cell's golden.
     recorded
         Whether ``--snapshot-update`` accepted the artifact as the cell's golden.
+    refusal
+        Why ``--snapshot-update`` did not accept an artifact that it can accept.
     known
         Whether releases.toml says that the cell is like this.
     divergence
@@ -95,6 +97,7 @@ class Verdict:
     detail: tuple[str, ...] = ()
     recordable: bool = False
     recorded: bool = False
+    refusal: str = ""
     known: bool = False
     divergence: Divergence | None = None
     excess: Excess | None = None

@@ -88,7 +88,7 @@ def write(file: Path, text: str) -> None:
     """Write a report whole, or nothing; raise CommandError."""
     aside = file.with_name(f"{file.name}.partial")
     try:
-        aside.write_text(text, encoding="utf-8")
+        aside.write_text(text, encoding="utf-8", errors="backslashreplace")
         aside.replace(file)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -31,7 +31,7 @@ WORDS = {
     "constants": "constants with different values, ",
 }
 #: Fields of a manifest that follow from what is compared elsewhere.
-FOLLOWING = ("delegate", "pte")
+FOLLOWING = ("delegate", "pte", golden.LAYOUT)
 _NUMBER = re.compile(r"\d+")
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from harness import patches, releases, untrusted
 from harness.config import Config
-from harness.judging import golden, roots
+from harness.judging import golden, roots, updating
 from harness.judging.golden import GoldenError
-from harness.review.proposals import Proposal
+from harness.review.proposals import Proposal, ProposalError
 from harness.sharding import provenance
 from harness.sweeping.settings import Machine
 
@@ -34,11 +34,14 @@ class Standing:
         Root of the goldens.
     matrix
         The ``releases.toml`` of the runs.
+    fewer
+        Whether fewer variations may agree on a golden than on the one that it replaces.
     """
 
     repository: Config
     goldens: Path
     matrix: Path
+    fewer: bool = False
     _found: dict[object, str] = field(default_factory=dict, compare=False)
 
     def objection(self, proposal: Proposal) -> str:
@@ -52,7 +55,7 @@ class Standing:
 
     def anew(self) -> Standing:
         """Return what stands there by now."""
-        return Standing(self.repository, self.goldens, self.matrix)
+        return Standing(self.repository, self.goldens, self.matrix, self.fewer)
 
     def _once(self, key: object, proposal: Proposal, check: Any) -> str:
         if key not in self._found:
@@ -113,11 +116,13 @@ class Standing:
         path = golden.directory(self.goldens / proposal.release, proposal.cell)
         try:
             texts = golden.read(path)
-        except GoldenError as error:
+            proposed = proposal.texts()
+        except (GoldenError, ProposalError) as error:
             return str(error)
         if (golden.digest(texts) if texts is not None else None) != proposal.replaces:
             return f"was compared with another golden than stands in {path} now: run the cell again"
-        return ""
+        why = "" if texts is None or self.fewer else updating.fewer(texts, proposed)
+        return f"may not replace its golden: {why}" if why else ""
 
 
 def _by_settings(proposal: Proposal) -> list[object]:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import untrusted
+from harness import durable, untrusted
 from harness.artifact import Casualty, Cell, Outcome
 from harness.errors import HarnessError
+from harness.judging.merging import bring_back
 
 TABLE = "seconds.txt"
 LOCAL = "seconds.json"
@@ -35,6 +36,9 @@ TOLERANCE = 0.25
 CASUALTIES = ("crashed", "timed-out", "out-of-memory")
 
 HEAD = "# Core seconds of one export of each cell, for shards; `python -m harness seconds` writes this.\n"
+
+#: How a table that took one side of a merge gets what runs measured.
+UPDATE = "run 'python -m harness seconds' where results are at hand"
 
 
 class SecondsError(HarnessError, ValueError):
@@ -77,9 +81,7 @@ def committed(root: Path) -> Seconds:
     except (FileNotFoundError, NotADirectoryError):
         return Seconds({})
     except (OSError, ValueError) as error:
-        raise SecondsError(
-            f"{path} cannot be read ({error}); bring it back with 'git checkout -- {path}'"
-        ) from error
+        raise SecondsError(f"{path} cannot be read ({error}); {bring_back(path, UPDATE)}") from error
     known = {}
     for number, line in enumerate(lines, 1):
         if line.startswith("#"):
@@ -89,7 +91,7 @@ def committed(root: Path) -> Seconds:
             known[Cell.named(name)] = _measured(value)
         except ValueError as error:
             raise SecondsError(
-                f"{path}:{number}: {line!r} is not TARGET/CASE SECONDS; bring it back with 'git checkout -- {path}'"
+                f"{path}:{number}: {line!r} is not TARGET/CASE SECONDS; {bring_back(path, UPDATE)}"
             ) from error
     return Seconds(known)
 
@@ -114,8 +116,7 @@ def write_table(root: Path, measured: Mapping[Cell, float]) -> bool:
     if table == before:
         return False
     lines = (f"{cell} {value:.1f}\n" for cell, value in sorted(table.items(), key=lambda item: str(item[0])))
-    root.mkdir(parents=True, exist_ok=True)
-    (root / TABLE).write_text(HEAD + "".join(lines), encoding="utf-8", newline="\n")
+    durable.replace(root / TABLE, HEAD + "".join(lines))
     return True
 
 
@@ -151,7 +152,7 @@ class Remembered:
             self.runs[str(cell)] = [*self.runs.get(str(cell), ()), round(value, 2)][-RUNS:]
 
     def write(self) -> None:
-        self.file.write_text(json.dumps(self.runs, indent=0) + "\n", encoding="utf-8")
+        durable.replace(self.file, json.dumps(self.runs, indent=0) + "\n")
 
 
 def measured(rows: Iterable[Mapping[str, Any]]) -> dict[Cell, float]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from harness import releases
 from harness.artifact import Cell
 from harness.guests import GuestZoo
+from harness.judging.updating import Updating
 from harness.judging.verdict import Verdict
 from harness.options import CORE, FULL, TIERS, Options
 from harness.run import Run
@@ -168,7 +169,7 @@ def prepare(
             sweeps=sweeps,
             interpreter=None,
             isolation="fork",
-            updating=False,
+            update=Updating(),
             tier=FULL,
             zoo=guests and guests.name,
         )

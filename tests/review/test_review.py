@@ -309,6 +309,28 @@ def test_a_damaged_golden_is_not_overwritten(proposed: Runner, review: Review) -
     assert proposed.files() == before
 
 
+def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
+    proposed: Runner, review: Review
+) -> None:
+    """The golden of one cell of a group was confirmed by four: none of the group is recorded."""
+    path = proposed.root / "tosa-fp" / "alpha"
+    texts = golden.read(path)
+    assert texts is not None
+    more = {
+        **texts,
+        golden.MANIFEST: texts[golden.MANIFEST].replace("seed4-heap1", "seed4-heap1 seed27-heap2"),
+    }
+    golden.write(path, golden.sealed(golden.unsealed(more)))
+    edit(proposed, "tosa-fp/alpha", replaces=golden.digest(golden.read(path) or {}))
+    before = proposed.files()
+    name = titled(proposed, "constants with different values").name
+    review("--accept", name).refused(
+        "tosa-fp/alpha", "names 3 variations", "this would name 2", "--fewer-variations"
+    )
+    assert proposed.files() == before
+    assert review("--accept", name, "--fewer-variations").code == cli.SAME
+
+
 def test_what_has_been_proposed_anew_since_it_was_reviewed_is_refused(proposed: Runner) -> None:
     standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens, MATRIX)
     group = titled(proposed, "constants with different values")

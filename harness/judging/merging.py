@@ -1,0 +1,78 @@
+"""What git leaves of a file that two branches changed: conflict markers, or a file of one side in an unmerged index."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+#: A line that begins, divides or ends a conflict in a file (git-merge(1), "How conflicts are presented").
+MARKER = re.compile(r"(<{7}|[|]{7}|>{7}) |={7}$")
+#: What begins or ends one: a line of equal signs may be text.
+_CONFLICT = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
+#: Seconds for git to look into its index.
+_PATIENCE = 10.0
+
+#: How a golden that a merge left is resolved.
+WAY_OUT = (
+    "Resolve the models and the code first, then run the cell with --snapshot-update, which records what they make "
+    "now, and 'git add' it"
+)
+
+
+def conflict(path: Path, texts: Mapping[str, str]) -> str:
+    """Return how a merge left the golden of directory `path`, which holds `texts`; empty where none did.
+
+    Either side of a golden is a whole one, and what a merge makes of two is none: its digest fits neither.
+    """
+    marked = sorted(name for name, text in texts.items() if _CONFLICT.search(text))
+    if marked:
+        return f"was left by a merge, with conflicts in {', '.join(marked)}"
+    return "was left by a merge: git has it as unmerged" if _is_unmerged(path) else ""
+
+
+def conflict_in(file: Path) -> str:
+    """Return how a merge left a file that cannot be read; empty where none did."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    if _CONFLICT.search(text) or _is_unmerged(file):
+        return "was left by a merge, with conflicts"
+    return ""
+
+
+def take_a_side(file: Path, then: str = "run its cells with --snapshot-update") -> str:
+    """Return how a file that the harness writes is resolved after a merge."""
+    return f"take either side, 'git checkout --ours -- {shlex.quote(str(file))}', {then}, and 'git add' it"
+
+
+def bring_back(file: Path, then: str) -> str:
+    """Return how a committed file that cannot be used comes back; during a merge git has no single one.
+
+    Parameters
+    ----------
+    then
+        What brings one side of a merge up to date.
+    """
+    conflict = conflict_in(file)
+    if conflict:
+        return f"it {conflict}: {take_a_side(file, then)}"
+    return f"bring it back with 'git checkout -- {shlex.quote(str(file))}'"
+
+
+def _is_unmerged(path: Path) -> bool:
+    """Whether git's index has more than one version of something in `path`."""
+    try:
+        found = subprocess.run(
+            ["git", "ls-files", "--unmerged", "--", path.name],
+            cwd=path.parent,
+            capture_output=True,
+            check=True,
+            timeout=_PATIENCE,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return bool(found.stdout)
