@@ -26,7 +26,7 @@ INDEX = FOLDER / "README.md"
 #: What stands around the index in its page.
 BEGIN, END = "<!-- begin: made from findings.toml -->\n", "<!-- end -->\n"
 
-Severity = Literal["wrong result", "refused program", "lost performance"]
+Severity = Literal["wrong result", "refused program", "lost performance", "other bytes"]
 #: Of upstream's threads about a defect: there is none; they are open; a fix is merged, after the newest release here.
 State = Literal["none found", "open", "merged"]
 

@@ -190,7 +190,10 @@ def test_the_session_and_the_workflow_are_ones_that_nox_and_a_reader_of_yaml_tak
     assert "* goldens(1.4.1) -> Export and compare" in listed.stdout, listed.stdout + listed.stderr
     for path in ("goldens_zoo.py", "noxfile.py"):
         compile((begun / path).read_text(), path, "exec")
-    assert "run: nox -s goldens\n" in (begun / WORKFLOW).read_text()
+    _, *jobs = re.split(r"^  (?:goldens|arm):$", (begun / WORKFLOW).read_text(), flags=re.MULTILINE)
+    for job, machine in zip(jobs, ("ubuntu-24.04", "ubuntu-24.04-arm"), strict=True):
+        assert f"runs-on: {machine}\n" in job
+        assert "run: nox -s goldens\n" in job
 
 
 def test_zizmor_finds_nothing_in_the_workflow(begun: Path) -> None:
