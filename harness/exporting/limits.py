@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 #: How many times its limit of processor time an export may take of wall time: what sleeps or waits for a lock takes no
-#: processor time, and must end as well. On two cores, ten processes made an export six times as long, and twelve gave one
-#: at low priority less than a tenth of a core.
+#: processor time, and must end as well. On two cores, ten processes made an export six times as long, and twelve gave
+#: one at low priority less than a tenth of a core.
 WALL = 20.0
 
 #: Seconds that are as good as no limit, and that every system takes.
