@@ -83,7 +83,7 @@ class Constant:
         """Return the numbers in their shape, in a numpy type that holds each of them exactly.
 
         Formats that numpy lacks widen: 4- and 6-bit and 8-bit floats and BF16 to float32, INT4 to int8, INT48
-        to int64. Different NaNs stay different.
+        to int64, complex numbers of two float16 to complex64. Different NaNs stay different.
         """
         return self.codec.numbers(self.codes()).reshape(self.shape)
 
@@ -205,6 +205,20 @@ def _ieee(bits: int) -> Codec:
     return Codec(f"f{bits}", bits, codes, lambda raw: raw.view(stored), floating=True)
 
 
+def _complex(bits: int, parts: np.dtype[Any], codes: np.dtype[Any]) -> Codec:
+    """Return a format of two numbers of type `parts`, the real one first; numpy has none of two float16."""
+
+    def numbers(raw: Array) -> Array:
+        stored = np.ascontiguousarray(raw).view(parts)
+        return (
+            stored.view(np.complex128)
+            if parts.itemsize == 8
+            else stored.astype(np.float32).view(np.complex64)
+        )
+
+    return Codec(f"c{bits}", bits, codes, numbers, floating=True)
+
+
 def _lookup(name: str, bits: int, table: Callable[[], Array]) -> Codec:
     return Codec(name, bits, np.dtype(np.uint8), lambda raw: table()[raw], floating=True)
 
@@ -231,6 +245,10 @@ CODECS: Mapping[str, Codec] = {
         Codec("bytes", 8, np.dtype(np.uint8), lambda raw: raw),
         Codec("bool", 8, np.dtype(np.uint8), lambda raw: raw.astype(np.bool_)),
         Codec("bf16", 16, np.dtype("<u2"), _bfloat16, floating=True),
+        _complex(32, np.dtype("<f2"), np.dtype("<u4")),
+        _complex(64, np.dtype("<f4"), np.dtype("<u8")),
+        # No integer of numpy's has 128 bits.
+        _complex(128, np.dtype("<f8"), np.dtype([("real", "<u8"), ("imaginary", "<u8")])),
         _lookup("f8e4m3fn", 8, lambda: _small_floats(4, 3, 7, "fn")),
         _lookup("f8e5m2", 8, lambda: _small_floats(5, 2, 15, "ieee")),
         _lookup("f8e4m3fnuz", 8, lambda: _small_floats(4, 3, 8, "fnuz")),

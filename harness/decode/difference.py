@@ -114,6 +114,8 @@ def _differ(a: Array, b: Array) -> Array:
     """Mark the elements of which any bit differs, or, for different types, the number."""
     if a.dtype != b.dtype:
         return np.asarray(a != b)
+    if np.iscomplexobj(a):
+        return _differ(a.real, b.real) | _differ(a.imag, b.imag)
     bits = np.dtype(f"u{a.dtype.itemsize}")
     return np.asarray(np.ascontiguousarray(a).view(bits) != np.ascontiguousarray(b).view(bits))
 
@@ -121,7 +123,8 @@ def _differ(a: Array, b: Array) -> Array:
 def _gaps(a: Array, b: Array) -> Array:
     """Return the absolute differences that are finite."""
     with np.errstate(invalid="ignore", over="ignore"):
-        gaps = np.abs(a.astype(np.float64) - b.astype(np.float64))
+        wide = np.complex128 if np.iscomplexobj(a) or np.iscomplexobj(b) else np.float64
+        gaps = np.abs(a.astype(wide) - b.astype(wide))
     return np.asarray(gaps[np.isfinite(gaps)])
 
 

@@ -76,6 +76,22 @@ class Double(float):
     __str__ = __repr__
 
 
+def read_number(text: str) -> float | complex:
+    """Read a number, or a boolean, of the golden text; the bits after ``nan:`` are left out.
+
+    Examples
+    --------
+    >>> read_number("-0.5"), read_number("true"), read_number("nan:0x7fc00001"), read_number("(1.0,-2.0)")
+    (-0.5, 1.0, nan, (1-2j))
+    """
+    if text.startswith("("):
+        real, _, imaginary = text[1:-1].partition(",")
+        return complex(read_number(real), read_number(imaginary))
+    if text in ("true", "false"):
+        return float(text == "true")
+    return math.nan if text.startswith("nan") else float(text)
+
+
 def float32_text(value: float, nan_bits: int, nan_digits: int = 8) -> str:
     """Return the shortest decimal text that reads back to the float32 `value`.
 

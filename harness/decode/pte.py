@@ -6,6 +6,7 @@ of ExecuTorch (1.1.0 to 1.5.1).
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -42,6 +43,10 @@ DTYPES: Mapping[str, Codec] = {
     "BFLOAT16": CODECS["bf16"],
     "QUINT4X2": CODECS["u8"],
     "QUINT2X4": CODECS["u8"],
+    "COMPLEXHALF": CODECS["c32"],
+    "COMPLEXFLOAT": CODECS["c64"],
+    "COMPLEXDOUBLE": CODECS["c128"],
+    **dict.fromkeys(("BITS1X8", "BITS2X4", "BITS4X2", "BITS8"), CODECS["u8"]),
     "BITS16": CODECS["u16"],
     "FLOAT8E5M2": CODECS["f8e5m2"],
     "FLOAT8E4M3FN": CODECS["f8e4m3fn"],
@@ -50,6 +55,20 @@ DTYPES: Mapping[str, Codec] = {
     "UINT16": CODECS["u16"],
     "UINT32": CODECS["u32"],
     "UINT64": CODECS["u64"],
+}
+
+#: Values of ``ScalarType`` that a program may hold (``exir/scalar_type.py`` and ``ET_FORALL_SCALAR_TYPES`` of the
+#: runtime's ``scalar_type.h``) and that the schema has in a comment only: flatc writes any number into an enum.
+NOT_IN_SCHEMA: Mapping[int, str] = {
+    8: "COMPLEXHALF",
+    9: "COMPLEXFLOAT",
+    10: "COMPLEXDOUBLE",
+    # From 1.2.0 on it is in the schema.
+    15: "BFLOAT16",
+    18: "BITS1X8",
+    19: "BITS2X4",
+    20: "BITS4X2",
+    21: "BITS8",
 }
 
 #: Decodes a delegate's payload, given the program's named data; None for a backend that is not known.
@@ -105,7 +124,7 @@ def decode_pte(payload: memoryview, schema: Schema, decode_delegate: DecodeDeleg
         If the bytes are not a program of this schema, or a delegate's payload is not what it says it is.
     """
     facts, apart, size, base, segments_size = _header(payload)
-    buffer = read(schema, payload, 0, size, apart)
+    buffer = read(schema.extended("ScalarType", NOT_IN_SCHEMA), payload, 0, size, apart)
     program = _Program(payload, (0, size))
     root = Fields(buffer.root, buffer.root.type)
     facts |= {"version": root.number("version")}
@@ -307,7 +326,8 @@ def _values(plan: Fields, program: _Program) -> Iterator[Value]:
         if content is None:
             yield Value(f"%{at}", kind, None, entry.rest())
         elif kind == "Tensor":
-            yield _tensor(f"%{at}", content, program)
+            tensor = _tensor(f"%{at}", content, program)
+            yield dataclasses.replace(tensor, attributes={**tensor.attributes, **entry.rest()})
         else:
             yield Value(f"%{at}", kind, None, content.rest() | entry.rest())
 

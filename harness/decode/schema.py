@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -134,6 +134,22 @@ class Schema:
     tables: Mapping[str, tuple[Field, ...]] = field(repr=False)
     enums: Mapping[str, Enum] = field(repr=False)
     unions: Mapping[str, Union] = field(repr=False)
+
+    def extended(self, enum: str, names: Mapping[int, str]) -> Schema:
+        """Return the schema with `names` for those values of an enum that it has none for."""
+        if enum not in self.enums:
+            return self
+        before = self.enums[enum]
+        after = replace(before, names={**names, **before.names})
+        types: dict[Type, Type] = {before: after, Vector(before): Vector(after)}
+        return replace(
+            self,
+            enums={**self.enums, enum: after},
+            tables={
+                table: tuple(replace(each, type=types.get(each.type, each.type)) for each in fields)
+                for table, fields in self.tables.items()
+            },
+        )
 
 
 @lru_cache(maxsize=32)

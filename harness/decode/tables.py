@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import cast
 
 from harness.decode.decoded import Attribute
 from harness.decode.errors import DecodeError
@@ -39,7 +40,7 @@ class Fields:
         """Take a string, an enum's value or a union's type."""
         value = self.take(name)
         if value is not None and not isinstance(value, str):
-            raise self.fail(f"{name} expected to be text")
+            raise self._expected(name, "text", value)
         return value
 
     def name(self, name: str) -> str:
@@ -52,40 +53,55 @@ class Fields:
     def number(self, name: str) -> int:
         """Take an integer."""
         value = self.take(name, 0)
-        if not isinstance(value, int):
-            raise self.fail(f"{name} expected to be an integer")
-        return value
+        if not _is_integer(value):
+            raise self._expected(name, "an integer", value)
+        return cast(int, value)
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         """Take a vector of integers; None if it is absent."""
         value = self.take(name)
         if isinstance(value, memoryview):
             return tuple(value)
-        if value is not None and not isinstance(value, tuple):
-            raise self.fail(f"{name} expected to be a vector")
-        return None if value is None else tuple(item for item in value if isinstance(item, int))
+        return None if value is None else cast("tuple[int, ...]", self._vector(name, value, _is_integer))
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Take a vector of strings; an absent one is empty."""
-        value = self.take(name)
-        return tuple(item for item in value if isinstance(item, str)) if isinstance(value, tuple) else ()
+        value = self.take(name, ())
+        return cast("tuple[str, ...]", self._vector(name, value, lambda item: isinstance(item, str)))
 
     def octets(self, name: str) -> memoryview | None:
         """Take a vector of bytes; None if it is absent."""
         value = self.take(name)
-        return value if isinstance(value, memoryview) else None
+        if value is not None and not isinstance(value, memoryview):
+            raise self._expected(name, "a vector of bytes", value)
+        return value
 
     def table(self, name: str) -> Fields | None:
         """Take a table, or a union's member; None if it is absent."""
         value = self.take(name)
-        return Fields(value, f"{self.path}.{name}") if isinstance(value, Table) else None
+        if value is not None and not isinstance(value, Table):
+            raise self._expected(name, "a table", value)
+        return None if value is None else Fields(value, f"{self.path}.{name}")
 
     def tables(self, name: str) -> Iterator[Fields]:
         """Take a vector of tables; an absent one is empty."""
-        value = self.take(name)
-        for at, item in enumerate(value if isinstance(value, tuple) else ()):
-            if isinstance(item, Table):
-                yield Fields(item, f"{self.path}.{name}[{at}]")
+        value = self.take(name, ())
+        items = cast("tuple[Table, ...]", self._vector(name, value, lambda item: isinstance(item, Table)))
+        return iter([Fields(item, f"{self.path}.{name}[{at}]") for at, item in enumerate(items)])
+
+    def _vector(self, name: str, value: Node, fits: Callable[[Node], bool]) -> tuple[Node, ...]:
+        """Return a vector whose items all fit; an absent one is empty. An item left out would be lost to the text."""
+        if value is None:
+            return ()
+        if not isinstance(value, tuple):
+            raise self._expected(name, "a vector", value)
+        for at, item in enumerate(value):
+            if not fits(item):
+                raise self.fail(f"{name}[{at}] is {_kind(item)}, which is not what this decoder takes there")
+        return value
+
+    def _expected(self, name: str, what: str, value: Node) -> DecodeError:
+        return self.fail(f"{name} expected to be {what}, found {_kind(value)}")
 
     def rest(self, prefix: str = "") -> dict[str, Attribute]:
         """Take everything that is left, as attributes; tables within are named with dots and indices."""
@@ -101,6 +117,20 @@ class Fields:
         For fields that serializers leave at nothing: no line in the text says so.
         """
         return {name: value for name, value in self.rest(prefix).items() if not _is_nothing(value)}
+
+
+def _is_integer(value: Node) -> bool:
+    # To Python, a bool is an integer as well.
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _kind(value: Node) -> str:
+    """Return the type of a field's value, in words."""
+    if isinstance(value, Table):
+        return f"a table {value.type}"
+    if isinstance(value, tuple):
+        return "a vector"
+    return "a vector of bytes" if isinstance(value, memoryview) else f"{value!r:.40}"
 
 
 def _is_nothing(value: Attribute) -> bool:

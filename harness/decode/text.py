@@ -162,6 +162,8 @@ def code_texts(constant: Constant, codes: Array) -> list[str]:
     numbers = codec.numbers(codes).tolist()
     if codec.name == "bool":
         return ["true" if number else "false" for number in numbers]
+    if isinstance(numbers[0] if numbers else None, complex):
+        return complex_texts(codec.bits // 2, codes, numbers)
     if codec.name == "f64":
         return [str(Double(number)) for number in numbers]
     if codec.name == "mxi8" or codec.floating:
@@ -169,3 +171,14 @@ def code_texts(constant: Constant, codes: Array) -> list[str]:
         pairs = zip(numbers, codes.tolist(), strict=True)
         return [float32_text(number, code, digits) for number, code in pairs]
     return [str(number) for number in numbers]
+
+
+def complex_texts(bits: int, codes: Array, numbers: list[complex]) -> list[str]:
+    """Return the text of complex numbers, ``(real,imaginary)``, each part of which has so many bits."""
+    parts = [part for number in numbers for part in (number.real, number.imag)]
+    stored = codes.view(f"<u{bits // 8}").tolist()
+    texts = [
+        str(Double(part)) if bits == 64 else float32_text(part, code, bits // 4)
+        for part, code in zip(parts, stored, strict=True)
+    ]
+    return [f"({real},{imaginary})" for real, imaginary in zip(texts[::2], texts[1::2], strict=True)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.artifact import Tensor
+from harness.decode.numbers import read_number
 from harness.judging.deviation import Deviation
 from harness.judging.golden import Texts
 from harness.report.evidence import CONSTANT, OUTPUT, Array, Evidence, Kept
@@ -201,7 +202,7 @@ def _numbers(
     listed = value.contents.facts.get("values") if value.contents is not None else None
     if listed is not None:
         shape = [int(length) for length in value.type.rpartition("[")[2][:-1].split(",") if length]
-        numbers = np.array([_number(text) for text in listed.split()])
+        numbers = np.array([read_number(text) for text in listed.split()])
         return numbers.reshape(shape) if numbers.size == math.prod(shape) else numbers
     if label == "golden":
         return None
@@ -209,12 +210,6 @@ def _numbers(
     names = [label, *(name for group in evidence.agreeing for name in group)]
     found = (kept.get((where, value.name, name)) for name in names)
     return next((each.actual for each in found if each is not None), None)
-
-
-def _number(text: str) -> float:
-    if text in ("true", "false"):
-        return float(text == "true")
-    return math.nan if text.startswith("nan") else float(text)
 
 
 def pictures(one: Array, other: Array, labels: tuple[str, str]) -> list[Picture]:

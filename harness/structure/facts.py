@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.decode.difference import TensorDifference, tensor_difference
+from harness.decode.numbers import read_number
 from harness.structure.changes import AttributeChanged, Change, ConstantChanged, PartChanged
 from harness.structure.outline import Contents, OutlineValue
 
@@ -64,7 +65,7 @@ def _recorded_difference(type_: str, before: Contents, after: Contents) -> Tenso
     shape = tuple(int(length) for length in lengths[:-1].split(",") if length)
     ours, theirs = before.facts["values"].split(), after.facts["values"].split()
     at = [index for index, (left, right) in enumerate(zip(ours, theirs, strict=False)) if left != right]
-    gaps = [abs(_number(ours[index]) - _number(theirs[index])) for index in at]
+    gaps = [abs(read_number(ours[index]) - read_number(theirs[index])) for index in at]
     gaps = [gap for gap in gaps if math.isfinite(gap)]
     return TensorDifference(
         dtypes=(dtype, dtype),
@@ -75,13 +76,6 @@ def _recorded_difference(type_: str, before: Contents, after: Contents) -> Tenso
         mean=sum(gaps) / len(ours) if gaps else None,
         first=tuple((_index(index, shape), ours[index], theirs[index]) for index in at[:EXAMPLES]),
     )
-
-
-def _number(text: str) -> float:
-    """Read a number of the text form; ``nan:`` is followed by bits."""
-    if text in ("true", "false"):
-        return float(text == "true")
-    return math.nan if text.startswith("nan") else float(text)
 
 
 def _index(flat: int, shape: Sequence[int]) -> tuple[int, ...]:

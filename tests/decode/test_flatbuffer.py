@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import flatbuffers
@@ -12,6 +13,7 @@ from harness.decode import DecodeError
 from harness.decode.flatbuffer import Table, Unread, read
 from harness.decode.numbers import Double
 from harness.decode.schema import Schema, load
+from harness.decode.tables import Fields
 
 TEXT = """
 file_identifier "ABCD";
@@ -148,3 +150,55 @@ def test_an_offset_into_the_middle_of_a_word_is_an_error(schema: Schema) -> None
     payload[0:4] = struct.pack("<I", root + 1)
     with pytest.raises(DecodeError, match="multiple of 4"):
         read(schema, memoryview(payload))
+
+
+#: What a table may hold where a decoder takes something else of it.
+HELD = {
+    "number": 3,
+    "flag": True,
+    "real": Double(1.5),
+    "text": "words",
+    "bytes": memoryview(b"ab"),
+    "numbers": (1, 2),
+    "words": ("a", "b"),
+    "mixed": (1.5, 2, "x"),
+    "leaf": Table("Leaf", 8, {}),
+    "leaves": (Table("Leaf", 8, {}), 3),
+}
+
+
+@pytest.mark.parametrize(
+    ("take", "fits"),
+    [
+        (Fields.number, {"number"}),
+        (Fields.text, {"text"}),
+        (Fields.name, {"text"}),
+        (Fields.integers, {"bytes", "numbers"}),
+        (Fields.texts, {"words"}),
+        (Fields.octets, {"bytes"}),
+        (Fields.table, {"leaf"}),
+        (Fields.tables, set()),
+    ],
+)
+def test_a_field_of_another_type_than_is_taken_is_an_error_that_names_it_and_never_lost(
+    take: Callable[[Fields, str], object], fits: set[str]
+) -> None:
+    for name in HELD:
+        fields = Fields(Table("Root", 4, dict(HELD)), "Root")
+        if name in fits:
+            assert take(fields, name) is not None
+            continue
+        with pytest.raises(DecodeError, match=name) as raised:
+            take(fields, name)
+        assert (raised.value.path, raised.value.offset) == ("Root", 4)
+
+
+def test_an_enum_gets_names_for_the_values_that_its_schema_has_none_for(schema: Schema) -> None:
+    extended = schema.extended("Colour", {1: "SCARLET", 3: "BLUE"})
+    assert extended.enums["Colour"].names == {1: "RED", 3: "BLUE", 5: "GREEN"}
+    root = read(extended, memoryview(built(colour=3))).root
+    assert isinstance(leaves := root.fields["leaves"], tuple)
+    assert isinstance(leaves[0], Table)
+    assert leaves[0].fields["colour"] == "BLUE"
+    with pytest.raises(DecodeError, match="Colour has no value 3"):
+        read(schema, memoryview(built(colour=3)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 
+import numpy as np
 import pytest
 
 from harness.decode import decode
@@ -112,6 +113,25 @@ def test_a_changed_constant_is_compared_element_by_element() -> None:
     assert change.difference is not None
     assert (change.difference.differing, change.difference.size) == (2, weight.size)
     assert (change.difference.largest, change.difference.mean) == (2.0, 3 / weight.size)
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_complex_constants_are_read_and_compared_in_both_parts(as_text: bool) -> None:
+    data = (FIXTURES / "1.5.1/complex.pte").read_bytes()
+    kinds = {"COMPLEXHALF": "<f2", "COMPLEXFLOAT": "<f4", "COMPLEXDOUBLE": "<f8"}
+    before = decode(data, schemas=SCHEMAS)
+    for kind, part in kinds.items():
+        (name,) = (name for name, constant in before.constants().items() if constant.dtype == kind)
+        constant = before.constants()[name]
+        assert constant.array()[0] == 1 + 2j
+        assert np.isnan(constant.array()[1])
+        old, new = (np.array([1, imaginary], part).tobytes() for imaginary in (2, 3.5))
+        assert data.count(old) == 1
+        after = decode(data.replace(old, new), schemas=SCHEMAS)
+        report = compare(before.text(), after.text()) if as_text else compare(before, after)
+        (change,) = report.changes
+        assert isinstance(change, ConstantChanged)
+        assert f"{kind}[2]: 1 of 2 differ, max 1.5, mean 0.75" in next(change.lines())
 
 
 def test_goldens_of_small_constants_are_compared_element_by_element() -> None:
