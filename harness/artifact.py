@@ -39,7 +39,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A dense tensor as exact bytes, C order, little endian.
+    """A dense tensor as exact bytes, C order, little endian; or a number, or None, that a model gives as such.
 
     Attributes
     ----------
@@ -49,11 +49,14 @@ class Tensor:
         Lengths of the dimensions.
     data
         ``prod(shape) * itemsize`` bytes.
+    kind
+        ``int``, ``float``, ``bool`` or ``None`` for what is no tensor. A number has no dimensions, None no elements.
     """
 
     dtype: str
     shape: tuple[int, ...]
     data: bytes
+    kind: str = ""
 
     def __post_init__(self) -> None:
         expected = math.prod(self.shape) * np.dtype(self.dtype).itemsize
@@ -61,8 +64,13 @@ class Tensor:
             raise ValueError(f"{self.dtype}{list(self.shape)} takes {expected} bytes, not {len(self.data)}")
 
     @classmethod
-    def of(cls, array: NDArray[np.generic]) -> Tensor:
-        return cls(str(array.dtype), tuple(array.shape), np.ascontiguousarray(array).tobytes())
+    def of(cls, array: NDArray[np.generic], kind: str = "") -> Tensor:
+        return cls(str(array.dtype), tuple(array.shape), np.ascontiguousarray(array).tobytes(), kind)
+
+    @property
+    def type(self) -> str:
+        """What it is: dtype and shape of a tensor, ``int``, ``None``."""
+        return self.kind or f"{self.dtype}{list(self.shape)}"
 
     def array(self) -> NDArray[np.generic]:
         """Return a read-only array of `dtype` and `shape`."""
@@ -294,6 +302,29 @@ class Inside:
 
 
 @dataclass(frozen=True)
+class Validation:
+    """What a tool of the release says of payloads against the specification that they were lowered for.
+
+    Attributes
+    ----------
+    by
+        The tool and its version.
+    invalid
+        A line for each thing that the specification does not allow.
+    unread
+        For each payload that the tool could not check, its delegate and why.
+    """
+
+    by: str
+    invalid: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """Return what was checked, in one line."""
+        return f"not validated: {'; '.join(self.unread)}" if self.unread else f"by {self.by}"
+
+
+@dataclass(frozen=True)
 class Lowered:
     """What an export made when nothing raised.
 
@@ -325,6 +356,10 @@ class Lowered:
         Why the program was not run, so that there are no samples: what runs it lacks something. Empty where it was.
     altered
         What lowering changed of the model that it was given, which is its user's; nothing should be.
+    validation
+        What a validator says of the delegates; None where there is none for their format, or the program was not run.
+    loads
+        A line for each way of loading the program in which it gives something else than from a buffer.
     begins
         Where outputs beyond their tolerance begin to depart from eager's. Where none is, the first value inside that
         its operator's own rounding does not explain, given what the operator was given; None where there is none.
@@ -346,6 +381,8 @@ class Lowered:
     not_run: str = ""
     limit: float = IMPRECISE
     altered: tuple[Altered, ...] = ()
+    validation: Validation | None = None
+    loads: tuple[str, ...] = ()
     begins: Beginning | None = field(default=None, compare=False)
     lost: Lost | None = field(default=None, compare=False)
     inside: Inside | None = field(default=None, compare=False)
@@ -498,6 +535,8 @@ class Artifact:
         The passes and node visitors that ran.
     shortcuts
         Names of the shortcuts that were installed.
+    kernels
+        The kernels that the exporting process had loaded: how many, and the digest of their names.
     twins
         What further processes made of the same request that began with the same memory; see `harness.factors`.
     """
@@ -507,6 +546,7 @@ class Artifact:
     seconds: float
     watched: Watched | None = None
     shortcuts: tuple[str, ...] = ()
+    kernels: str = ""
     twins: tuple[Artifact, ...] = ()
 
 

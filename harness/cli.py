@@ -12,7 +12,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -107,10 +107,32 @@ def shown_output() -> Iterator[None]:
         yield
 
 
+class _Version(argparse.Action):
+    """Prints what a report of a defect needs: versions, and the kernels that programs are run with."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        for line in versions():
+            print(line)
+        parser.exit()
+
+
+def versions() -> Iterator[str]:
+    """Yield the versions of this project and of what it exports with, and the kernels there are."""
+    for name in ("executorch-goldens", "executorch", "torch", "torchao", "tosa-tools"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            yield f"{name} {metadata.version(name)}"
+    try:
+        kernels = import_module("harness.exporting.kernels")
+    except ImportError:
+        return
+    yield f"kernels {kernels.summary()}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(prog="python -m harness", description="Golden-artifact harness.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show versions and kernels and exit")
     subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     named = [word for word in words[:1] if word in COMMANDS]
     for name in named or COMMANDS:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import re
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +20,13 @@ import pytest
 import torch
 from executorch.backends.arm._passes.replace_inf_and_limit_values_pass import ReplaceInfAndLimitValuesPass
 from torch._higher_order_ops.while_loop import while_loop
+from torchao.quantization.pt2e import allow_exported_model_train_eval
 
 from harness import releases
 from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome, Tensor
+from harness.corpus.running import RUNNER
 from harness.decode import Schemas, decode
-from harness.exporting import numerics
+from harness.exporting import kernels, loading, numerics, tosa_validation
 from harness.exporting.blame import OwnError, handed_on, own_error
 from harness.exporting.data import Data, Example
 from harness.exporting.export import export, failure, normalise
@@ -35,6 +41,9 @@ from tests import GOLDENS
 
 ZOO = load(("models",))
 RELEASE = releases.load().release(version("executorch"))
+
+#: A payload of int8, in the fixtures of the decoder; the release whose tools read it is the default.
+TOSA = Path(__file__).parent / "decode" / "fixtures" / "1.5.1" / "tosa-int-0.tosa"
 
 BACKENDS = {"tosa": "TOSABackend", "xnnpack": "XnnpackBackend"}
 
@@ -408,6 +417,236 @@ def test_a_sample_has_no_meaning_where_it_is_not_finite_and_the_example_is(
 
 
 # Failures
+
+
+# What tosa-opt says of payloads
+
+
+def test_every_tosa_payload_is_checked_against_its_specification(linear: tuple[str, Lowered]) -> None:
+    target, made = linear
+    if not target.startswith("tosa"):
+        assert made.validation is None
+        return
+    assert made.validation is not None
+    assert made.validation.summary() == f"by tosa-opt of tosa-tools {RELEASE.pins['tosa-tools']}"
+    assert (made.validation.invalid, made.validation.unread) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("case", "target", "other", "said"),
+    [
+        ("linear", "tosa-int", "TOSA-1.0+FP", "'tosa.conv2d' op illegal: requires"),
+        ("linear", "tosa-fp", "TOSA-1.0+INT", "'tosa.conv2d' op illegal: requires"),
+        ("linear", "tosa-int16", "TOSA-1.0+INT", "'tosa.conv2d' op illegal: requires"),
+        ("linear", "tosa-bf16", "TOSA-1.0+FP", "'tosa.conv2d' op illegal: requires"),
+    ],
+)
+def test_a_payload_under_a_profile_that_it_is_not_of_is_corrupt(
+    monkeypatch: pytest.MonkeyPatch, case: str, target: str, other: str, said: str
+) -> None:
+    monkeypatch.setattr(tosa_validation, "specification_of", lambda module: other)
+    artifact = export(ZOO[case], target)
+    verdict = objection(artifact)
+    assert verdict is not None
+    assert verdict.name == "corrupt"
+    assert verdict.reason.startswith(f"invalid {other} in lowered_module_0: ")
+    assert said in "\n".join((verdict.reason, *verdict.detail))
+
+
+@pytest.mark.parametrize(
+    ("payload", "specification", "why"),
+    [
+        (b"nothing", "TOSA-1.0+INT", "tosa-opt cannot read it: |tosa-opt died of SIG"),
+        (b"", "TOSA-1.0+INT", "tosa-opt cannot read it: |tosa-opt died of SIG"),
+        (None, "TOSA-1.0+INT+something", "tosa-opt cannot read it: .*something"),
+        (None, "TOSA-9.0+INT", "tosa-opt cannot read it: .*9.0"),
+    ],
+)
+def test_a_payload_that_cannot_be_checked_is_not_validated_and_said_to_be(
+    payload: bytes | None, specification: str, why: str
+) -> None:
+    refused, unread = tosa_validation.checked(
+        TOSA.read_bytes() if payload is None else payload, specification
+    )
+    assert refused == ()
+    assert re.match(why, unread)
+    assert tosa_validation.checked(TOSA.read_bytes(), "TOSA-1.0+INT") == ((), "")
+
+
+def test_a_payload_of_tosa_1_0_that_leaves_sizes_open_is_not_validated() -> None:
+    payload = (TOSA.parent / "tosa-shape-0.tosa").read_bytes()
+    assert tosa_validation.checked(payload, "TOSA-1.1+FP+shape") == ((), "")
+    open_sizes = (
+        "error: 'tosa.clamp' op failed level check: operand shape dimension cannot be dynamic when targeting"
+    )
+    other = "error: 'tosa.clamp' op illegal: requires [pro_int]"
+    assert tosa_validation.verdict(1, open_sizes) == (
+        (),
+        "it leaves sizes open, and TOSA 1.0 has no form for that",
+    )
+    assert tosa_validation.verdict(1, f"{open_sizes}\n{other}") == (
+        ("'tosa.clamp' op illegal: requires [pro_int]",),
+        "",
+    )
+
+
+def test_what_could_not_be_checked_is_in_the_verdict_and_in_the_golden(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tosa_validation, "specification_of", lambda module: "TOSA-1.0+INT+something")
+    artifact = export(ZOO["linear"], "tosa-int")
+    outcome = Outcome(Cell("tosa-int", "linear"), "seed0-heap0", artifact, 1.0, 1.0)
+    compared = compare(outcome.cell, [outcome], None, RELEASE)
+    assert "not validated: lowered_module_0: tosa-opt cannot read it" in compared.verdict.reason
+    assert compared.texts is not None
+    assert "\nvalidated: not validated: lowered_module_0: " in compared.texts["manifest.txt"]
+
+
+# How a program is loaded
+
+
+def test_a_program_that_gives_something_else_from_a_file_is_corrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a runtime that unmaps what it still reads."""
+    assert lowered(export(ZOO["linear"], "xnnpack-fp32")).loads == ()
+    way = "from a file that is mapped into memory, as a module"
+
+    def off_by_a_bit(path: str, steps: numerics.Steps) -> list[Any]:
+        (output,) = loading.run_module(path, steps)
+        return [torch.nextafter(output, torch.tensor(9.0))]
+
+    def dying(path: str, steps: numerics.Steps) -> list[Any]:
+        os.kill(os.getpid(), signal.SIGSEGV)
+        raise AssertionError
+
+    def raising(path: str, steps: numerics.Steps) -> list[Any]:
+        raise RuntimeError("not this way")
+
+    for run, said in (
+        (
+            off_by_a_bit,
+            "the program gives something else than from a buffer: output 0 (example) float32[3, 8]: 24 of 24",
+        ),
+        (dying, "the program does not run: the process that looked into it died of SIGSEGV"),
+        (raising, "the program does not run: RuntimeError: not this way"),
+    ):
+        monkeypatch.setattr(loading, "WAYS", {way: run})
+        judged = objection(export(ZOO["linear"], "xnnpack-fp32"))
+        assert judged is not None
+        assert judged.name == "corrupt"
+        assert judged.reason.startswith(f"loaded {way}, {said}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what is mapped")
+@pytest.mark.parametrize("load", ["_load_for_executorch", "_load_program"])
+def test_the_runtime_maps_a_file_in_both_of_its_interfaces(tmp_path: Path, load: str) -> None:
+    """Where a release reads it otherwise, `loading.WAYS` lacks a way."""
+    from executorch.extension.pybindings import portable_lib
+
+    file = tmp_path / "linear.pte"
+    file.write_bytes(lowered(export(ZOO["linear"], "xnnpack-fp32")).pte)
+    loaded = getattr(portable_lib, load)(str(file))
+    loaded.run_method("forward", (torch.ones(3, 16),)) if load == "_load_for_executorch" else None
+    assert str(file) in Path("/proc/self/maps").read_text()
+
+
+def test_every_process_has_the_kernels_of_the_release() -> None:
+    names = set(kernels.load())
+    assert {"quantized_decomposed::quantize_per_tensor.out", "llama::update_cache.out"} <= names
+    assert re.fullmatch(rf"{len(kernels.load())} operators sha256 [0-9a-f]{{64}}", kernels.summary())
+    assert export(ZOO["linear"], "xnnpack-fp32").kernels == kernels.summary()
+    # What thaws programs is a process of its own, which has nothing of this project.
+    code = (
+        "import importlib.util as i, sys; spec = i.spec_from_file_location('runner', sys.argv[1]); "
+        "runner = i.module_from_spec(spec); spec.loader.exec_module(runner); runner.load('executorch'); "
+        "from executorch.extension.pybindings import portable_lib; print(len(portable_lib._get_operator_names()))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", code, RUNNER], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split()[-1] == str(len(kernels.load()))
+
+
+# Outputs that are no tensors, modules that are exported
+
+
+class Several(torch.nn.Module):
+    """Tensors, numbers, sizes and None, nested."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return {"x": x + 1, "rest": [None, 3, (True, 0.5, x.shape[0]), x * 2]}
+
+
+@pytest.mark.parametrize("target", ["tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8"])
+def test_outputs_that_are_no_tensors_are_compared_as_what_they_are(target: str) -> None:
+    made = lowered(exported(Several(), torch.ones(4, 3), target=target))
+    for sample in made.samples:
+        assert [each.kind for each in sample.outputs] == ["", "None", "int", "bool", "float", "int", ""]
+        assert [each.array().tolist() for each in sample.outputs[1:6]] == [[], 3, True, 0.5, 4]
+    assert objection(Artifact(made, (), 0.0)) is None
+    (example, *others) = made.samples
+    for number, kind, wrong in ((2, "", 3), (2, "int", 4), (3, "int", 1), (1, "int", 0)):
+        outputs = list(example.outputs)
+        outputs[number] = Tensor.of(np.array(wrong), kind)
+        altered = replace(made, samples=(replace(example, outputs=tuple(outputs)), *others))
+        judged = objection(Artifact(altered, (), 0.0))
+        assert judged is not None
+        assert judged.reason.startswith(f"output {number}")
+
+
+def test_a_size_that_follows_an_input_is_an_output() -> None:
+    def build(data: Data) -> Example:
+        rows = torch.export.Dim("rows", min=2, max=8)
+        return Example(Several(), (data.tensor("x", 4, 3),), fill=False, dynamic_shapes=({0: rows},))
+
+    made = lowered(export(Case("sizes", "tests", "something", build), "xnnpack-fp32"))
+    sizes = {sample.name: sample.outputs[5].array().item() for sample in made.samples}
+    assert (sizes["example"], sizes["least"], sizes["largest"]) == (4, 2, 8)
+    assert objection(Artifact(made, (), 0.0)) is None
+
+
+def test_an_output_that_is_neither_is_refused_with_what_can_be() -> None:
+    class Words(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return x + 1, "words"
+
+    judged = objection(exported(Words(), torch.ones(2)))
+    assert judged is not None
+    assert "output 1 is a str: let the model return tensors, numbers or None" in judged.reason
+
+
+def test_a_module_that_torch_export_made_stays_as_it_is_given() -> None:
+    def build(data: Data, wrap: Callable[[torch.nn.Module], torch.nn.Module]) -> Example:
+        module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(0.5), torch.nn.ReLU()).eval()
+        inputs = (data.tensor("x", 2, 3),)
+        made = torch.export.export(module, inputs, strict=True).module()
+        return Example(wrap(made), inputs, fill=False)
+
+    def allowed(module: Any) -> torch.nn.Module:
+        # Its eval() returns None, and rewrites the graph.
+        allow_exported_model_train_eval(module)
+        return module  # type: ignore[no-any-return]
+
+    for wrap in (lambda module: module, allowed, lambda module: torch.nn.Sequential(torch.nn.ReLU(), module)):
+        case = Case("made", "tests", "something", lambda data, wrap=wrap: build(data, wrap))  # type: ignore[misc]
+        for target in ("xnnpack-fp32", "tosa-int"):
+            assert objection(export(case, target)) is None
+
+
+def test_an_input_beyond_what_memory_was_planned_for_says_to_declare_a_bound() -> None:
+    class Rows(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(x, 0) + 1
+
+    def build(data: Data) -> Example:
+        return Example(Rows(), (data.tensor("x", 4, 3),), dynamic_shapes=({0: torch.export.Dim("rows")},))
+
+    judged = objection(export(Case("rows", "tests", "something", build), "xnnpack-fp32"))
+    assert judged is not None
+    assert judged.name == "corrupt"
+    assert "Attempted to resize a bounded tensor" in judged.reason
+    assert judged.reason.endswith(
+        "dimension 0 of input 0 (rows), which has no bound: declare max= for it in dynamic_shapes"
+    )
 
 
 def raising(data: Data) -> Example:

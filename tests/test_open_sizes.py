@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +147,37 @@ def test_a_rule_without_what_it_needs_names_the_tensor_and_the_operator() -> Non
 def test_a_payload_runs_at_every_size_that_it_is_given(payload: bytes, height: int, width: int) -> None:
     (output,) = numerics.run_model(payload, [image(height, width)])
     assert output.shape == (1, 2, (height + 1) // 2, (width + 1) // 2)
+
+
+#: Sizes that the fixture is given: the least and the largest, odd ones, one of each.
+GIVEN = [(4, 4), (16, 12), (5, 7), (7, 12), (16, 5), (9, 9)]
+
+
+def inferred(folder: Path, payload: bytes, shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes that tosa-tools' own ``infer_shapes`` gives the tensors of a payload of one input."""
+    tool = Path(str(metadata.distribution("tosa-tools").locate_file("bin/infer_shapes")))
+    (folder / "model.tosa").write_bytes(payload)
+    (name,) = open_sizes._decoded(payload).graphs[0].inputs
+    job = {"tosa_file": str(folder / "model.tosa"), "shapes": {name: list(shape)}}
+    (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+    subprocess.run([tool, "job.json"], cwd=folder, check=True, capture_output=True)
+    return shapes_in((folder / "resolved_model.tosa").read_bytes())
+
+
+def shapes_in(payload: bytes) -> dict[str, tuple[int, ...]]:
+    (graph,) = open_sizes._decoded(payload).graphs
+    return {name: value.shape or () for name, value in graph.values.items() if value.dtype != SHAPE}
+
+
+@pytest.mark.parametrize(("height", "width"), GIVEN)
+def test_the_sizes_are_those_that_tosa_tools_infers(
+    payload: bytes, tmp_path: Path, height: int, width: int
+) -> None:
+    shape = (1, 3, height, width)
+    oracle = inferred(tmp_path, payload, shape)
+    ours = shapes_in(open_sizes.with_sizes(payload, [shape]))
+    assert {name: ours[name] for name in oracle if name in ours} == oracle
+    assert not any(OPEN in sizes for sizes in ours.values())
 
 
 def test_only_open_sizes_are_written(payload: bytes) -> None:

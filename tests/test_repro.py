@@ -439,18 +439,50 @@ def test_the_command_runs_in_the_environment_of_the_release(
     assert "only_there: no case is registered there" in refused(release, str(CELL), *arguments)
 
 
+#: Scripts that do not show the same each time, as those do that read what was freed.
+COUNTED = "import pathlib, sys\nfile = pathlib.Path({file!r})\nfile.write_text(file.read_text() + '.')\n"
+EVERY_OTHER_TIME = (
+    "odd = len(file.read_text()) % 2\nprint('shown' if odd else 'not reproduced')\nsys.exit(odd)"
+)
+SOMETHING_ELSE = (
+    "print('output 0 is wrong' if len(file.read_text()) < 5 else 'killed by SIGABRT')\nsys.exit(1)"
+)
+
+
+def test_a_script_is_run_five_times_before_it_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "runs"
+    file.touch()
+    text = COUNTED.format(file=str(file)) + "print(f'output {len(file.read_text())} is wrong')\nsys.exit(1)"
+    assert reproduction.confirm(text, default_interpreter()) == "output 1 is wrong"
+    assert file.read_text() == "....."
+
+
+def test_a_script_holds_the_program_for_as_long_as_it_runs() -> None:
+    release = releases.load().release("1.4.1")
+    text = script(chain(), DEFECTS[5], release, "xnnpack-fp32", quantization("xnnpack-fp32", "symmetric"), "")
+    assert "_from_buffer(buffer)" in text
+    assert "_from_buffer(edge" not in text
+    # Not kernels that an import of something else may bring.
+    assert text.index('pybindings.portable_lib",\n') < text.index('executorch.kernels.quantized",\n')
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("print('not reproduced')", "ends with 0 and says: not reproduced"),
         ("raise ValueError('not this')", "ends with 1 and says: ValueError: not this"),
         ("while True: pass", "still running after 1 s of processor time"),
+        (EVERY_OTHER_TIME, "ends with 0 and says after it showed the defect 1 times: not reproduced"),
+        (SOMETHING_ELSE, r"says different things: output 0 is wrong | killed by SIGABRT"),
     ],
 )
 def test_a_script_that_shows_nothing_by_itself_is_not_written(
-    monkeypatch: pytest.MonkeyPatch, text: str, said: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, said: str
 ) -> None:
     monkeypatch.setattr(reproduction, "SCRIPT_LIMIT", 1.0 if "while" in text else 60.0)
+    (tmp_path / "runs").touch()
+    if "file." in text:
+        text = COUNTED.format(file=str(tmp_path / "runs")) + text
     with pytest.raises(NotShownError, match=said):
         reproduction.confirm(text, default_interpreter())
 

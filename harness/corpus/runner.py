@@ -19,6 +19,7 @@ import json
 import math
 import os
 import resource
+import runpy
 import signal
 import sys
 import time
@@ -101,9 +102,10 @@ ENGINES = {"executorch": in_executorch, "tosa-reference-model": in_reference_mod
 def load(engine: str) -> None:
     """Import what an engine needs, once for all programs."""
     if engine == "executorch":
-        import executorch.runtime  # noqa: F401
         import torch
 
+        # As exports do: a file that imports Python's library, as this one.
+        runpy.run_path(str(Path(__file__).parents[1] / "exporting" / "kernels.py"))["load"]()
         # Threads do not survive a fork.
         torch.set_num_threads(1)
     else:

@@ -153,7 +153,7 @@ class Data:
                 buffer.data = 0.1 * self.normal(name, *buffer.shape)
             if name.endswith("running_var"):
                 buffer.data = 1.0 + (0.2 * self.normal(name, *buffer.shape)).abs()
-        return module.eval()
+        return in_mode(module)
 
     @handed_on
     def fill(self, module: torch.nn.Module) -> torch.nn.Module:
@@ -170,7 +170,7 @@ class Data:
             if name.rpartition(".")[2] in ("running_mean", "running_var"):
                 owner = module.get_submodule(name.rpartition(".")[0])
                 buffer.data = self._value(name, owner, buffer.data)
-        return module.eval()
+        return in_mode(module)
 
     def _value(self, name: str, owner: torch.nn.Module, like: torch.Tensor) -> torch.Tensor:
         leaf = name.rpartition(".")[2]
@@ -181,6 +181,23 @@ class Data:
             return self.tensor(name, *like.shape, bits=5, limit=16)
         fan_in = like[0].numel()
         return self.tensor(name, *like.shape, bits=WEIGHT_BITS + fan_in_bits(fan_in), limit=2**WEIGHT_BITS)
+
+
+def in_mode(module: torch.nn.Module, training: bool = False) -> torch.nn.Module:
+    """Return `module` in eval or training mode, but for what sets its mode itself.
+
+    What ``torch.export`` made has a mode that is part of its graph: its ``eval`` raises, or, after torchao's
+    ``allow_exported_model_train_eval``, rewrites the graph. It stays as the case gives it.
+    """
+    own = {"eval", "train"}
+    if not own & vars(module).keys():
+        if not any(own & vars(inner).keys() for inner in module.modules()):
+            module.train(training)
+        else:
+            module.training = training
+            for child in module.children():
+                in_mode(child, training)
+    return module
 
 
 def _integers(
@@ -348,5 +365,5 @@ def example_of(case: Case) -> Example:
             raise ZooError(
                 f"input {index} of case {case.name!r} is no tensor but a {type(given).__name__}: let the module hold it"
             )
-    module = data.fill(built.module) if built.fill else built.module.eval()
+    module = data.fill(built.module) if built.fill else in_mode(built.module)
     return replace(built, module=module)

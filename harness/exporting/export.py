@@ -38,7 +38,16 @@ from harness.artifact import (
     Tensor,
 )
 from harness.decode import Schemas
-from harness.exporting import arithmetic, compat, numerics, rounding, shortcuts
+from harness.exporting import (
+    arithmetic,
+    compat,
+    kernels,
+    loading,
+    numerics,
+    rounding,
+    shortcuts,
+    tosa_validation,
+)
 from harness.exporting.blame import own_error
 from harness.exporting.data import Data, Example, example_of
 from harness.exporting.departure import beginning, operators, tosa
@@ -47,7 +56,7 @@ from harness.exporting.ending import EndlessError, ending_within
 from harness.exporting.given import Given
 from harness.exporting.loss import losses
 from harness.exporting.observing import NOBODY, Observer
-from harness.exporting.samples import samples_of
+from harness.exporting.samples import samples_of, unbounded
 from harness.exporting.targets import Lowering
 from harness.exporting.trace import Watch
 from harness.judging.accuracy import worst
@@ -61,6 +70,8 @@ MODEL = "model"
 #: Seconds of processor time that looking for the operator that begins a departure may take: a third of what an export
 #: may.
 LOOKING = 60.0
+#: What the runtime says where an input is larger than memory was planned for.
+BOUNDED = "Attempted to resize a bounded tensor"
 #: Seconds of processor time after which a model does not end on a sample, beside a hundred times what it takes on its
 #: example.
 ENDLESS = 10.0
@@ -93,6 +104,8 @@ class Export:
         The lowered program before it is emitted, once there is one that is to be run.
     log
         Where in the log what runs it begins to write.
+    unbounded
+        See `harness.exporting.samples.unbounded`.
     watch
         Notes the stages; enter it to have passes and node visitors noted as well.
     observer
@@ -127,12 +140,14 @@ class Export:
         self.made: Lowered | None = None
         self.program: beginning.Program | None = None
         self.log: int | None = None
+        self.unbounded: tuple[str, ...] = ()
         self.watch = Watch(keep, omission)
         self.observer = observer
 
     def run(self) -> Lowered:
         """Export, lower, emit and run; whatever the release raises passes through."""
         example = self.lowering.cast(example_of(self.case))
+        self.unbounded = unbounded(example)
         edge = self.lower(example)
         lowered = edge.exported_program().graph_module
         graph = "\n".join(
@@ -144,6 +159,8 @@ class Export:
         self.watch.stage(LOWERED, graph.encode())
         schemas = tuple(map(str, Schemas.installed().places))
         limit = self.case.imprecise.get(self.target.name, IMPRECISE)
+        found = tosa_validation.validation(lowered, self.target.specification) if self.executing else None
+        tosa_validation.tell(found)
         self.made = Lowered(
             graph=graph + "\n",
             delegates=partitions,
@@ -155,9 +172,11 @@ class Export:
             codes=self.codes,
             unjudged=self.unjudged,
             limit=limit,
+            validation=found,
         )
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
         not_run, outputs = "", {}
+        loads: tuple[str, ...] = ()
         if self.target.runs == REFERENCE_MODEL:
             self.stage, self.log = "run", logged.end()
             program = edge.exported_program()
@@ -178,6 +197,7 @@ class Export:
             not_run = numerics.beyond_runtime(emitted.executorch_program) if self.executing else ""
             not_run = not_run or self.left_out
             outputs = self.outputs(lambda steps: numerics.in_runtime(pte, steps), not_run, pte)
+            loads = loading.differences(pte, self.samples, outputs, LOOKING) if outputs else ()
         samples = tuple(
             Sample(
                 name,
@@ -191,7 +211,13 @@ class Export:
         )
         altered = tuple(self.watch.given.altered()) if self.watch.given is not None else ()
         return dataclasses.replace(
-            self.made, pte=pte, samples=samples, not_run=not_run, altered=altered, unjudged=self.unjudged
+            self.made,
+            pte=pte,
+            samples=samples,
+            not_run=not_run,
+            altered=altered,
+            unjudged=self.unjudged,
+            loads=loads,
         )
 
     @property
@@ -329,6 +355,15 @@ class Export:
         for name in numerics.without_meaning(self.expected):
             self.leave_out(name, "eager is not finite")
 
+    def way_out(self, said: str) -> str:
+        """Return what to do about what the runtime said, where the case can; empty otherwise."""
+        if BOUNDED not in said or not self.unbounded:
+            return ""
+        return (
+            f"; memory is planned for the example's size of {', '.join(self.unbounded)}, which has no bound: "
+            "declare max= for it in dynamic_shapes"
+        )
+
     def leave_out(self, sample: str, why: str) -> None:
         del self.samples[sample]
         self.expected.pop(sample, None)
@@ -434,6 +469,7 @@ def export(
         If memory was not given: the case may export all the same.
     """
     started = time.perf_counter()
+    kernels.load()
     attempt = Export(case, Lowering.named(target), keep, execute, bound, omission, observer)
     result: Lowered | Failure
     try:
@@ -452,7 +488,9 @@ def export(
         if attempt.stage == "run":
             said = logged.since(attempt.log)
             first, *rest = result.message.split("\n")
-            message = "\n".join((normalise(logged.explained(first, said)), *rest))
+            message = "\n".join(
+                (normalise(logged.explained(first, said)) + attempt.way_out(first + said), *rest)
+            )
             result = dataclasses.replace(result, message=message, made=attempt.made)
     if isinstance(result, Lowered):
         # What is lowered again for this is none of the export's passes: nothing watches.
@@ -462,7 +500,8 @@ def export(
     elif result.stage in ("lower", "emit"):
         result = dataclasses.replace(result, lost=attempt.lost())
     seconds = time.perf_counter() - started
-    return Artifact(result, tuple(patches), seconds, attempt.watch.result(), tuple(shortcuts.INSTALLED))
+    noted = attempt.watch.result()
+    return Artifact(result, tuple(patches), seconds, noted, tuple(shortcuts.INSTALLED), kernels.summary())
 
 
 def graphs(module: torch.fx.GraphModule, name: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:

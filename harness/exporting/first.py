@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from harness.exporting.data import in_mode
 from harness.registry import ZooError
 
 #: Extents of an image, a signal or a volume that are tried, the smallest first.
@@ -31,7 +32,7 @@ def built(folder: Path, module: str, name: str) -> torch.nn.Module:
         ) from error
     if not isinstance(made, torch.nn.Module):
         raise ZooError(f"{module}.{name}() is a {type(made).__name__}, and no torch.nn.Module")
-    return made.eval()
+    return in_mode(made)
 
 
 def named(model: torch.nn.Module, shapes: Sequence[tuple[int, ...]]) -> Shapes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,13 @@ QUANTIZE = frozenset(
         _DECOMPOSED.quantize_per_tensor.tensor2,
     }
 )
+#: What an output may be beside a tensor and None: types, the first of which it is one decides, what it is then, and the
+#: dtype that holds it. A bool is an int to Python.
+NUMBERS: Sequence[tuple[tuple[type, ...], type, type]] = (
+    ((bool, torch.SymBool), bool, np.bool_),
+    ((int, torch.SymInt), int, np.int64),
+    ((float, torch.SymFloat), float, np.float64),
+)
 #: What a program gives to who runs it; it keeps the rest, its buffers.
 TO_USER = frozenset({OutputKind.USER_INPUT_MUTATION, OutputKind.USER_OUTPUT})
 #: Operators whose third argument is a tensor of zero points.
@@ -51,18 +58,27 @@ PER_CHANNEL = frozenset(
 def flatten(outputs: Any) -> tuple[Tensor, ...]:
     """Return a model's outputs, of whatever structure, as tensors in order; dtypes that numpy lacks as `array_of` does.
 
+    Numbers, sizes that follow from an input's, and None keep what they are (`Tensor.kind`).
+
     Raises
     ------
     ZooError
-        For an output that is no tensor.
+        For an output of another type.
     """
-    leaves = pytree.tree_leaves(outputs)
-    for index, leaf in enumerate(leaves):
-        if not isinstance(leaf, torch.Tensor):
-            raise ZooError(
-                f"output {index} is no tensor but a {type(leaf).__name__}: let the model return tensors"
-            )
-    return tuple(Tensor.of(array_of(leaf.contiguous())) for leaf in leaves)
+    return tuple(_output(index, leaf) for index, leaf in enumerate(pytree.tree_leaves(outputs)))
+
+
+def _output(index: int, leaf: Any) -> Tensor:
+    if isinstance(leaf, torch.Tensor):
+        return Tensor.of(array_of(leaf.contiguous()))
+    if leaf is None:
+        return Tensor.of(np.zeros(0, np.bool_), "None")
+    for types, kind, dtype in NUMBERS:
+        if isinstance(leaf, types):
+            return Tensor.of(np.array(kind(leaf), dtype), kind.__name__)
+    raise ZooError(
+        f"output {index} is a {type(leaf).__name__}: let the model return tensors, numbers or None"
+    )
 
 
 def given_by(module: torch.nn.Module, steps: Steps) -> list[Any]:
@@ -159,11 +175,20 @@ def in_runtime(pte: bytes, steps: Steps) -> tuple[Tensor, ...]:
 def run_forward(pte: bytes, steps: Steps) -> list[Any]:
     from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
 
+    # The module reads the bytes of `pte`, which the caller holds, for as long as it is there.
     module = _load_for_executorch_from_buffer(pte)
-    # Outputs may be views of the program's memory plan: copy them before the module goes.
+    return last_outputs(lambda inputs: module.run_method("forward", inputs), steps)
+
+
+@handed_on
+def last_outputs(run: Callable[[tuple[torch.Tensor, ...]], Sequence[Any]], steps: Steps) -> list[Any]:
+    """Run a loaded program step by step; return copies of what the last gives.
+
+    Outputs may be views of the program's memory, which goes with it.
+    """
     outputs: Sequence[Any] = ()
     for inputs in steps:
-        outputs = module.run_method("forward", tuple(inputs))
+        outputs = run(tuple(inputs))
     return [output.clone() if isinstance(output, torch.Tensor) else output for output in outputs]
 
 
@@ -416,7 +441,10 @@ def output_codes(converted: torch.fx.GraphModule) -> tuple[Tensor, ...]:
         interpreter.run()
     found = []
     for node in _outputs(converted):
-        source = node.args[0] if node.target in DEQUANTIZE else node
+        if not isinstance(node, torch.fx.Node):
+            found.append(node)
+            continue
+        source: Any = node.args[0] if node.target in DEQUANTIZE else node
         found.append(interpreter.values[source])
     return flatten(found)
 
@@ -424,11 +452,14 @@ def output_codes(converted: torch.fx.GraphModule) -> tuple[Tensor, ...]:
 def output_scales(converted: torch.fx.GraphModule) -> tuple[float, ...]:
     """Return the scale of the dequantize before each output of a quantized eager graph; 0 where there is none."""
     return tuple(
-        node.args[1] if node.target in DEQUANTIZE and isinstance(node.args[1], float) else 0.0
+        node.args[1]
+        if isinstance(node, torch.fx.Node) and node.target in DEQUANTIZE and isinstance(node.args[1], float)
+        else 0.0
         for node in _outputs(converted)
     )
 
 
 def _outputs(module: torch.fx.GraphModule) -> list[Any]:
+    """Return what a graph gives: nodes, and the values of what is no tensor and always the same."""
     (output,) = (node for node in module.graph.nodes if node.op == "output")
     return pytree.tree_leaves(output.args[0])

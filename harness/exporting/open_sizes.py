@@ -6,7 +6,8 @@ operator's result has. Nothing but these -1 is written: what computes with sizes
 payload, and the reference model runs it. A payload that states other sizes than its operators give is not run: the
 reference model does not check all of them, and writes beyond a tensor that is too small.
 
-Upstream's tests give the sizes so as well, by a tool of Arm's that no wheel has (``infer_shapes``).
+Upstream's tests give the sizes by ``infer_shapes``, a binary in the wheel of tosa-tools from 2026.5.0 on. The rules are
+tested against it; they stay, for they also see sizes that a payload states wrongly.
 """
 
 from __future__ import annotations

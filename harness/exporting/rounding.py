@@ -304,7 +304,8 @@ def moved(
     restore()
     furthest = [np.zeros(tensor.shape) for tensor in expected]
     shifts = [0.0] * len(expected)
-    constant = set(range(len(expected)))
+    # What is no tensor is never rounded.
+    constant = {index for index, tensor in enumerate(expected) if not tensor.kind}
 
     def move(direction: float | None, source: np.random.Generator, states: Sequence[torch.Tensor]) -> None:
         """Run the model once, every rounding moved; of what `states` are given for, only constant outputs count."""

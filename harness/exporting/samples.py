@@ -71,6 +71,23 @@ def _of_size(example: Example, which: str) -> tuple[torch.Tensor, ...]:
     return _resized(example, found)
 
 
+def unbounded(example: Example) -> tuple[str, ...]:
+    """Return the dynamic dimensions of the inputs that may be of any size, in words."""
+    shapes = example.dynamic_shapes
+    declared = list(shapes.values() if isinstance(shapes, Mapping) else shapes or ())
+    found = []
+    for number, of_input in enumerate(declared):
+        sequence = list(enumerate(of_input)) if isinstance(of_input, Sequence) else []
+        for dimension, dim in of_input.items() if isinstance(of_input, Mapping) else sequence:
+            is_dim = isinstance(dim, torch.export.Dim)
+            # What has no name, ``Dim.AUTO`` for instance, may have a bound, too.
+            is_dynamic = is_dim or (dim is not None and not isinstance(dim, int))
+            if is_dynamic and not isinstance(getattr(dim, "max", None), int):
+                name = f" ({dim.__name__})" if is_dim else ""
+                found.append(f"dimension {dimension} of input {number}{name}")
+    return tuple(found)
+
+
 def _resized(example: Example, sizes: Mapping[int, Mapping[int, int]]) -> tuple[torch.Tensor, ...]:
     if all(example.inputs[n].shape[d] == size for n in sizes for d, size in sizes[n].items()):
         return ()

@@ -97,6 +97,13 @@ def set_kernels(threads: int, onednn: bool) -> None:
     torch.backends.mkldnn.enabled = onednn  # type: ignore[assignment]
 
 
+def load_kernels() -> None:
+    """Load the runtime's kernels once for all exports."""
+    from harness.exporting import kernels
+
+    kernels.load()
+
+
 def install_shortcuts(names: Sequence[str], target: Target | None = None) -> None:
     """Install shortcuts in this process; raises as `harness.exporting.shortcuts.install`."""
     from harness.exporting import compat, shortcuts
@@ -346,6 +353,7 @@ def fresh_child(options: Sequence[str]) -> Callable[[dict[str, Any]], int]:
 def prepare(options: argparse.Namespace, target: str) -> None:
     """Make a fresh interpreter ready, as a template is for its forks."""
     set_kernels(options.threads, options.onednn)
+    load_kernels()
     install_shortcuts(options.shortcuts, target_or_none(target))
 
 
@@ -378,6 +386,7 @@ def serve(options: argparse.Namespace, variation: Variation) -> NoReturn:
     """Serve by forking: one group in this process, several in a fork each."""
     # One thread: OpenMP's others do not survive a fork, and the child would wait for them forever.
     set_kernels(1, options.onednn)
+    load_kernels()
     groups: dict[str, list[str]] = {}
     for target in options.targets:
         groups.setdefault(group_of(target), []).append(target)

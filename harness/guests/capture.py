@@ -22,7 +22,7 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from harness.exporting.data import Example
+from harness.exporting.data import Example, in_mode
 from harness.exporting.eager import Float8InFloat32
 from harness.guests import GuestZoo
 from harness.guests.tests import Test, tests_of
@@ -83,7 +83,7 @@ class Recorder:
         training: bool = False,
         quantized: bool | None = False,
     ) -> HandedOver:
-        module.train(training)
+        in_mode(module, training)
         given = tuple(inputs)
         # Where only one is wanted nobody compares it.
         digest = digest_of(module, given, dynamic_shapes) if self.wanted is None else ""

@@ -48,7 +48,7 @@ class Deviation:
 
     def exceeds_tolerance(self) -> bool:
         """Whether some element, or the dtype or the shape, is not what it should be."""
-        if (self.expected.dtype, self.expected.shape) != (self.actual.dtype, self.actual.shape):
+        if self.expected.type != self.actual.type:
             return True
         return bool((self.differences() > self.tolerance).any())
 
@@ -60,8 +60,7 @@ class Deviation:
         expected_is
             Says where the expected value comes from, after it.
         """
-        expected = f"{self.expected.dtype}{list(self.expected.shape)}"
-        actual = f"{self.actual.dtype}{list(self.actual.shape)}"
+        expected, actual = self.expected.type, self.actual.type
         if expected != actual:
             yield f"{self.what}: is {actual}, expected {expected}"
             return

@@ -35,7 +35,7 @@ GRAPH = "graph.txt"
 
 #: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
 #: without a patch that did not matter here, makes the same artifact, and a pass may reach it in a different way.
-INFORMATIVE = ("patches", "shortcuts", "variations", "trace")
+INFORMATIVE = ("patches", "shortcuts", "variations", "trace", "kernels", "validated")
 
 #: Manifest field with the digest of the payloads and the program that holds on every architecture
 #: (`harness.decode.layout`).
@@ -46,7 +46,7 @@ COUNTED = "quantities.txt"
 
 #: What fields of a manifest begin with that came after goldens without them were recorded, and lines of `COUNTED`. What
 #: only one of two goldens says is not compared.
-ADDED = (LAYOUT, accuracy.FIELD)
+ADDED = (LAYOUT, accuracy.FIELD, "kernels", "validated")
 ADDED_COUNTS = ("duplicated ",)
 
 #: Manifest field that names the architectures for which the digests of the payloads and the program hold; without it
@@ -161,6 +161,10 @@ def render(artifact: Artifact, origin: Origin) -> dict[str, str]:
     if artifact.watched is not None:
         texts[TRACE] = trace_text(artifact.watched)
         fields.append(("trace", f"sha256 {hashlib.sha256(texts[TRACE].encode()).hexdigest()}"))
+    if artifact.kernels:
+        fields.append(("kernels", artifact.kernels))
+    if isinstance(result, Lowered) and result.validation is not None:
+        fields.append(("validated", result.validation.summary()))
     texts[MANIFEST] = "".join(f"{name}: {value}\n" for name, value in fields)
     return sealed(texts)
 

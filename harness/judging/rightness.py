@@ -43,6 +43,7 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
         if lowered.begins is not None:
             yield "  no output is beyond its tolerance, which is wide enough to hide it"
         yield from unexplained(lowered)
+    yield from lowered.loads
     yield from wrong_delegates(lowered)
     yield from altered_states(lowered)
 
@@ -90,6 +91,7 @@ def wrong_outputs(lowered: Lowered) -> Iterator[str]:
 
 def wrong_delegates(lowered: Lowered) -> Iterator[str]:
     """Yield what is wrong with the delegates as they are, whatever they compute; none if they are right."""
+    yield from lowered.validation.invalid if lowered.validation is not None else ()
     if lowered.codes and only_holds(lowered):
         for index, codes in enumerate(lowered.codes):
             yield from missing_constant(f"output {index}", codes, lowered)
@@ -126,7 +128,7 @@ def excess(lowered: Lowered) -> Excess | None:
             return None
         for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=True)):
             deviation = Deviation("", expected, actual, lowered.tolerance(sample, index))
-            if (expected.dtype, expected.shape) != (actual.dtype, actual.shape):
+            if expected.type != actual.type:
                 return None
             if deviation.exceeds_tolerance():
                 differences = deviation.differences()

@@ -197,7 +197,10 @@ def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
     if failure.stage == "model":
         return Verdict(cell, "failed", f"the case itself does not run: {message}", _tail(failure.traceback))
     if failure.stage == "run":
-        return Verdict(cell, "corrupt", f"the program does not run: {message}", _tail(failure.traceback))
+        validation = failure.made.validation if failure.made is not None else None
+        invalid = validation.invalid if validation is not None else ()
+        detail = (*invalid, *_tail(failure.traceback))
+        return Verdict(cell, "corrupt", f"the program does not run: {message}", detail)
     return _useless(cell, failure)
 
 
@@ -465,7 +468,7 @@ def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -
 
 
 def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
-    """Say what an artifact is that has no golden and no `objection`, and whether it was run.
+    """Say what an artifact is that has no golden and no `objection`, and what of it was not checked.
 
     Parameters
     ----------
@@ -480,9 +483,11 @@ def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
         accepting = "to record it is to accept that it fails"
         return Verdict(cell, "new", reason, (*texts[FAILURE].splitlines(), accepting), recordable=True)
     found = reading(texts)
-    not_run = f"; {NOT_RUN} {result.not_run}" if result.not_run else ""
+    unchecked = f"; {NOT_RUN} {result.not_run}" if result.not_run else ""
+    if result.validation is not None and result.validation.unread:
+        unchecked += f"; {result.validation.summary()}"
     accepting_none = () if found.delegates else ("to record it is to accept that nothing is delegated",)
-    reason = f"{_contents(found)}; has no golden yet{not_run}"
+    reason = f"{_contents(found)}; has no golden yet{unchecked}"
     return Verdict(cell, "new", reason, accepting_none, recordable=True)
 
 

@@ -102,6 +102,8 @@ def script(
     two_processes = defect.kind in ("follows-seed", "crashes")
     standard = {"import os", "import sys", "" if two_processes else "import traceback"}
     standard |= {f"import {name}" for name in STANDARD.get(defect.kind, ())}
+    kernels = _kernels(program) if (runs and not tosa) or emits(defect) else ()
+    standard |= {"import importlib"} if kernels else set()
     torch_imports = {"import torch", *_imports(declared, settings, defect, runs)}
     for line in program.imports():
         (standard if line.split()[1] in ("base64", "math", "zlib") else torch_imports).add(line)
@@ -121,6 +123,7 @@ def script(
             standard_imports=_sorted(standard),
             imports=_sorted(torch_imports),
             two_processes=two_processes,
+            kernels=kernels,
             runs=runs,
             tosa=declared.specification,
             quantizer=quantizer,
@@ -138,6 +141,23 @@ STANDARD: Mapping[str, Iterable[str]] = {
     "follows-seed": ("hashlib", "itertools", "subprocess"),
     "crashes": ("signal", "subprocess"),
 }
+
+
+#: Modules that load the runtime's kernels: those of `harness.exporting.kernels`, the runtime's own first.
+KERNELS = ("executorch.extension.pybindings.portable_lib", "executorch.kernels.quantized")
+#: The module that brings the custom operators of language models, and what their names begin with.
+CUSTOM = "executorch.extension.llm.custom_ops.custom_ops"
+OF_CUSTOM = ("torch.ops.llama.", "torch.ops.preprocess.")
+
+
+def emits(defect: Defect) -> bool:
+    """Whether a script makes the ``.pte``, which takes out variants that libraries of kernels bring."""
+    return defect.stage == "emit" or defect.kind == "follows-seed"
+
+
+def _kernels(program: Program) -> tuple[str, ...]:
+    """Return the modules of `KERNELS` that a script loads, and `CUSTOM` where the program asks for it."""
+    return (*KERNELS, CUSTOM) if any(name in program.source() for name in OF_CUSTOM) else KERNELS
 
 
 def _sorted(lines: Iterable[str]) -> list[str]:
