@@ -171,7 +171,7 @@ class Program:
     ----------
     name
         ``program`` for the whole of a cell; ``delegate_<n>`` for a payload that can be run by itself, and
-        ``delegate_<n>, sizes <m>`` for each of the sizes that it was run at, where it leaves sizes open.
+        ``delegate_<n>-sizes-<m>`` for each of the sizes that it was run at, where it leaves sizes open.
     engine
         One of `ENGINES`.
     backends

@@ -139,7 +139,7 @@ def _programs(cell: Cell, lowered: Lowered, record: Record) -> Iterator[Program]
             sample = of_call(f"{name}, call {at}", call.inputs, call.outputs, lowered.bound)
             by_sizes[call.ran].append(sample)
         for number, (payload, of_sizes) in enumerate(by_sizes.items()):
-            name = f"delegate_{index}" + (f", sizes {number}" if len(by_sizes) > 1 else "")
+            name = f"delegate_{index}" + (f"-sizes-{number}" if len(by_sizes) > 1 else "")
             yield Program(name, REFERENCE_MODEL, (delegate.backend_id,), payload, tuple(of_sizes))
 
 
