@@ -387,6 +387,21 @@ def test_a_variable_counts_where_it_is_asked_for(program: str, noticed: bool, ho
     assert (house.differing() is not None) is noticed
 
 
+def test_a_file_under_another_path_to_the_home_is_known_by_its_own(house: House, tmp_path: Path) -> None:
+    house.write("start.py", "import pathlib; result = (pathlib.Path.home() / 'weights.txt').read_text()\n")
+    home, link = tmp_path / "me", tmp_path / "link"
+    home.mkdir()
+    link.symlink_to(home)
+    (home / "weights.txt").write_text("1")
+    settle(home)
+    house.variables["HOME"] = str(link)
+    house.run()
+    link.unlink()
+    assert house.differing() is None
+    (home / "weights.txt").write_text("2")
+    assert str(house.differing()) == str(home / "weights.txt")
+
+
 def test_a_file_that_was_changed_while_a_process_read_it_is_told(house: House) -> None:
     house.write("start.py", "open('a.txt').read(); open('a.txt', 'a').write('more'); result = 1\n")
     house.write("a.txt", "1")

@@ -400,6 +400,38 @@ def test_a_run_keeps_what_it_made_and_takes_nothing_until_it_is_asked_to(runner:
     assert f"reused 1 of 1 exports; store: {runner.folder / 'store'}" in runner(*words, "--reuse").output
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("isolation", ["fork", "fresh"])
+def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner, isolation: str) -> None:
+    cells = ("xnnpack-fp32/steady", "tosa-fp/steady")
+    root = runner.folder / "store"
+    words = (
+        *(word for cell in cells for word in ("--cell", cell)),
+        "--hash-seeds",
+        "0",
+        "--store",
+        str(root),
+    )
+    runner("--models", "tests.zoo", *words, "--isolation", isolation)
+    store = Store(root)
+    found = [
+        {fact.place for name in made.lists for fact in store.facts(name) or ()}
+        for path in (root / "made").glob("*/*")
+        for made in store.made(path.name)
+    ]
+    assert len(found) == 2
+    for places in found:
+        (own,) = {
+            backend
+            for backend in ("arm", "xnnpack")
+            if any(f"/executorch/backends/{backend}/" in place and place.endswith(".py") for place in places)
+        }
+        assert any(place.endswith("/tests/zoo.py") for place in places)
+        assert any(place.endswith("/exporting/export.py") for place in places)
+        # What is linked to libraries as well.
+        assert any("libtorch_cpu" in place for place in places), own
+
+
 @pytest.mark.parametrize(
     ("words", "ci", "keeping"),
     [

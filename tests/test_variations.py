@@ -263,7 +263,11 @@ def test_a_scan_ends_when_it_is_closed_and_what_is_missing_is_said_at_once(tmp_p
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--once", '{"log": "/dev/stderr", "limit": 60, "memory": null}'), ("--answers", "1")]
+    "arguments",
+    [
+        ("--once", '{"target": "tosa-fp", "log": "/dev/stderr", "limit": 60, "memory": null}'),
+        ("--answers", "1"),
+    ],
 )
 def test_a_worker_shuffles_listings_before_it_imports_torch(
     tmp_path: Path, arguments: tuple[str, str]
@@ -280,8 +284,6 @@ def test_a_worker_shuffles_listings_before_it_imports_torch(
             "-P",
             "-m",
             "harness.exporting.worker",
-            "--models",
-            "none",
             *arguments,
             "--heap-seed",
             seed,

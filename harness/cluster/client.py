@@ -96,7 +96,7 @@ class Relay:
             worker, differing = batch["refuse"]
             self.refused.add(worker)
             if not await self.workers():
-                say({"batch": number, "worker": worker, "refused": [differing], "left": 0})
+                self.answers.add({"batch": number, "worker": worker, "refused": [differing], "left": 0})
                 return
         try:
             future = self.client.submit(

@@ -4,7 +4,7 @@
 standard library alone, so that a process records from its first lines on. What no hook shows, the page "Running" says.
 """
 
-# ruff: noqa: PTH100, PTH113, PTH118, PTH123
+# ruff: noqa: PTH100, PTH113, PTH114, PTH118, PTH123
 # What hooks are given is text, and what pathlib calls would be recorded.
 from __future__ import annotations
 
@@ -61,6 +61,9 @@ class Recorder:
         self._own_folders: tuple[str, ...] = NO_FILES
         self._own_variables: set[str] = set()
         self._yielded: str | None = None
+        # A variation may see the person's home by another path.
+        home = os.environ.get("HOME", "")
+        self._home = (home, os.path.realpath(home)) if home and os.path.islink(home) else None
         self._busy = False
         self._spill: int | None = None
         self._spill_file = Path()
@@ -312,7 +315,11 @@ class Recorder:
             os.write(self._spill, json.dumps([key, value]).encode() + b"\n")
 
     def _place(self, path: object) -> str:
-        return os.path.abspath(os.fsdecode(path))  # type: ignore[arg-type]
+        """Return the absolute path by which something is known in every variation."""
+        place = os.path.abspath(os.fsdecode(path))  # type: ignore[arg-type]
+        if self._home is not None and f"{place}/".startswith(f"{self._home[0]}/"):
+            return self._home[1] + place[len(self._home[0]) :]
+        return place
 
 
 def source_of(file: str) -> str:

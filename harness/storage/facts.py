@@ -30,10 +30,12 @@ SETTLED_NS = 2_000_000_000
 LAG_NS = 50_000_000
 ROUNDED_NS = 2_000_000_000
 
-#: Variables that name places of a machine or a person, or that a variation sets: none may matter.
+#: Variables that name places of a machine or a person, or that a variation sets: none may matter, and where one does,
+#: it is asked for (`harness.storage.environment.VARIABLES`).
 NO_VARIABLES = (
     *("PATH", "PYTHONPATH", "PYTHONHASHSEED", "HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHLVL", "_"),
     *("TMPDIR", "TEMP", "TMP", "COLUMNS", "LINES", "TERM", "VIRTUAL_ENV"),
+    *("TZ", "LC_ALL", "HOSTNAME"),
     *OUTPUTS,
 )
 
