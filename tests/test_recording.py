@@ -326,6 +326,12 @@ KINDS: Mapping[str, tuple[str, Mapping[str, str], Mapping[str, str | None], bool
         {"a.db": "x"},
         True,
     ),
+    "a directory that it opened, and that changes all the time": (
+        "import os; os.close(os.open('data', os.O_RDONLY)); open('data/made', 'w').close(); result = 1",
+        {"data/1.a": ""},
+        {"data/2.a": ""},
+        False,
+    ),
     "what it did not read": (
         "result = 1",
         {"a.txt": "1", "zoo/a.py": ""},

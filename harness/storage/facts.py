@@ -8,10 +8,12 @@ Places are named relative to what may stand elsewhere: the repository, the envir
 # Thousands of paths a run: as text.
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import re
+import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -155,7 +157,7 @@ class Digests:
         self._before = {file: found[4] for file, found in self.known.items()}
 
     def of(self, file: str) -> str:
-        """Return the digest of a file, `NOTHING` where there is none to read."""
+        """Return the digest of a file, `NOTHING` where there is none to read: a directory, a pipe."""
         try:
             state = state_of(file)
         except OSError:
@@ -190,8 +192,10 @@ class Digests:
 
 
 def state_of(file: str) -> State:
-    """Return what changes when a file does, without reading it; raise OSError."""
+    """Return what changes when a regular file does, without reading it; raise OSError."""
     found = os.stat(file)
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), file)
     return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
@@ -206,7 +210,7 @@ def digest_of(file: str) -> str:
 def changed_since(file: str, began: int) -> bool:
     """Whether what a file said may have been read before its last change."""
     try:
-        changed = os.stat(file).st_ctime_ns
+        changed = state_of(file)[2]
     except OSError:
         return False
     return changed + (LAG_NS if changed % 1_000_000_000 else ROUNDED_NS) >= began
