@@ -364,7 +364,8 @@ class Lowered:
         Where outputs beyond their tolerance begin to depart from eager's. Where none is, the first value inside that
         its operator's own rounding does not explain, given what the operator was given; None where there is none.
     inside
-        What was looked at inside; None where the outputs depart, and where nothing was run.
+        What was looked at inside; None where the outputs depart or are held to a tolerance that hides little, and where
+        nothing was run.
     lost
         What quantization loses; None where that is within the target's floor.
     """
@@ -424,6 +425,14 @@ class Lowered:
         Of each element, that of the elements that are as large as it.
         """
         return self._allowed(sample, index).sizes
+
+    def moves_far(self) -> bool:
+        """Whether rounding alone may move some output by more than leaves much to check, whatever is accepted."""
+        return any(
+            self.imprecision(sample, index) > IMPRECISE
+            for sample in self.samples
+            for index in range(len(sample.expected))
+        )
 
     def imprecision(self, sample: Sample, index: int) -> float:
         """Return how far rounding alone may move output number `index` in a sample, as a part of its largest value.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import invocation, untrusted
-from harness.artifact import Cell
+from harness.artifact import IMPRECISE, Cell
 from harness.judging import golden
 from harness.judging.verdict import FAILS, UNDELEGATED, kind_of_new
 from harness.options import CORE
@@ -124,7 +124,7 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
     yield from accepted(run.verdicts.values())
     yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
     yield from ratios({cell: each.sqnr for cell, each in run.accuracies.items() if each.sqnr is not None})
-    yield from not_looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
+    yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
     if run.confirmed:
         yield (
             f"confirmed: {len(run.confirmed)} goldens now name these variations as well, and have what they had not "
@@ -192,20 +192,26 @@ def ratios(sqnr: Mapping[Cell, float]) -> Iterator[str]:
         )
 
 
-def not_looked_into(unseen: Mapping[Cell, str]) -> Iterator[str]:
-    """Yield a line that names the cells of which not every operator was judged by itself.
+def looked_into(unseen: Mapping[Cell, str | None]) -> Iterator[str]:
+    """Yield in how many cells every operator was judged by itself, and the cells in which not all could be.
 
-    >>> list(not_looked_into({Cell("tosa-fp", "one"): "", Cell("tosa-fp", "two"): "lowered_module_0: it ends"}))
-    ['operators: not all judged by themselves in 1 of 2 cells: tosa-fp/two (lowered_module_0: it ends)']
+    >>> cells = [Cell("tosa-fp", name) for name in ("one", "two", "three")]
+    >>> for line in looked_into(dict(zip(cells, ("", "lowered_module_0: it ends", None)))):
+    ...     print(line)
+    operators: each judged given its inputs in 2 of 3 cells, those that rounding may move by more than 0.1
+    operators: not all seen in 1 of these: tosa-fp/two (lowered_module_0: it ends)
     """
-    found = {cell: why for cell, why in unseen.items() if why}
+    asked = {cell: why for cell, why in unseen.items() if why is not None}
+    if asked:
+        yield (
+            f"operators: each judged given its inputs in {len(asked)} of {len(unseen)} cells, those that rounding may "
+            f"move by more than {IMPRECISE:g}"
+        )
+    found = {cell: why for cell, why in asked.items() if why}
     if found:
         named = [f"{cell} ({why})" for cell, why in found.items()]
         more = f", and {len(named) - SHOWN_WRONG} more" if len(named) > SHOWN_WRONG else ""
-        yield (
-            f"operators: not all judged by themselves in {len(found)} of {len(unseen)} cells: "
-            f"{', '.join(named[:SHOWN_WRONG])}{more}"
-        )
+        yield (f"operators: not all seen in {len(found)} of these: {', '.join(named[:SHOWN_WRONG])}{more}")
 
 
 def labels(judged: Iterable[Verdict]) -> tuple[list[str], list[str]]:

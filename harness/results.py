@@ -112,7 +112,7 @@ class Results:
             "tolerance": accuracy.tolerance if accuracy else None,
             "used": accuracy.used if accuracy else None,
             "sqnr": accuracy.sqnr if accuracy else None,
-            "unseen": accuracy.unseen if accuracy else "",
+            "unseen": (accuracy.unseen or "") if accuracy else "",
             "reason": error or judged.reason,
             "known": judged.known,
             "recorded": judged.recorded,

@@ -56,7 +56,7 @@ class Accuracy:
     tolerance: float
     used: float
     sqnr: float | None = None
-    unseen: str = ""
+    unseen: str | None = None
 
     @classmethod
     def of(cls, lowered: Lowered) -> Accuracy:
@@ -78,7 +78,7 @@ class Accuracy:
                 error = max(error, float(errors.max(initial=0.0)))
         ratios = [min(MOST, near.sqnr) for near in nearnesses(lowered) if near.sqnr is not None]
         inside = lowered.inside
-        unseen = "; ".join(f"{what}: {why}" for what, why in inside.unseen) if inside is not None else ""
+        unseen = "; ".join(f"{what}: {why}" for what, why in inside.unseen) if inside is not None else None
         return cls(error, tolerance, used, min(ratios, default=None), unseen)
 
 

@@ -23,8 +23,8 @@ from harness.exporting.departure.held import Look
 
 #: What looks into a delegate, by the id of its backend.
 LOOKS: Mapping[str, Look] = {
-    "TOSABackend": Look(numerics.run_tosa, tosa.values, tosa.opened, faithful=True),
-    "XnnpackBackend": Look(xnnpack.run, xnnpack.values, xnnpack.opened, faithful=False),
+    "TOSABackend": Look(numerics.run_tosa, tosa.values, tosa.opened),
+    "XnnpackBackend": Look(xnnpack.run, xnnpack.values, xnnpack.opened),
 }
 
 #: Where a departure begins that no delegate makes.

@@ -122,19 +122,16 @@ class Comparison:
             return found
         return self.described(chain[0], self.eager, alone=False)
 
-    def any_by_itself(self, values: Values, faithful: bool) -> Departure | None:
+    def any_by_itself(self, values: Values) -> Departure | None:
         """Return the first departure that its operator makes of the delegate's own values; None if there is none.
 
-        Parameters
-        ----------
-        faithful
-            Whether `values` are those of the delegate itself. Others may have been made only to be seen: one inside
-            that is another counts where what follows from it is another, too.
+        One inside counts where what follows from it differs as well. A tensor may have been made only to be seen, and
+        a pass that moves a reshape past an addition leaves the reshape's name on the sum.
         """
         own = self.own(values)
         for point in self.seen():
             if (found := self.by_itself([point], own)) and (
-                faithful or point.node in self.outputs or self.is_carried_on(point)
+                point.node in self.outputs or self.is_carried_on(point)
             ):
                 return found
         return None

@@ -48,11 +48,8 @@ class Look:
         From a delegate, its inputs and its outputs, which depart, to the values inside.
     opened
         Makes a delegate ready to be run with the values inside seen.
-    faithful
-        Whether what is opened is the payload itself. Otherwise it is one that was lowered for it.
     """
 
     run: Callable[[LoweredBackendModule, Sequence[torch.Tensor]], list[torch.Tensor]]
     values: Callable[[LoweredBackendModule, Sequence[torch.Tensor], Sequence[torch.Tensor], Departs], Values]
     opened: Callable[[LoweredBackendModule], Opened]
-    faithful: bool

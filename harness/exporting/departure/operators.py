@@ -116,7 +116,7 @@ class _Walk(numerics.EdgeInterpreter):
         outputs, values = self._run(look, lowered, inputs)
         comparison = Comparison(self.delegate, lowered, inputs, outputs, self.bound, self.off)
         if self.found is None:
-            self.found = comparison.any_by_itself(values, look.faithful)
+            self.found = comparison.any_by_itself(values)
         self.values += len(comparison.points)
         return outputs
 
