@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import operator
@@ -49,12 +50,15 @@ class _Point:
         The delegate's value, in the shape and dtype of the graph's.
     departs
         Whether it is not what the graph gives.
+    guessed
+        Whether nothing but that says that the tensor is of this node: the node left no trace of its own.
     """
 
     node: Node
     operator: str
     actual: torch.Tensor
     departs: bool
+    guessed: bool = False
 
 
 class Comparison:
@@ -129,6 +133,17 @@ class Comparison:
         a pass that moves a reshape past an addition leaves the reshape's name on the sum.
         """
         own = self.own(values)
+        # What rounding adds up to may make anything like anything: a guess that is wrong is none.
+        while wrong := [
+            point
+            for point in self.seen()
+            if point.guessed
+            and point.node not in self.outputs
+            and self.departs(point.node.name, point.actual, own)
+        ]:
+            for point in wrong:
+                del self.points[point.node]
+            own = self.seen_by_operators()
         for point in self.seen():
             if (found := self.by_itself([point], own)) and (
                 point.node in self.outputs or self.is_carried_on(point)
@@ -151,6 +166,10 @@ class Comparison:
                 # Of an output, the delegate's own value is known already; what computes it is new.
                 if known is None or known.departs == point.departs:
                     self.points[point.node] = point
+        return self.seen_by_operators()
+
+    def seen_by_operators(self) -> Evaluated:
+        """Return what each operator makes, eagerly, of the delegate's own values as far as they are seen."""
         return self.evaluate(given={node.name: point.actual for node, point in self.points.items()})
 
     def by_itself(self, points: Iterable[_Point], own: Evaluated) -> Departure | None:
@@ -169,7 +188,11 @@ class Comparison:
         held = values.get(node.name, ())
         own = self.shown([node, *(user for user in node.users if is_quantize(user))], held)
         later = self.shown(self.unseen_after(node, values), held)
-        fused = [point for point in later if not point.departs]
+        fused = [
+            dataclasses.replace(point, guessed=computed_by(point.node).target not in FOLDED)
+            for point in later
+            if not point.departs
+        ]
         if not all(point.departs for point in own):
             return own + fused
         folded = [point for point in later if computed_by(point.node).target in FOLDED]
