@@ -20,7 +20,7 @@ from harness.releases import MATRIX
 from harness.results import lock
 from harness.review import listing, proposals
 from harness.review.edits import edits, quantities
-from harness.review.groups import BARRED, PENDING
+from harness.review.groups import BARRED, PENDING, grouped
 from harness.review.proposals import Proposal
 from harness.review.recording import RefusedError, record
 from harness.review.standing import Standing
@@ -312,23 +312,27 @@ def test_a_damaged_golden_is_not_overwritten(proposed: Runner, review: Review) -
 def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
     proposed: Runner, review: Review
 ) -> None:
-    """The golden of one cell of a group was confirmed by four: none of the group is recorded."""
+    """The golden of one cell of a group was confirmed by a third variation."""
     path = proposed.root / "tosa-fp" / "alpha"
     texts = golden.read(path)
     assert texts is not None
-    more = {
-        **texts,
-        golden.MANIFEST: texts[golden.MANIFEST].replace("seed4-heap1", "seed4-heap1 seed27-heap2"),
-    }
-    golden.write(path, golden.sealed(golden.unsealed(more)))
+    more = texts[golden.MANIFEST].replace("seed4-heap1", "seed4-heap1 seed27-heap2")
+    golden.write(path, golden.sealed(golden.unsealed({**texts, golden.MANIFEST: more})))
     edit(proposed, "tosa-fp/alpha", replaces=golden.digest(golden.read(path) or {}))
     before = proposed.files()
-    name = titled(proposed, "constants with different values").name
-    review("--accept", name).refused(
-        "tosa-fp/alpha", "names 3 variations", "this would name 2", "--fewer-variations"
-    )
+    listed = review("--list").out
+    assert "names 3 variations that agree, and this would name 2" in " ".join(listed.split())
+    standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens, MATRIX)
+    every = list(proposals.find(proposed.folder / "sweeps"))
+    (outdated,) = (each for each in grouped(every, proposed.goldens, standing) if each.state == "out of date")
+    assert cells(outdated) == {"tosa-fp/alpha"}
+    review("--accept", outdated.name).refused("tosa-fp/alpha", "--variations full", "--fewer-variations")
     assert proposed.files() == before
-    assert review("--accept", name, "--fewer-variations").code == cli.SAME
+    groups = grouped(every, proposed.goldens, replace(standing, fewer=True))
+    (whole,) = (each for each in groups if each.title.startswith("constants with different values"))
+    assert len(whole.members) == len(TARGETS)
+    assert review("--accept", whole.name, "--fewer-variations").code == cli.SAME
+    assert golden.fields(golden.read(path) or {})["variations"] == "seed0-heap0 seed4-heap1"
 
 
 def test_what_has_been_proposed_anew_since_it_was_reviewed_is_refused(proposed: Runner) -> None:
