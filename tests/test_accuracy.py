@@ -249,14 +249,21 @@ def judged(build: Callable[[Data], Example], target: str, **settings: Any) -> Ve
     return found
 
 
-@pytest.mark.parametrize("target", ["tosa-int", "xnnpack-int8"])
+def added(number: float) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    return lambda scores, mask: scores + torch.zeros(6, 6).masked_fill(mask, number)
+
+
 @pytest.mark.parametrize(
-    ("hide", "operator"),
+    ("target", "hide", "operator"),
     [
-        (lambda scores, mask: scores.masked_fill(mask, LOWEST), "masked_fill"),
-        (lambda scores, mask: scores + torch.zeros(6, 6).masked_fill(mask, -math.inf), "aten.add.Tensor"),
+        # Arm's quantizer makes them -255: one code is more than all scores.
+        ("tosa-int", lambda scores, mask: scores.masked_fill(mask, LOWEST), "aten.where.self where"),
+        ("tosa-int", added(-math.inf), "aten.add.Tensor add"),
+        # XNNPACK's quantizes the sum, at no scale that there is for minus infinity.
+        ("xnnpack-int8", added(LOWEST), "aten.add.Tensor add"),
+        ("xnnpack-int8", added(-math.inf), "aten.add.Tensor add"),
     ],
-    ids=["smallest number", "minus infinity"],
+    ids=["tosa-where", "tosa-sum", "xnnpack-sum", "xnnpack-infinity"],
 )
 def test_a_mask_that_takes_all_codes_is_named_with_its_scale(
     target: str, hide: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], operator: str
@@ -267,19 +274,17 @@ def test_a_mask_that_takes_all_codes_is_named_with_its_scale(
     assert found.reason.startswith("useless quantization: output 0 is ")
     assert f"the floor of {target} is 20 dB" in found.reason
     named = "\n".join(found.detail)
-    assert re.search(
-        rf"quantizing aten\S*{operator}\S* \w+.*: scale \S+, zero point \S+, range \S+ to ", named
-    ), named
+    assert re.search(rf"quantizing {operator}: scale \S+, zero point \S+, range ", named), named
 
 
 def test_a_case_that_accepts_so_little_is_not_refused() -> None:
-    build = attending(lambda scores, mask: scores.masked_fill(mask, LOWEST))
+    build = attending(added(LOWEST))
     found = judged(build, "xnnpack-int8", sqnr={"xnnpack-int8": -math.inf})
     assert found is None or "useless" not in found.reason
 
 
 def test_a_mask_of_a_sensible_size_is_no_useless_quantization() -> None:
-    found = judged(attending(lambda scores, mask: scores.masked_fill(mask, -8.0)), "xnnpack-int8")
+    found = judged(attending(added(-8.0)), "xnnpack-int8")
     assert found is None or "useless" not in found.reason
 
 

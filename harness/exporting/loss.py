@@ -52,8 +52,8 @@ class Loss:
     def line(self) -> str:
         left = "nothing" if self.left == -math.inf else f"{self.left:.1f} dB"
         return (
-            f"quantizing {produced(self.node)}: {self.parameters}; its {self.values} distinct values become "
-            f"{self.codes}; alone it leaves {left}"
+            f"quantizing {produced(self.node)}: {self.parameters}; of {self.values} distinct finite values "
+            f"{self.codes} are left; alone it leaves {left}"
         )
 
 
@@ -165,7 +165,7 @@ def _parameters(node: Node, args: Sequence[Any]) -> str:
     low, high = args[4:6] if per_channel else args[3:5]
     least, most = ((scales * (code - zeros)) for code in (low, high))
     axis = f" along axis {args[3]}" if per_channel else ""
-    ends = f"{float(least.min()):.4g} to {float(most.max()):.4g}"
+    ends = f"{float(least.min()):.4g} to {float(most.max()):.4g}" if scales.isfinite().all() else "without ends"
     return f"scale {_span(scales)}{axis}, zero point {_span(zeros)}, range {ends}"
 
 
