@@ -25,7 +25,7 @@ from harness.sweeping.sweep import Sweep, SweepError
 from tests import REPOSITORY
 from tests.mutants import MUTANTS, over_core
 from tests.mutants.mutant import Mutant, Mutated
-from tests.mutants.table import HEAD, Judged, document, is_enough, summary
+from tests.mutants.table import HEAD, Judged, document, is_enough, judge, summary
 
 DOCUMENT = REPOSITORY / "docs" / "mutants.md"
 #: What ``--tier core`` has found so far.
@@ -187,11 +187,11 @@ def verdicts(run: Run, mutants: Sequence[Mutant]) -> Iterator[Judged | Verdict]:
         [*controls, *mutated.values()], run.variations, run.settings, further_patches=installed
     ) as sweep:
         for cell in controls:
-            control = run.judge(cell, sweep.outcomes(cell))
+            control = judge(run, cell, sweep.outcomes(cell))
             if control.name != "stable":
                 yield control
         for mutant in mutants:
-            yield Judged.of(mutant, run.judge(cells[mutant], sweep.outcomes(mutated[mutant])))
+            yield Judged.of(mutant, judge(run, cells[mutant], sweep.outcomes(mutated[mutant])))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from harness.judging import golden
 from harness.run import Run
 from harness.sweeping.sweep import Sweep, SweepError
 from tests.mutants.mutant import Mutant, Mutated
-from tests.mutants.table import NONE, Judged
+from tests.mutants.table import NONE, Judged, judge
 
 #: What must be detected of all mutants together.
 DETECTED = 0.95
@@ -140,14 +140,14 @@ def search(run: Run, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:
                 for tried, cell in enumerate(likeliest_first(mutant, committed, texts), 1):
                     mutated = Mutated(cell.target, cell.case, mutant.name)
                     installed[mutated] = (mutant.name,)
-                    judged = Judged.of(mutant, run.judge(cell, sweep.again(mutated, run.variations)))
+                    judged = Judged.of(mutant, judge(run, cell, sweep.again(mutated, run.variations)))
                     if not judged.detected:
                         continue
                     if cell not in stable:
                         unmutated = (
                             sweep.outcomes(cell) if cell in controls else sweep.again(cell, run.variations)
                         )
-                        control = run.judge(cell, unmutated)
+                        control = judge(run, cell, unmutated)
                         if control.name != "stable":
                             raise SweepError(f"without a mutant, {cell} is {control.name}: {control.reason}")
                         stable.add(cell)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.artifact import Cell, Outcome
+from harness.judging import golden
+from harness.judging.comparison import compare
 from harness.judging.verdict import DISAGREEING, Verdict
+from harness.run import Run
 from tests.mutants.mutant import Mutant
 
 #: What must be reached of all mutants together.
@@ -65,6 +69,12 @@ class Judged:
         mutant = self.mutant
         defect = (mutant.kind, mutant.name, mutant.does, mutant.cell)
         return f"| {' | '.join((*defect, mutant.verdict, self.verdict, mutant.expected, self.named))} |"
+
+
+def judge(run: Run, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
+    """Return what the harness says of exports of `cell`, and record nothing."""
+    reviewed = golden.read(golden.directory(run.root, cell))
+    return compare(cell, outcomes, reviewed, run.release, run.judge.compacted, run.judge.budgets).verdict
 
 
 def named(verdict: Verdict, shows: str = "") -> str:

@@ -26,7 +26,7 @@ from harness.run import Run
 from harness.sweeping.sweep import Sweep
 from tests.mutants.history.fix import Fix
 from tests.mutants.mutant import Mutated
-from tests.mutants.table import named
+from tests.mutants.table import judge, named
 
 #: A fix that so many cells have seen is not tried on others.
 ENOUGH = 10
@@ -309,7 +309,7 @@ class Search:
         self.installed[mutated] = tuple(fix.name for fix in fixes)
         self.exports += 1
         try:
-            verdict = self.run.judge(cell, self.sweep.again(mutated, self.run.variations))
+            verdict = judge(self.run, cell, self.sweep.again(mutated, self.run.variations))
         except DecodeError as error:
             verdict = undecodable(cell, error, self.run.release)
         seen = Seen(STABLE if verdict.known else verdict.name, named(verdict))
