@@ -33,6 +33,8 @@ NO_FILES = ("/proc/", "/dev/", "/sys/")
 FIRST_NAMES = ("sitecustomize", "usercustomize")
 #: Variables that name a folder where exports leave what is asked for besides: no input.
 OUTPUTS = ("GOLDENS_BRANCHES", "GOLDENS_FIELDED", "GOLDENS_RECORDS")
+#: Ends of paths that are written otherwise.
+ODD = ("/", "/.", "/..")
 #: Who lists a directory to import from it: the names that are looked for count, not the others.
 IMPORTER = "<frozen importlib._bootstrap_external>"
 
@@ -77,7 +79,7 @@ class Recorder:
             "os.mkdir": self._made,
             "tempfile.mkdtemp": self._made,
             "os.rename": lambda source, target, *_: self._own_files.add(self._place(target)),
-            "ctypes.dlopen": lambda name: self._file(name) if name else None,
+            "ctypes.dlopen": lambda name: self._file(name) if name and os.sep in os.fsdecode(name) else None,
             "subprocess.Popen": self._ran,
             "os.posix_spawn": lambda path, words, _: self._ran(path, words),
             "os.exec": lambda path, words, _: self._ran(path, words),
@@ -107,7 +109,7 @@ class Recorder:
             for file in self._matching(folder, PATHS):
                 self._file(os.path.join(folder, file))
         sys.meta_path.insert(0, self)
-        sys.addaudithook(self._hook)
+        sys.addaudithook(self._hook())
         os.register_at_fork(after_in_child=self._forked)
         self._replace_stat("stat", _stat)
         self._replace_stat("lstat", os.lstat)
@@ -158,7 +160,7 @@ class Recorder:
             if isinstance(folder, str):
                 place = self._place(folder)
                 self._look(place, name)
-                if name in self._matching(place, name):
+                if name in (self.facts.get((LISTING, place, name)) or ()):
                     # Whether a directory is a package, or one of several parts of one, what is in it says.
                     self._look(os.path.join(place, name), "__init__")
 
@@ -179,15 +181,20 @@ class Recorder:
 
     # What happens
 
-    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        handler = self._handlers.get(event)
-        if handler is None or self._busy:
-            return
-        self._busy = True
-        try:
-            handler(*arguments)
-        finally:
-            self._busy = False
+    def _hook(self) -> Callable[[str, tuple[Any, ...]], None]:
+        handlers = self._handlers
+
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            # There is an event of each `id()`: what is none of these must cost nothing.
+            if event not in handlers or self._busy:
+                return
+            self._busy = True
+            try:
+                handlers[event](*arguments)
+            finally:
+                self._busy = False
+
+        return hook
 
     def _opened(self, path: object, mode: object, flags: int) -> None:
         if not isinstance(path, str | bytes | os.PathLike):
@@ -316,7 +323,10 @@ class Recorder:
 
     def _place(self, path: object) -> str:
         """Return the absolute path by which something is known in every variation."""
-        place = os.path.abspath(os.fsdecode(path))  # type: ignore[arg-type]
+        text = os.fsdecode(path)  # type: ignore[arg-type]
+        # Most are absolute and plain, and there are very many.
+        odd = text[:1] != "/" or "//" in text or "/./" in text or "/../" in text or text.endswith(ODD)
+        place = os.path.abspath(text) if odd else text
         if self._home is not None and f"{place}/".startswith(f"{self._home[0]}/"):
             return self._home[1] + place[len(self._home[0]) :]
         return place
