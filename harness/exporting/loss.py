@@ -165,7 +165,9 @@ def _parameters(node: Node, args: Sequence[Any]) -> str:
     low, high = args[4:6] if per_channel else args[3:5]
     least, most = ((scales * (code - zeros)) for code in (low, high))
     axis = f" along axis {args[3]}" if per_channel else ""
-    ends = f"{float(least.min()):.4g} to {float(most.max()):.4g}" if scales.isfinite().all() else "without ends"
+    ends = (
+        f"{float(least.min()):.4g} to {float(most.max()):.4g}" if scales.isfinite().all() else "without ends"
+    )
     return f"scale {_span(scales)}{axis}, zero point {_span(zeros)}, range {ends}"
 
 
