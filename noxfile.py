@@ -176,6 +176,8 @@ def explore(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
     install(session, MATRIX.default, "tests")
+    # Some tests run nox, or let uv install: both stand beside this interpreter, whether that is on the PATH or not.
+    session.env["PATH"] = f"{session.env['PATH']}{os.pathsep}{Path(sys.executable).parent}"
     # A file's tests share what was exported once for them: they stay in one process. Many wait for processes that they
     # start: there is one more of them than there are cores.
     spread = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile")

@@ -209,11 +209,12 @@ def _backends() -> Sequence[str]:
 def _beginnings(name: str) -> Iterator[str]:
     """Yield what a name starts with, whole words and numbers.
 
-    >>> list(_beginnings("tosa-fp8"))
-    ['tosa', 'tosa-', 'tosa-fp', 'tosa-fp8']
+    >>> list(_beginnings("tosa-bf16"))
+    ['tosa', 'tosa-', 'tosa-bf', 'tosa-bf16']
     """
     for end in range(1, len(name) + 1):
-        if not name[end - 1 : end + 1].isalpha() or end == len(name):
+        around = name[end - 1 : end + 1]
+        if end == len(name) or not (around.isalpha() or around.isdigit()):
             yield name[:end]
 
 

@@ -291,7 +291,7 @@ def test_a_mask_of_a_sensible_size_is_no_useless_quantization() -> None:
 @pytest.mark.parametrize("least", [math.inf, math.nan, "3", True], ids=str)
 def test_an_sqnr_that_is_no_number_of_decibels_is_refused(least: Any) -> None:
     case = Case("some-case", "tests", "something", attending(torch.where), sqnr={"tosa-int": least})
-    with pytest.raises(ZooError, match="sqnr: .* of tosa-int is no number of dB"):
+    with pytest.raises(ZooError, match=r"sqnr: .* of tosa-int is no number of dB"):
         Registry().add(case)
 
 

@@ -24,11 +24,12 @@ LINEAR = Cell("tosa-int", "linear")
 
 
 def sources(folder: Path, text: str) -> Sources:
-    """Return the sources of a release that has one file, with `text`."""
-    file = folder / branches.FOLDERS[0] / "fold.py"
+    """Return the sources of a release that has one file, with `text`: a package, as what one file imports is asked."""
+    package = folder / "executorch"
+    file = package / branches.FOLDERS[0] / "fold.py"
     file.parent.mkdir(parents=True)
     file.write_text(text)
-    return Sources(folder)
+    return Sources(package)
 
 
 PASS = """\
@@ -80,7 +81,7 @@ def test_a_jump_from_within_a_statement_of_several_lines_is_one_from_its_first(t
 
 def test_tests_that_a_release_ships_beside_its_passes_have_no_branches(tmp_path: Path) -> None:
     found = sources(tmp_path, PASS)
-    within = tmp_path / branches.FOLDERS[0] / "test"
+    within = found.package / branches.FOLDERS[0] / "test"
     within.mkdir()
     (within / "test_fold.py").write_text(PASS)
     assert {branch.file for branch in found.branches()} == {FILE}
@@ -88,9 +89,10 @@ def test_tests_that_a_release_ships_beside_its_passes_have_no_branches(tmp_path:
 
 def test_passes_of_other_backends_have_no_branches(tmp_path: Path) -> None:
     found = sources(tmp_path, "from executorch.backends.transforms.ours import Fold\n" + PASS)
-    (tmp_path / "backends" / "transforms").mkdir()
+    transforms = found.package / "backends" / "transforms"
+    transforms.mkdir()
     for name in ("ours", "theirs"):
-        (tmp_path / "backends" / "transforms" / f"{name}.py").write_text(PASS)
+        (transforms / f"{name}.py").write_text(PASS)
     assert {branch.file for branch in found.branches()} == {FILE, "backends/transforms/ours.py"}
 
 

@@ -152,7 +152,7 @@ for line in sys.stdin:
     batch = json.loads(line)
     rows = [
         {{
-            "cell": each["cell"], "variation": "seed0-heap0", "key": each["key"], "casualty": ["crashed", "x" * 200],
+            "cell": each["cell"], "variation": "seed0-heap0", "made": None, "casualty": ["crashed", "x" * 200],
             "seconds": 1.0, "peak_mb": 1.0, "core_seconds": 1.0,
         }}
         for each in batch["exports"]
@@ -163,9 +163,10 @@ for line in sys.stdin:
 
 @pytest.fixture
 def cluster_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ClusterSweep]:
-    """Return what makes a sweep over cells of no zoo, whose keys are made up."""
-    monkeypatch.setattr(Reuse, "key", lambda self, settings, wanted: f"{wanted[0]}{wanted[1].name}" * 20)
-    monkeypatch.setattr(Reuse, "listing", lambda self, settings, wanted: [["name", "value" * 100]] * 20)
+    """Return what makes a sweep over cells of no zoo, whose requests are made up."""
+    monkeypatch.setattr(
+        Reuse, "listing", lambda self, settings, wanted: (("name", f"{wanted[0]} " * 100),) * 20
+    )
     monkeypatch.setattr(Reuse, "take", lambda self, settings, wanted: [None for _ in wanted])
 
     def make(cells: Sequence[Cell], address: str = "tcp://127.0.0.1:1") -> ClusterSweep:

@@ -163,6 +163,18 @@ def moved(tensor: Tensor) -> Tensor:
     return Tensor.of(tensor.array() + np.float32(1))
 
 
+def imprecise(made: Lowered) -> Lowered:
+    """What rounding may move by anything, and the verdict thinks nothing of: only then operators are looked at."""
+    samples = tuple(
+        replace(
+            sample,
+            spreads=tuple(Tensor.of(np.full(each.shape, 1e9, np.float32)) for each in sample.expected),
+        )
+        for sample in made.samples
+    )
+    return replace(made, samples=samples)
+
+
 def test_what_a_delegate_takes_may_be_a_parameter(linear: tuple[Export, Lowered]) -> None:
     """A parameter that two delegates share is an input of both."""
     attempt, made = linear
@@ -177,6 +189,7 @@ def test_what_a_delegate_takes_may_be_a_parameter(linear: tuple[Export, Lowered]
 
 def test_a_program_that_is_right_begins_nowhere(linear: tuple[Export, Lowered]) -> None:
     attempt, made = linear
+    made = imprecise(made)
     assert departure.first_departing(made) is None
     judged = attempt.with_beginning(made)
     assert judged.begins is None
@@ -185,16 +198,13 @@ def test_a_program_that_is_right_begins_nowhere(linear: tuple[Export, Lowered]) 
     assert judged.inside.values > 0
 
 
-def imprecise(made: Lowered) -> Lowered:
-    """What rounding may move by anything, and the verdict thinks nothing of."""
-    samples = tuple(
-        replace(
-            sample,
-            spreads=tuple(Tensor.of(np.full(each.shape, 1e9, np.float32)) for each in sample.expected),
-        )
-        for sample in made.samples
-    )
-    return replace(made, samples=samples)
+def test_operators_are_not_looked_at_where_their_outputs_can_be_off_by_little(
+    linear: tuple[Export, Lowered], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt, made = linear
+    assert not made.moves_far()
+    monkeypatch.setattr(operators, "looked_into", lambda *_: pytest.fail("each operator is looked at"))
+    assert attempt.with_beginning(made) is made
 
 
 def test_an_imprecise_program_whose_operators_are_right_is_judged_by_these(own_flatc: None) -> None:
@@ -215,7 +225,7 @@ def test_what_cannot_be_looked_into_is_named_and_leaves_nothing_judged(
 ) -> None:
     attempt, made = linear
     monkeypatch.setattr(departure, "LOOKS", {})
-    inside = attempt.with_beginning(made).inside
+    inside = attempt.with_beginning(imprecise(made)).inside
     assert inside is not None
     assert inside.unseen == (
         ("lowered_module_0", "LookupError: nobody knows how to look into a delegate of XnnpackBackend"),
@@ -240,12 +250,14 @@ def test_a_value_that_is_wrong_only_where_it_is_seen_is_no_departure(
 
     monkeypatch.setattr(departure, "LOOKS", {"XnnpackBackend": replace(look, opened=opened)})
     attempt = Export(ZOO["self-attention"], Lowering.named("xnnpack-fp32"))
-    assert attempt.with_beginning(attempt.run()).begins is None
+    judged = attempt.with_beginning(imprecise(attempt.run()))
+    assert judged.begins is None
+    assert judged.inside is not None
 
 
 def test_a_delegate_is_given_its_inputs_as_they_lie_in_memory(own_flatc: None) -> None:
     attempt = Export(ZOO["conv2d-grouped-dilated"], Lowering.named("xnnpack-int8"))
-    judged = attempt.with_beginning(attempt.run())
+    judged = attempt.with_beginning(imprecise(attempt.run()))
     assert judged.begins is None
     assert judged.inside is not None
     assert judged.inside.unseen == ()
@@ -323,7 +335,7 @@ def test_a_process_that_dies_or_hangs_while_it_looks_leaves_the_verdict(
     monkeypatch.setattr("harness.exporting.export.LOOKING", 0.1)
     assert found(attempt, wrong) == Beginning("example", "cannot be told: it took more than 2 s of wall time")
     monkeypatch.setattr(operators, "looked_into", lambda *_: time.sleep(60))
-    inside = attempt.with_beginning(made).inside
+    inside = attempt.with_beginning(imprecise(made)).inside
     assert inside is not None
     assert inside.unseen == (("the program", "it took more than 2 s of wall time"),)
 
@@ -334,8 +346,9 @@ def test_what_is_run_apart_is_limited_in_processor_time() -> None:
             pass
 
     assert run_apart(lambda: time.sleep(0.5) or 1, 0.1) == 1
-    with pytest.raises(ApartError, match=r"more than 0\.1 s of processor time"):
-        run_apart(spin, 0.1)
+    # Of the wall time that it may take, 20 times as much, a busy machine gives it a part.
+    with pytest.raises(ApartError, match=r"more than 0\.5 s of processor time"):
+        run_apart(spin, 0.5)
 
 
 def test_what_is_run_apart_comes_back_whole_and_what_it_raises_does_not() -> None:

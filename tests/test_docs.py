@@ -251,6 +251,11 @@ def are_paths(words: Sequence[str], _: pytest.FixtureRequest) -> None:
         assert (REPOSITORY / word).exists(), word
 
 
+def is_one_branch(words: Sequence[str], _: pytest.FixtureRequest) -> None:
+    (name,) = words
+    assert not name.startswith("-"), name
+
+
 @dataclass(frozen=True)
 class Unrun:
     """Commands that are not run here.
@@ -274,6 +279,9 @@ HARNESS = ("python", "-m", "harness")
 UNRUN = (
     Unrun(("pip", "install"), "needs a network", are_requirements),
     Unrun(("git", "diff"), "shows what the reader's work tree has", are_paths),
+    Unrun(("git", "merge"), "needs two branches that change one golden", is_one_branch),
+    Unrun(("git", "add"), "changes the reader's index", are_paths),
+    Unrun(("git", "commit"), "asks for a message", takes_nothing),
     Unrun(("nox", "-s"), "makes environments, exports for minutes", is_session),
     Unrun((*HARNESS, "run"), "exports for minutes", is_run),
     Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
@@ -374,6 +382,9 @@ def test_a_command_that_is_not_run_is_one_that_would_be_taken(
         "python -m harness run --no-such-option",
         "python -m harness repro 1.4.1",
         "git diff no-such-folder",
+        "git merge --no-such-option",
+        "git add no-such-folder",
+        "git commit words",
         "pip install no-such-requirement!",
     ],
 )

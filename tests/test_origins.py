@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from harness.artifact import EDGE, EXPORTED, ORIGINS, QUANTIZED, Artifact, Cell, Lowered, Outcome
 from harness.exporting.export import export
+from harness.exporting.worker import warm_up
 from harness.judging.golden import decode_delegates
 from harness.registry import load
 from harness.report import origins
@@ -23,6 +25,13 @@ RESULTS = REPOSITORY / "tests" / "report_results" / "stock" / "1.2.0"
 ZOO = load(("models",))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> None:
+    """The first export of a process makes what all share: the quantizers' patterns."""
+    warm_up(("tosa-int", "xnnpack-int8"))
+
+
+@functools.cache
 def exported(target: str, case: str, keep: int = ORIGINS) -> Artifact:
     return export(ZOO[case], target, keep=keep, execute=False)
 
@@ -98,8 +107,6 @@ def test_operators_of_every_delegate_and_every_branch_have_an_origin(target: str
 def test_the_origins_change_no_byte_and_no_pass_and_are_kept_only_when_asked_for(
     target: str, case: str
 ) -> None:
-    # The first export of a process makes what all share: the quantizer's patterns.
-    exported(target, case, keep=0)
     plain, watched = exported(target, case, keep=0), exported(target, case)
     assert plain.result == watched.result
     assert plain.watched is not None

@@ -347,7 +347,7 @@ def test_xnnpack_is_off_by_as_much_as_its_own_tests_allow_for_exp_of_float16() -
     [
         (
             lambda x, n: x << n,
-            (torch.arange(3, dtype=torch.int32), torch.tensor([1, 31, 32])),
+            (torch.arange(3, dtype=torch.int32), torch.tensor([1, 31, 32], dtype=torch.int32)),
             "shifts by bits",
         ),
         (lambda x: x >> 9, (torch.arange(3, dtype=torch.int8),), "shifts by bits"),
@@ -375,12 +375,14 @@ def test_what_torch_leaves_open_is_noticed(
     ("function", "inputs"),
     [
         (lambda x, n: x << n, (torch.arange(3).int(), torch.tensor([0, 31, 7]).int())),
+        # Of int32 by int64, in int64.
+        (lambda x, n: x << n, (torch.arange(3).int(), torch.tensor([0, 63, 32]))),
         (lambda x: x.to(torch.int8), (torch.tensor([-128.9, 127.9, -0.0]),)),
         (lambda x: x.long(), (torch.tensor([-(2.0**63), 2.0**62]),)),
         (lambda x: x.bool(), (torch.tensor([torch.nan, 0.0]),)),
         (lambda x: x.half(), (torch.tensor([1e9, 0.0]),)),
     ],
-    ids=["shift", "cast", "long", "bool", "half"],
+    ids=["shift", "wide shift", "cast", "long", "bool", "half"],
 )
 def test_what_torch_defines_is_not_noticed(
     function: Callable[..., torch.Tensor], inputs: tuple[torch.Tensor, ...]

@@ -137,7 +137,7 @@ def test_all_none_and_names_are_understood() -> None:
 
 def test_every_shortcut_fits_the_release_that_is_installed(release: str) -> None:
     for shortcut in SHORTCUTS.values():
-        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.known, release)
+        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.known, release, shortcut.unguarded)
 
 
 def test_every_shortcut_knows_every_release() -> None:
@@ -161,16 +161,20 @@ def unfit(known: dict[str, dict[str, str]], installed: list[str]) -> shortcuts.S
     ("known", "facts"),
     [
         ({}, ["not written for ExecuTorch 1.4.1"]),
+        # No reason says why it names no function.
+        ({"1.4.1": {}}, ["not written for ExecuTorch 1.4.1"]),
         ({"1.4.1": {"json:dumps": "0" * 64}}, ["json:dumps", "0" * 64]),
         ({"1.4.1": {"json:no_such": "0" * 64}}, ["json:no_such", "does not have"]),
     ],
-    ids=["release", "digest", "missing"],
+    ids=["release", "no function", "digest", "missing"],
 )
 def test_a_shortcut_that_does_not_fit_is_refused_and_none_is_installed(
     known: dict[str, dict[str, str]], facts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed: list[str] = []
-    fits = shortcuts.Shortcut("fits", "fits", {"1.4.1": {}}, lambda: installed.append("fits"))
+    fits = shortcuts.Shortcut(
+        "fits", "fits", {"1.4.1": {}}, lambda: installed.append("fits"), unguarded="it replaces nothing"
+    )
     monkeypatch.setattr(shortcuts, "SHORTCUTS", {"fits": fits, "unfit": unfit(known, installed)})
     with pytest.raises(GuardError) as raised:
         shortcuts.install(("fits", "unfit"), "1.4.1")

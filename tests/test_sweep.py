@@ -262,8 +262,8 @@ def test_stopping_leaves_no_process_and_no_file(sweeper: Sweeper, isolation: str
     assert not sweep.directory.exists()
 
 
-def test_a_template_that_does_not_start_is_an_error_with_its_last_lines() -> None:
-    settings = Settings(default_interpreter(), ("tests.no_such_zoo",), (), 1, 60.0)
+def refusal(settings: Settings) -> str:
+    """Return why a sweep ends that makes one export."""
     sweep = Sweep([STEADY], variations((0,)), settings)
     sweep.start()
     try:
@@ -271,8 +271,22 @@ def test_a_template_that_does_not_start_is_an_error_with_its_last_lines() -> Non
             sweep.outcomes(STEADY)
     finally:
         sweep.stop()
-    assert str(settings.interpreter) in str(raised.value)
-    assert "tests.no_such_zoo" in str(raised.value)
+    return str(raised.value)
+
+
+def test_a_template_that_does_not_start_is_an_error_with_its_last_lines() -> None:
+    shortcuts = ("no-such-shortcut",)
+    settings = Settings(default_interpreter(), ("tests.zoo",), (), 1, 60.0, shortcuts=shortcuts)
+    said = refusal(settings)
+    assert said.startswith(f"{settings.interpreter} could not start exporting (")
+    assert "no-such-shortcut" in said
+
+
+def test_a_zoo_that_cannot_be_imported_is_an_error_and_no_casualty() -> None:
+    """A template imports none: each export imports the one of its case."""
+    said = refusal(Settings(default_interpreter(), ("tests.no_such_zoo",), (), 1, 60.0))
+    assert said.startswith(f"{STEADY} [seed0-heap0]: ZooError: ")
+    assert "tests.no_such_zoo" in said
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ Importing this imports neither torch nor executorch; installing a mutant does.
 from __future__ import annotations
 import __future__
 
+import functools
 import importlib
 import inspect
 import sys
@@ -87,7 +88,7 @@ def edited(function: str, edits: Sequence[Edit]) -> str:
         original = getattr(*place(function))
     except (ImportError, AttributeError, StopIteration) as error:
         raise EditError(function, "is not there") from error
-    if hasattr(original, "__wrapped__"):
+    if hasattr(_written(original), "__wrapped__"):
         raise EditError(function, "is wrapped, by a patch for instance: the edit would undo that")
     # What was edited before has no file to be read from.
     source = str(getattr(original, SOURCE, "")) or inspect.getsource(original)
@@ -109,7 +110,7 @@ def install(function: str, edits: Sequence[Edit]) -> None:
     flags = __future__.annotations.compiler_flag
     code = compile(maker, f"<mutant of {function}>", "exec", flags, dont_inherit=True)
     made: dict[str, Any] = {}
-    exec(code, original.__globals__, made)
+    exec(code, _written(original).__globals__, made)
     replacement = made["make"](holder)
     setattr(getattr(replacement, "__func__", replacement), SOURCE, source)
     if isinstance(holder, type):
@@ -119,6 +120,11 @@ def install(function: str, edits: Sequence[Edit]) -> None:
         for held, value in list(vars(module).items()):
             if value is original:
                 setattr(module, held, replacement)
+
+
+def _written(original: Any) -> Any:
+    """Return what a cache of Python's own holds: the source of that makes the cache as well, an empty one."""
+    return original.__wrapped__ if isinstance(original, functools._lru_cache_wrapper) else original
 
 
 def place(function: str) -> tuple[Any, str]:

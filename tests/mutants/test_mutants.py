@@ -97,6 +97,8 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[types.Mo
     (tmp_path / "mutant_home.py").write_text(
         "STEP = 1\n"
         "def count(n):\n    return n + STEP\n"
+        "import functools\n"
+        "@functools.lru_cache\ndef cached(n):\n    return n + STEP\n"
         "class Base:\n    def name(self):\n        return 'base'\n"
         "class Child(Base):\n"
         "    def name(self):\n        return super().name() + ' child'\n"
@@ -117,6 +119,13 @@ def test_an_edited_function_is_replaced_wherever_it_is_held(module: types.Module
 
     install("mutant_home:count", [Edit("mutant_home:count", "n + STEP", "n - STEP")])
     assert (module.count(5), mutant_user.count(5)) == (4, 4)
+
+
+def test_an_edited_function_whose_results_are_cached_has_a_cache_of_its_own(module: types.ModuleType) -> None:
+    assert module.cached(5) == 6
+    install("mutant_home:cached", [Edit("mutant_home:cached", "n + STEP", "n - STEP")])
+    assert (module.cached(5), module.cached(5)) == (4, 4)
+    assert module.cached.cache_info().hits == 1
 
 
 def test_two_edits_of_one_function_are_made_together(module: types.ModuleType) -> None:

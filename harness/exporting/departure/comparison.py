@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,19 +144,32 @@ class Comparison:
             for point in wrong:
                 del self.points[point.node]
             own = self.seen_by_operators()
+        only_seen: set[Node] = set()
         for point in self.seen():
-            if (found := self.by_itself([point], own)) and (
-                point.node in self.outputs or self.is_carried_on(point)
-            ):
+            found = self.by_itself([point], own)
+            if found is None:
+                continue
+            if point.node in self.outputs or self.is_carried_on(point, only_seen):
                 return found
+            # Eager would make of it something else than what follows, which is right.
+            only_seen.add(point.node)
+            own = self.seen_by_operators(only_seen)
         return None
 
-    def is_carried_on(self, point: _Point) -> bool:
-        """Whether something departs that follows from a value, if eager's is put in its place, in codes or not."""
+    def is_carried_on(self, point: _Point, only_seen: Collection[Node]) -> bool:
+        """Whether something departs that follows from a value, if eager's is put in its place, in codes or not.
+
+        Eager's is in the place of values that are `only_seen` as well.
+        """
         source = computed_by(point.node)
         others = [each for each in self.seen() if computed_by(each.node) is not source]
-        without = self.evaluate(given={each.node.name: each.actual for each in others})
-        return any(self.departs(each.node.name, each.actual, without) for each in others)
+        without = self.evaluate(
+            given={each.node.name: each.actual for each in others if each.node not in only_seen}
+        )
+        after = following(source)
+        return any(
+            self.departs(each.node.name, each.actual, without) for each in others if each.node in after
+        )
 
     def own(self, values: Values) -> Evaluated:
         """Note the values inside; return what each operator makes, eagerly, of the delegate's own."""
@@ -168,9 +181,11 @@ class Comparison:
                     self.points[point.node] = point
         return self.seen_by_operators()
 
-    def seen_by_operators(self) -> Evaluated:
-        """Return what each operator makes, eagerly, of the delegate's own values as far as they are seen."""
-        return self.evaluate(given={node.name: point.actual for node, point in self.points.items()})
+    def seen_by_operators(self, but: Collection[Node] = ()) -> Evaluated:
+        """Return what each operator makes, eagerly, of the delegate's own values, those that are seen `but` some."""
+        return self.evaluate(
+            given={node.name: point.actual for node, point in self.points.items() if node not in but}
+        )
 
     def by_itself(self, points: Iterable[_Point], own: Evaluated) -> Departure | None:
         """Return the first of some points whose operator makes something else of the delegate's own values."""
@@ -283,6 +298,16 @@ class Comparison:
         return list(found), [
             each for each in unseen if each is not own and not is_quantize(each) and not is_dequantize(each)
         ]
+
+
+def following(node: Node) -> set[Node]:
+    """Return the nodes that are computed from a node."""
+    waiting, found = [node], set[Node]()
+    while waiting:
+        users = waiting.pop().users.keys() - found
+        found |= users
+        waiting += users
+    return found
 
 
 def computed_by(node: Node) -> Node:
