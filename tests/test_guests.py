@@ -687,7 +687,8 @@ def test_the_page_compares_each_release_with_the_one_before_it(tmp_path: Path) -
         folder.mkdir(parents=True)
         defects = {"abs": KnownDefect(verdict, "killed"), "add": KnownDefect("corrupt", f"off by 0.{by}")}
         known.write(folder, version, {f"tosa-fp/{name}": defect for name, defect in defects.items()})
-    assert "| arm-ops | 1.3.1 | 1.5.1 | 2 | 1 | 1 | 0 | 0 |" in list(triage.tables(tmp_path))
+    # What was wrong before and is wrong in another way is not newly wrong.
+    assert "| arm-ops | 1.3.1 | 1.5.1 | 2 | 1 | 0 | 0 | 0 |" in list(triage.tables(tmp_path))
 
 
 def test_failures_of_a_guest_zoo_are_its_own(tmp_path: Path) -> None:
