@@ -24,7 +24,7 @@ from harness.exporting.observers import GridObserver
 from harness.judging import golden
 from harness.judging.accuracy import Accuracy, is_worse, nearnesses, same, sqnrs
 from harness.judging.verdict import Verdict, objection
-from harness.registry import Case, Registry, ZooError
+from harness.registry import Case, Registry, ZooError, load
 from harness.results import FILE
 from harness.targets import TARGETS, TargetError
 from tests.conftest import Artifacts, Runner
@@ -275,6 +275,17 @@ def test_a_mask_that_takes_all_codes_is_named_with_its_scale(
     assert f"the floor of {target} is 20 dB" in found.reason
     named = "\n".join(found.detail)
     assert re.search(rf"quantizing {operator}: scale \S+, zero point \S+, range ", named), named
+
+
+def test_a_quantization_whose_values_are_compared_is_not_named_for_what_it_costs_alone() -> None:
+    """2.997 is not 3, and both are the same once what 3 is compared with is quantized as well."""
+    case, cell = replace(load(("models",))["scaled-attention"], sqnr={}), Cell("tosa-int", "scaled-attention")
+    found = objection(cell, [Outcome(cell, "seed0-heap0", export(case, "tosa-int"), 1.0, 1.0)])
+    assert found is not None
+    assert found.reason.startswith("useless quantization: output 1 is ")
+    named = "\n".join(found.detail)
+    assert "quantizing aten.add.Tensor add" in named, named
+    assert "arange" not in named, named
 
 
 def test_a_case_that_accepts_so_little_is_not_refused() -> None:

@@ -13,14 +13,18 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
-from torch.fx import GraphModule, Interpreter, Node
+from torch._ops import OpOverload
+from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from harness.artifact import Tensor
+from harness.exporting.arithmetic import kind_of
 from harness.exporting.numerics import Steps, flatten, given_by
 from harness.judging.accuracy import Nearness
 
 #: Namespaces of the operators that quantize.
 NAMESPACES = ("quantized_decomposed", "torchao")
+#: Operators that compare. A value that was moved by less than a code may be the other side of what it is compared with.
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 #: Quantizations that are named.
 SHOWN = 3
 #: Distinct values of what is quantized that are counted.
@@ -29,21 +33,21 @@ COUNTED = 1 << 16
 
 @dataclass(frozen=True)
 class Loss:
-    """What one quantization costs.
+    """What one quantization costs, or those together whose values are compared.
 
     Attributes
     ----------
-    node
-        That quantizes.
+    nodes
+        That quantize.
     left
         Ratio of the output's signal to the noise where nothing else is quantized, in dB.
     values, codes
-        Distinct finite values of what is quantized, and those of them that the codes tell apart.
+        Distinct finite values of what the first of them quantizes, and those of these that the codes tell apart.
     parameters
-        Scale, zero point and the range that the codes have, in words.
+        Its scale, zero point and the range that the codes have, in words.
     """
 
-    node: Node
+    nodes: tuple[Node, ...]
     left: float
     values: int
     codes: int
@@ -51,9 +55,10 @@ class Loss:
 
     def line(self) -> str:
         left = "nothing" if self.left == -math.inf else f"{self.left:.1f} dB"
+        compared = " and what it is compared with" if len(self.nodes) > 1 else ""
         return (
-            f"quantizing {produced(self.node)}: {self.parameters}; of {self.values} distinct finite values "
-            f"{self.codes} are left; alone it leaves {left}"
+            f"quantizing {produced(self.nodes[0])}{compared}: {self.parameters}; of {self.values} distinct finite "
+            f"values {self.codes} are left; alone it leaves {left}"
         )
 
 
@@ -61,6 +66,8 @@ def losses(
     converted: GraphModule, steps: Steps, floats: Sequence[Tensor], index: int, floor: float
 ) -> tuple[str, ...]:
     """Return the quantizations that leave an output below the floor, line by line, the worst first.
+
+    The model runs once for each of them.
 
     Parameters
     ----------
@@ -71,27 +78,58 @@ def losses(
     index
         Number of the output.
     """
+    partly = _Partly(copy.deepcopy(converted))
+    kept = [(state, state.clone()) for state in (*partly.module.parameters(), *partly.module.buffers())]
 
-    def left(active: Collection[str]) -> tuple[float, _Partly]:
-        partly = _Partly(copy.deepcopy(converted), active)
+    def left(active: Collection[Node]) -> float:
+        partly.active = {node.name for node in active}
         # It is called like a module.
         outputs = flatten(given_by(cast("torch.nn.Module", partly), copy.deepcopy(steps)))
+        for state, before in kept:
+            state.copy_(before)
         ratio = Nearness.of_pairs([(floats[index], outputs[index])]).sqnr
-        return (math.inf if ratio is None else ratio), partly
+        return math.inf if ratio is None else ratio
 
-    without, _ = left(())
+    without = left(())
     if without < floor:
         return (
             f"without the quantizations that are seen it has {without:.1f} dB: it is lost in a branch or a loop, or "
             "the quantizer changed the model itself",
         )
-    found = []
-    for node in converted.graph.nodes:
-        if _is_quantize(node):
-            ratio, partly = left((node.name,))
-            found.append(Loss(node, ratio, *partly.seen))
+    found = [
+        Loss(nodes, left(nodes), *partly.seen.get(nodes[0].name, (0, 0, "")))
+        for nodes in together(converted.graph)
+    ]
     found.sort(key=lambda loss: loss.left)
     return tuple(_lines(found, floor))
+
+
+def together(graph: Graph) -> list[tuple[Node, ...]]:
+    """Return the quantizations of a graph, those together whose values are compared with each other.
+
+    One alone would make 2.997 of 3, and no 3 would be equal to it. With the other one quantized alike, they are equal.
+    """
+    of: dict[Node, tuple[Node, ...]] = {node: (node,) for node in graph.nodes if _is_quantize(node)}
+    for node in graph.nodes:
+        if isinstance(node.target, OpOverload) and node.target.overloadpacket.__name__ in COMPARISONS:
+            joined = {each for before in _handed_on(node) for each in of[before]}
+            ordered = tuple(each for each in of if each in joined)
+            of.update(dict.fromkeys(ordered, ordered))
+    return list(dict.fromkeys(of.values()))
+
+
+def _handed_on(node: Node) -> Iterator[Node]:
+    """Yield the quantizations that `node` has its inputs from, through operators that change no number."""
+    waiting, seen = list(node.all_input_nodes), set()
+    while waiting:
+        each = waiting.pop()
+        if each in seen or not isinstance(each.target, OpOverload):
+            continue
+        seen.add(each)
+        if _is_quantize(each):
+            yield each
+        if _is_quantize(each) or kind_of(each.target) == "exact":
+            waiting += each.all_input_nodes
 
 
 def _lines(found: Sequence[Loss], floor: float) -> Iterator[str]:
@@ -109,14 +147,16 @@ class _Partly(Interpreter):
 
     Attributes
     ----------
+    active
+        Names of those that it runs with.
     seen
-        Of the last active one: distinct values, codes that they become, and its parameters.
+        Of each of these: distinct values, codes that they become, and its parameters.
     """
 
-    def __init__(self, module: GraphModule, active: Collection[str]) -> None:
+    def __init__(self, module: GraphModule) -> None:
         super().__init__(module)
-        self.active = active
-        self.seen: tuple[int, int, str] = (0, 0, "")
+        self.active: Collection[str] = ()
+        self.seen: dict[str, tuple[int, int, str]] = {}
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
         return self.run(*inputs)
@@ -127,7 +167,7 @@ class _Partly(Interpreter):
             if n.name not in self.active:
                 return args[0]
             codes = self.call_function(cast("Callable[..., Any]", n.target), args, kwargs)
-            self.seen = (_distinct(args[0]), _distinct(codes), _parameters(n, args))
+            self.seen[n.name] = (_distinct(args[0]), _distinct(codes), _parameters(n, args))
             return codes
         if _is_dequantize(n):
             args, _ = self.fetch_args_kwargs_from_env(n)
@@ -146,7 +186,7 @@ def _is_dequantize(node: Node) -> bool:
 
 def _named(node: Node) -> str:
     """Return the name of the operator of a node that quantizes, or dequantizes; empty for others."""
-    if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace not in NAMESPACES:
+    if not isinstance(node.target, OpOverload) or node.target.namespace not in NAMESPACES:
         return ""
     return node.target._opname
 
