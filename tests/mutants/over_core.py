@@ -18,6 +18,7 @@ from harness.artifact import Cell
 from harness.judging import golden
 from harness.run import Run
 from harness.sweeping.sweep import Sweep, SweepError
+from harness.targets import TARGETS
 from tests.mutants.mutant import Mutant, Mutated
 from tests.mutants.table import NONE, Judged, judge
 
@@ -92,14 +93,20 @@ def shuffled(mutants: Sequence[Mutant]) -> list[Mutant]:
 
 
 def likeliest_first(mutant: Mutant, cells: Sequence[Cell], texts: dict[Cell, str]) -> list[Cell]:
-    """Return `cells`, those first whose golden has what is edited: a pass, an operator; then those of its backend."""
+    """Return `cells`, those first whose golden has what is edited: a pass, an operator; then those of its backend.
+
+    Observers are in the quantized ones.
+    """
     functions = [edit.function.lower().rpartition(":")[::2] for edit in mutant.edits]
     words = [qualified.partition(".")[0] for _, qualified in functions]
     words += [module.rpartition(".")[2].removeprefix("op_").removeprefix("tosa_") for module, _ in functions]
     backends = {"arm": "tosa", "xnnpack": "xnnpack"}
     its = {backends.get(module.split(".")[2], "") for module, _ in functions}
+    observers = all(module.startswith("torchao.quantization.") for module, _ in functions)
 
     def rank(cell: Cell) -> int:
+        if observers:
+            return 0 if TARGETS[cell.target].is_quantized else 2
         if "" not in its and cell.target.partition("-")[0] not in its:
             return 2
         return 0 if any(word in f"{cell} {texts[cell]}" for word in words) else 1

@@ -34,6 +34,7 @@ def with_edit(function: str) -> Any:
         ("executorch.backends.arm.operators.op_tosa_conv2d:Conv2dVisitor.define_node", [LINEAR, ADD, OTHER]),
         ("executorch.backends.xnnpack.operators.op_conv2d:Conv2d.define_node", [OTHER, ADD, LINEAR]),
         ("executorch.exir.delegate:get_lowered_module_name", [ADD, LINEAR, OTHER]),
+        ("torchao.quantization.pt2e.observer:Observer.forward", [LINEAR, ADD, OTHER]),
     ],
 )
 def test_cells_that_have_what_is_edited_come_first_and_none_is_left_out(
