@@ -193,6 +193,8 @@ class Sample:
         Of quantized targets, the outputs of the model before it was quantized; empty for others.
     shifts
         For each of `expected`: the furthest that rounding alone moved the mean of its elements.
+    alone
+        Of several steps: the sample of one step that has the inputs of the last; empty where there is none.
     """
 
     name: str
@@ -201,6 +203,7 @@ class Sample:
     spreads: tuple[Tensor, ...] = ()
     floats: tuple[Tensor, ...] = ()
     shifts: tuple[float, ...] = ()
+    alone: str = ""
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def test_a_dynamic_program_is_right_at_each_size(target: str) -> None:
     assert given == {**dict.fromkeys(SAMPLES, (3, 3)), "least": (1, 3), "largest": (8, 3)}
 
 
-@pytest.mark.parametrize("target", ["tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8"])
+@pytest.mark.parametrize("target", ["tosa-fp", "xnnpack-fp32", "xnnpack-int8"])
 def test_a_state_is_kept_from_step_to_step(target: str) -> None:
     made = judged("call-counter", target)
     names = [sample.name for sample in made.samples]
@@ -100,6 +100,20 @@ def test_a_state_is_kept_from_step_to_step(target: str) -> None:
     # The counter has counted two calls with other inputs.
     extremes = np.where(third.outputs[0].array() > (x.min() + x.max()) + 3.0, x.max(), x.min())
     assert np.abs(third.outputs[0].array() - (2.0 * extremes + 3.0)).max() <= 0.1
+
+
+@pytest.mark.parametrize("case", ["call-counter", "running-state"])
+def test_a_state_that_quantization_makes_a_constant_of_is_corrupt(case: str) -> None:
+    """The quantized eager graph has lost it as well."""
+    artifact = export(ZOO[case], "tosa-int")
+    made = artifact.result
+    assert isinstance(made, Lowered)
+    assert all(each.outputs == each.expected for each in made.samples)
+    cell = Cell("tosa-int", case)
+    found = verdict.objection(cell, [Outcome(cell, "seed0-heap0", artifact, 1.0, 1.0)])
+    assert found is not None
+    assert found.name == "corrupt"
+    assert found.reason.startswith("quantization loses the model's state: second step and third step give ")
 
 
 def test_a_program_that_forgets_its_state_is_corrupt() -> None:

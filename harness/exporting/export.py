@@ -56,7 +56,7 @@ from harness.exporting.ending import EndlessError, ending_within
 from harness.exporting.given import Given
 from harness.exporting.loss import losses
 from harness.exporting.observing import NOBODY, Observer
-from harness.exporting.samples import samples_of, unbounded
+from harness.exporting.samples import alone, samples_of, unbounded
 from harness.exporting.targets import Lowering
 from harness.exporting.trace import Watch
 from harness.judging.accuracy import worst
@@ -206,6 +206,7 @@ class Export:
                 spreads=self.moved[name].spreads,
                 floats=self.floats.get(name, ()),
                 shifts=self.moved[name].shifts,
+                alone=alone(self.samples, name),
             )
             for name, given in outputs.items()
         )

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from harness.exporting.data import Data, Example
+from harness.exporting.numerics import Steps
 from harness.registry import Case
 
 #: Sizes that the dynamic dimensions of the inputs may have together.
@@ -51,6 +52,17 @@ def samples_of(
         for name, steps in STEPS.items():
             samples[name] = tuple(inputs(step if step in names else "example") for step in steps)
     return samples
+
+
+def alone(samples: Mapping[str, Steps], name: str) -> str:
+    """Return the sample of one step that has the inputs of the last step of another; empty where there is none."""
+    *before, last = samples[name]
+    same = (
+        other
+        for other, (first, *others) in samples.items()
+        if not others and all(map(torch.equal, first, last))
+    )
+    return next(same, "") if before else ""
 
 
 def _of_size(example: Example, which: str) -> tuple[torch.Tensor, ...]:

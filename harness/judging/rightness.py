@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.artifact import Altered, Lowered, Tensor
+from harness.artifact import Altered, Lowered, Sample, Tensor
 from harness.decode import Constant, Graph
 from harness.judging.deviation import Deviation
 from harness.judging.golden import decode_delegates
@@ -43,6 +43,7 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
         if lowered.begins is not None:
             yield "  no output is beyond its tolerance, which is wide enough to hide it"
         yield from unexplained(lowered)
+    yield from forgotten(lowered)
     yield from lowered.loads
     yield from wrong_delegates(lowered)
     yield from altered_states(lowered)
@@ -87,6 +88,46 @@ def wrong_outputs(lowered: Lowered) -> Iterator[str]:
             )
             if difference.exceeds_tolerance():
                 yield from difference.lines()
+
+
+def forgotten(lowered: Lowered) -> Iterator[str]:
+    """Yield how a quantized program has lost the state of the model that was quantized; nothing where it has not.
+
+    The quantized eager graph, which the outputs are compared with, may have lost it as well: on each sample of several
+    steps the program gives what the last step alone gives, and the float model does not.
+    """
+    of = {sample.name: sample for sample in lowered.samples}
+    pairs = [(sample, of[sample.alone]) for sample in lowered.samples if sample.floats and sample.alone in of]
+    if not pairs or any(sample.outputs != alone.outputs for sample, alone in pairs):
+        return
+    differences = [
+        float(each.differences().max())
+        for sample, alone in pairs
+        for index, (had, gives) in enumerate(zip(sample.floats, sample.outputs, strict=False))
+        if had.shape == gives.shape and not gives.dtype.startswith("complex")
+        if (each := _remembered(lowered, sample, alone, index)).exceeds_tolerance()
+    ]
+    if differences:
+        names = " and ".join(sample.name for sample, _ in pairs)
+        yield (
+            f"quantization loses the model's state: {names} give what their last inputs give alone; in the float model "
+            f"that makes a difference of up to {max(differences):.3g}"
+        )
+
+
+def _remembered(lowered: Lowered, sample: Sample, alone: Sample, index: int) -> Deviation:
+    """Return what the steps before change in an output of the float model, where the program's is at no end of its own.
+
+    What is cut off there may be so with a state and without.
+    """
+    given = [each.outputs[index].wide() for each in lowered.samples]
+    least, most = (
+        min(each.min(initial=np.inf) for each in given),
+        max(each.max(initial=-np.inf) for each in given),
+    )
+    inside = (least < sample.outputs[index].wide()) & (sample.outputs[index].wide() < most)
+    tolerance = np.where(inside, lowered.tolerance(sample, index), np.inf)
+    return Deviation("", alone.floats[index], sample.floats[index], tolerance)
 
 
 def wrong_delegates(lowered: Lowered) -> Iterator[str]:
