@@ -254,6 +254,8 @@ class Departure:
         In real numbers, float32, where it is quantized.
     tolerance
         Of each element: the largest absolute difference that is no departure.
+    uncut
+        Whether it comes of this: the operator is given values that were not cut off where their quantization ends.
     """
 
     delegate: str
@@ -267,6 +269,7 @@ class Departure:
     expected: Tensor
     actual: Tensor
     tolerance: Tensor
+    uncut: bool = False
 
 
 @dataclass(frozen=True)

@@ -232,6 +232,52 @@ def test_what_cannot_be_looked_into_is_named_and_leaves_nothing_judged(
     )
 
 
+class Sums(torch.nn.Module):
+    """A sum of three, of which TOSA's passes do not quantize the first."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return x + y + z
+
+
+def sums(last: Sequence[float], given: Sequence[float]) -> tuple[Export, Lowered]:
+    """The sum, whose first term and the first two together are calibrated from -1 to 1, run on other values as well."""
+
+    def build(data: Data) -> Example:
+        rows = ((1.0, -1.0, 0.0, 0.0), (0.0, 0.0, 0.37, -0.37), last)
+        return Example(Sums(), tuple(torch.tensor(row) for row in rows))
+
+    attempt = Export(
+        Case("sums", "tests", "something", build, run_on=("example",)), Lowering.named("tosa-int")
+    )
+    expect = attempt.expect
+
+    def expect_more(module: torch.nn.Module) -> None:
+        attempt.samples["extremes"] = (tuple(torch.full((4,), value) for value in given),)
+        expect(module)
+
+    attempt.expect = expect_more  # type: ignore[method-assign]
+    return attempt, attempt.run()
+
+
+def test_a_sum_that_is_not_cut_off_at_the_end_of_its_codes_is_told_as_that(own_flatc: None) -> None:
+    attempt, made = sums((0.5, -0.5, 1.0, -1.0), (0.9, 0.37, -0.9))
+    begins = attempt.with_beginning(imprecise(made)).begins
+    assert begins is not None
+    assert isinstance(begins.where, Departure)
+    assert begins.where.node.startswith("aten.add.Tensor ")
+    assert begins.where.uncut
+    assert "not cut off" in "\n".join(rightness.beginning(replace(made, begins=begins)))
+
+
+def test_a_sum_that_is_not_rounded_to_codes_is_no_departure(own_flatc: None) -> None:
+    """A code of the first sum is ten of the whole one."""
+    attempt, made = sums((-0.9, 0.9, -0.27, 0.27), (0.3, 0.0261, -0.3))
+    (extremes,) = (sample for sample in made.samples if sample.name == "extremes")
+    difference = np.abs(extremes.outputs[0].array() - extremes.expected[0].array()).max()
+    assert difference > 2.0 * made.scales[0]
+    assert attempt.with_beginning(imprecise(made)).begins is None
+
+
 def test_a_value_that_is_wrong_only_where_it_is_seen_is_no_departure(
     own_flatc: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,8 @@ def beginning(lowered: Lowered) -> Iterator[str]:
         yield f"  made from {', '.join(where.before)}, which {agrees}"
     else:
         yield "  made from constants only"
+    if where.uncut:
+        yield "  it is given values that were not cut off where their quantization ends: that is all there is to it"
     if where.unseen:
         yield f"  or at one of these just before it, whose values are not seen: {', '.join(where.unseen)}"
     tolerance = where.tolerance.array().astype(np.float64)

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import operator
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from harness.exporting.departure.evaluation import (
     exceeds,
     is_dequantize,
     is_quantize,
+    number_of,
     real,
 )
 from harness.exporting.departure.held import Held, Values
@@ -130,7 +131,8 @@ class Comparison:
         """Return the first departure that its operator makes of the delegate's own values; None if there is none.
 
         One inside counts where what follows from it differs as well. A tensor may have been made only to be seen, and
-        a pass that moves a reshape past an addition leaves the reshape's name on the sum.
+        a pass that moves a reshape past an addition leaves the reshape's name on the sum. It does not count where all
+        there is to it is that the operator takes values that are not rounded to codes yet, which is more exact.
         """
         own = self.own(values)
         # What rounding adds up to may make anything like anything: a guess that is wrong is none.
@@ -147,7 +149,7 @@ class Comparison:
         only_seen: set[Node] = set()
         for point in self.seen():
             found = self.by_itself([point], own)
-            if found is None:
+            if found is None or self.comes_of(point, uncoded(point.node, own, cut_off=True)):
                 continue
             if point.node in self.outputs or self.is_carried_on(point, only_seen):
                 return found
@@ -191,8 +193,17 @@ class Comparison:
         """Return the first of some points whose operator makes something else of the delegate's own values."""
         for point in points:
             if self.departs(point.node.name, point.actual, own):
-                return self.described(point, own, alone=True)
+                given = uncoded(point.node, own)
+                found = self.described(point, own, alone=True)
+                return dataclasses.replace(found, uncut=self.comes_of(point, given))
         return None
+
+    def comes_of(self, point: _Point, given: Mapping[str, torch.Tensor]) -> bool:
+        """Whether a value is what its operator makes, eagerly, if it is given other values than the delegate's own."""
+        own = {node.name: each.actual for node, each in self.points.items()}
+        return bool(given) and not self.departs(
+            point.node.name, point.actual, self.evaluate(given={**own, **given})
+        )
 
     def matches(self, node: Node, values: Values) -> list[_Point]:
         """Return what the tensors that were made of `node` show: its value, its codes, and what is fused with it.
@@ -308,6 +319,27 @@ def following(node: Node) -> set[Node]:
         found |= users
         waiting += users
     return found
+
+
+def uncoded(node: Node, own: Evaluated, *, cut_off: bool = False) -> dict[str, torch.Tensor]:
+    """Return what the operator of `node` is given if its inputs are not quantized, by the nodes that dequantize them.
+
+    TOSA's passes leave out a RESCALE to int8 with the one back to int32: that neither rounds to codes nor cuts off.
+
+    Parameters
+    ----------
+    cut_off
+        Whether they are cut off all the same where the codes end.
+    """
+    given = {}
+    for each in computed_by(node).all_input_nodes:
+        quantize = each.args[0] if is_dequantize(each) else None
+        if isinstance(quantize, Node) and is_quantize(quantize) and (scale := number_of(quantize.args[1])):
+            zero_point, low, high = (number_of(argument) for argument in quantize.args[2:5])
+            value = own.values[quantize.all_input_nodes[0].name]
+            ends = (low - zero_point) * scale, (high - zero_point) * scale
+            given[each.name] = value.clamp(*ends) if cut_off else value
+    return given
 
 
 def computed_by(node: Node) -> Node:
