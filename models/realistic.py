@@ -156,6 +156,8 @@ def trained_conformer_block(data: Data) -> Example:
     guards="a ViT on normal weights: thirty roundings in a row",
     quantization=HISTOGRAM,
     imprecise={"tosa-int": 0.9, "xnnpack-int8": 2.0},
+    # None of 244 quantizations leaves less than 23 dB alone; together they leave 16.7 to 20.7, by release.
+    sqnr={"tosa-int": 15},
 )
 def trained_vision_transformer(data: Data) -> Example:
     return trained(data, VisionTransformer(channels=3, size=12, patch=4, width=8, classes=4), (1, 3, 12, 12))
