@@ -1,4 +1,4 @@
-"""The sessions; ``goldens`` is the main job. All versions come from harness/releases.toml."""
+"""The sessions; ``goldens`` is the main job. All versions come from harness/executorch_goldens/releases.toml."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from pathlib import Path
 import nox
 
 ROOT = Path(__file__).resolve().parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "harness"))
 
-from harness import locking, releases  # noqa: E402
+from executorch_goldens import releases  # noqa: E402
+from executorch_goldens.toolchains import locking  # noqa: E402
 
 MATRIX = releases.load()
 
@@ -33,11 +34,8 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 #: Seconds to wait for it. uv itself finds out only after ten seconds of retries.
 CPU_INDEX_TIMEOUT = 3.0
 
-#: What `newest` exports when nothing is said: of each target, small cells of several families, and a whole network.
-NEWEST_CELLS = ("*/linear", "*/conv-bn-relu", "*/softmax-glu", "*/layer-norm", "*/lstm", "*/mobilenet-v2")
-
 PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
-#: The variable that names the Python of what compiles payloads further to `python -m harness compile`, by its session.
+#: The variable that names the Python of what compiles payloads further to `goldens compile`, by its session.
 COMPILERS = {"vela": "EXECUTORCH_GOLDENS_VELA_PYTHON", "vgf": "EXECUTORCH_GOLDENS_VGF_PYTHON"}
 
 
@@ -46,10 +44,6 @@ def versions_of(compiler: str) -> list[str]:
     distribution, *_ = locking.COMPILERS[compiler]
     named = (release.compilers.get(distribution) for release in MATRIX.releases.values())
     return [version for version in dict.fromkeys(named) if version is not None]
-
-
-#: Releases that upstream's fixes are taken back in: `SINCE` in tests/mutants/history/fix.py.
-TAKEN_BACK = [nox.param(version, id=version) for version in ("1.3.1", "1.5.1")]
 
 
 @nox.session(python=MATRIX.python)
@@ -64,9 +58,7 @@ def goldens(session: nox.Session, release: str) -> None:
         environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
     if any(word.partition("=")[0] == "--report" for word in session.posargs):
         environment["EXECUTORCH_GOLDENS_REPORT_PYTHON"] = beside(session, "report")
-    session.run(
-        *("python", "-m", "harness", "run", "--release", release, "-q", *session.posargs), env=environment
-    )
+    session.run(*("goldens", "run", "--release", release, "-q", *session.posargs), env=environment)
 
 
 def beside(session: nox.Session, other: str) -> str:
@@ -74,25 +66,6 @@ def beside(session: nox.Session, other: str) -> str:
     session.run(sys.executable, "-m", "nox", "-f", __file__, "--install-only", "-s", other, external=True)
     folder = re.sub(r"[^a-z0-9]+", "-", other).strip("-")
     return str(ROOT / ".nox" / folder / "bin" / "python")
-
-
-@nox.session(venv_backend="none")
-def stock(session: nox.Session) -> None:
-    """Run the cases that patches correct with patches off and on in every release's environment; print the table."""
-    run_over_releases(session, "stock")
-
-
-@nox.session(venv_backend="none")
-def fielded(session: nox.Session) -> None:
-    """Run the programs of each release in the runtime of each other: ``-- --new 1.6.0``, docs/fielded.md."""
-    run_over_releases(session, "fielded")
-
-
-def run_over_releases(session: nox.Session, command: str) -> None:
-    """Run a command that drives every release's environment, each of which is made."""
-    pythons = environments(session)
-    words = (*pairs(pythons), *session.posargs)
-    session.run(pythons[MATRIX.default], "-m", "harness", command, *words, external=True)
 
 
 def environments(session: nox.Session) -> dict[str, str]:
@@ -140,7 +113,14 @@ def compile(session: nox.Session, release: str) -> None:
     for index, (option, word) in enumerate(zip(session.posargs, session.posargs[1:], strict=False), 1):
         if option in ("--vela", "--against") and word in versions_of("vela"):
             words[index] = beside(session, f"vela({word})")
-    command = (beside(session, f"goldens({release})"), "-m", "harness", "compile", "--release", release)
+    command = (
+        beside(session, f"goldens({release})"),
+        "-m",
+        "executorch_goldens",
+        "compile",
+        "--release",
+        release,
+    )
     session.run(*command, *words, env=environment, external=True)
 
 
@@ -148,28 +128,28 @@ def compile(session: nox.Session, release: str) -> None:
 def worker(session: nox.Session) -> None:
     """Offer releases to a Dask cluster: ``-- tcp://host:8786 --make 1.4.1``; docs/running.md."""
     install_with_extra(session, "cluster")
-    session.run("python", "-m", "harness", "worker", *session.posargs)
+    session.run("goldens", "worker", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)
 def review(session: nox.Session) -> None:
     """Go through what changed cells propose, cause by cause; docs/review.md."""
     install_with_extra(session, "review")
-    session.run("python", "-m", "harness", "review", *session.posargs)
+    session.run("goldens", "review", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)
 def report(session: nox.Session) -> None:
     """Write what runs found as one HTML file: ``-- -o build/report.html``; docs/report.md."""
     install_with_extra(session, "report")
-    session.run("python", "-m", "harness", "report", *session.posargs)
+    session.run("goldens", "report", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)
 def explore(session: nox.Session) -> None:
     """Open a cell in Google's Model Explorer: ``-- tosa-int/linear``; docs/explore.md."""
     install_with_extra(session, "explore")
-    session.run("python", "-m", "harness", "explore", *session.posargs)
+    session.run("goldens", "explore", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)
@@ -196,109 +176,35 @@ def tests(session: nox.Session) -> None:
     )
 
 
-@nox.session(python=MATRIX.python)
-@nox.parametrize("release", PER_RELEASE)
-def coverage(session: nox.Session, release: str) -> None:
-    """Compare what the zoo reaches of one release with docs/coverage; ``-- --update`` writes it."""
-    install(session, release)
-    session.run("python", "-m", "harness", "coverage", *session.posargs)
+#: What instruments of the lab need beside a release, by lock.
+TOOLS = {
+    **dict.fromkeys(("branches", "fuzz"), ("branches",)),
+    **dict.fromkeys(("cluster-soak", "faults", "fuzz-bytes", "soak"), ("tests",)),
+}
+#: Instruments that drive the environments of all releases, and take these as ``RELEASE=PYTHON``.
+OVER_RELEASES = ("fielded", "stock")
 
 
 @nox.session(python=MATRIX.python)
 @nox.parametrize("release", PER_RELEASE)
-def branches(session: nox.Session, release: str) -> None:
-    """Record which branches of one release's sources exports take: ``-- --tier full --minutes 60``."""
-    install(session, release, "branches")
-    session.run("python", "-m", "harness", "branches", *session.posargs)
-
-
-@nox.session(python=MATRIX.python)
-@nox.parametrize("release", [nox.param(MATRIX.default, id=MATRIX.default)])
-def portable(session: nox.Session, release: str) -> None:
-    """Export as on several machines and compare: no cell of the zoo differs, some of a naive one do."""
-    install(session, release)
-    session.run("python", "-m", "harness", "portable", *session.posargs)
-    naive = ("--models", "tests.zoo_naive", "--expect-differences")
-    if not session.posargs:
-        session.run("python", "-m", "harness", "portable", *naive, "--cell", "*-int*/*")
-
-
-@nox.session(python=MATRIX.python)
-@nox.parametrize("release", PER_RELEASE)
-def shortcuts(session: nox.Session, release: str) -> None:
-    """Export the zoo with and without shortcuts, and compare bytes and core seconds; ``-- --cell PATTERN`` limits."""
-    install(session, release)
-    session.run("python", "-m", "harness", "shortcuts", "--release", release, *session.posargs)
-
-
-@nox.session(python=MATRIX.python)
-def mutants(session: nox.Session) -> None:
-    """Export with deliberate defects in the default release, and demand that each is detected, with its pass."""
-    install(session, MATRIX.default)
-    session.run("python", "-m", "tests.mutants", *session.posargs)
-
-
-@nox.session(python=MATRIX.python)
-@nox.parametrize("release", TAKEN_BACK)
-def history(session: nox.Session, release: str) -> None:
-    """Take upstream's fixes back, and find out which the whole zoo sees; ``-- --minutes 60``, docs/history.md."""
-    install(session, release)
-    session.run("python", "-m", "tests.mutants.history", *session.posargs)
-
-
-@nox.session(python=MATRIX.python)
-@nox.parametrize("release", PER_RELEASE)
-def findings(session: nox.Session, release: str) -> None:
-    """Run the scripts of docs/findings on one release, and compare with what their table says of it."""
-    install(session, release)
-    session.run("python", "-m", "tests.findings", *session.posargs)
-
-
-@nox.session(python=MATRIX.python)
-@nox.parametrize("release", PER_RELEASE)
-def guests(session: nox.Session, release: str) -> None:
-    """Compare the listings of the guest zoos with the tests that one release ships; ``-- --update`` writes them."""
-    install(session, release)
-    session.run("python", "-m", "harness", "guests", *session.posargs)
-
-
-@nox.session(python=MATRIX.python)
-@nox.parametrize("release", PER_RELEASE)
-def fuzz(session: nox.Session, release: str) -> None:
-    """Draw small models, export and judge them on one release; ``-- --minutes 20``, docs/generator.md."""
-    install(session, release, "branches")
-    session.run("python", "-m", "harness", "fuzz", "--release", release, *session.posargs)
-
-
-@nox.session(name="fuzz-bytes", python=MATRIX.python)
-def fuzz_bytes(session: nox.Session) -> None:
-    """Read mutated files with every reader; ``-- --mutations 20000 --update`` is a full run, docs/reliability.md."""
-    install(session, MATRIX.default, "tests")
-    session.run("python", "-m", "tests.fuzz_bytes", *session.posargs)
-
-
-@nox.session(python=MATRIX.python)
-def faults(session: nox.Session) -> None:
-    """Make faults while real runs go on; ``-- --update`` writes the table of docs/reliability.md. It needs root."""
-    install(session, MATRIX.default, "tests")
-    session.run("python", "-m", "tests.faults", *session.posargs)
-
-
-@nox.session(python=MATRIX.python)
-def soak(session: nox.Session) -> None:
-    """Export for hours with faults thrown in at random: ``-- --minutes 120 --update``; ``--cluster`` on a cluster."""
-    install(session, MATRIX.default, "tests")
-    words = [word for word in session.posargs if word != "--cluster"]
-    module = "tests.faults.soak" if words == session.posargs else "tests.faults.cluster_soak"
-    session.run("python", "-m", module, *words)
-
-
-@nox.session(venv_backend="none")
-def newest(session: nox.Session) -> None:
-    """Try what the package index has that is newer than the newest release; docs/newest.md."""
-    python = beside(session, f"goldens({MATRIX.default})")
-    words = session.posargs or [word for cell in NEWEST_CELLS for word in ("--cell", cell)]
-    session.run(python, "-m", "harness", "probe", "--newest", *words, external=True)
+def lab(session: nox.Session, release: str) -> None:
+    """What proves the harness: ``nox -s lab`` lists the instruments, ``"lab(1.5.1)" -- fuzz`` chooses a release."""
+    # Asked for without a release, it is the default one's.
+    if release != MATRIX.default and not any(f"lab({release})" in word for word in sys.argv):
+        session.skip(f'it is asked for by nox -s "lab({release})"')
+    instrument, *words = session.posargs or ("",)
+    environment = {}
+    if instrument == "audit":
+        install_locked(session, "audit")
+        install_this_project(session)
+        words += pairs(environments(session)) if "--licences" in words else []
+    else:
+        install(session, release, *TOOLS.get(instrument, ()))
+    if instrument in OVER_RELEASES:
+        words = [*pairs(environments(session)), *words]
+    if instrument == "bench" and "cluster" in words:
+        environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
+    session.run("python", "-m", "lab", *filter(None, (instrument,)), *words, env=environment)
 
 
 @nox.session(python=MATRIX.python)
@@ -311,17 +217,6 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session(python=MATRIX.python)
-@nox.parametrize("release", PER_RELEASE)
-def bench(session: nox.Session, release: str) -> None:
-    """Measure ratios side by side, with their goals; ``-- --keep`` puts them into docs/benchmarks.md."""
-    install(session, release)
-    environment = {}
-    if "cluster" in session.posargs:
-        environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
-    session.run("python", "-m", "tests.bench", *session.posargs, env=environment)
-
-
-@nox.session(python=MATRIX.python)
 def lint(session: nox.Session) -> None:
     """Format, lint and type-check; check the workflows."""
     install(session, MATRIX.default, "lint")
@@ -329,21 +224,6 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check", ".")
     session.run("mypy")
     session.run("zizmor", "--offline", "--no-progress", ".github/workflows")
-
-
-@nox.session(venv_backend="none")
-def lock(session: nox.Session) -> None:
-    """Check that the locks hold what environments need; ``-- --update`` writes them, docs/supply-chain.md."""
-    session.run(sys.executable, "-m", "tests.supply.locks", *session.posargs, external=True)
-
-
-@nox.session(python=MATRIX.python)
-def audit(session: nox.Session) -> None:
-    """Ask about known vulnerabilities of what is locked, write bills of materials; docs/supply-chain.md."""
-    install_locked(session, "audit")
-    install_this_project(session)
-    words = pairs(environments(session)) if "--licences" in session.posargs else []
-    session.run("python", "-m", "tests.supply.audit", *session.posargs, *words)
 
 
 def install(session: nox.Session, version: str, *tools: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 HEIGHT = 4
 WIDTH = 5

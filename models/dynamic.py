@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.export import Dim
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 
 class Choice(nn.Module):

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 FLOAT8 = ("tosa-fp8e4m3", "tosa-fp8e5m2")
 #: Of `backends`: what the names of both targets start with.

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.ao.quantization.fx import _decomposed  # noqa: F401 - registers torch.ops.quantized_decomposed
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 #: Inputs whose weights share a scale: the fewest that XNNPACK takes.
 GROUP = 32

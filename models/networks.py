@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 
 class SqueezeExcite(nn.Module):

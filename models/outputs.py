@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 SHAPE = (1, 2, 4, 4)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 
 class TwoDelegates(torch.nn.Module):

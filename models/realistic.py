@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 from models.image_networks import KeywordSeparable, UNet
 from models.networks import InvertedResidual, SelfAttentionBlock
 from models.sequence_networks import CachedDecoderLayer, KeywordRecurrent, VisionTransformer

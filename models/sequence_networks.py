@@ -7,7 +7,7 @@ import itertools
 import torch
 from torch import nn
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 from models.networks import SelfAttentionBlock
 
 

@@ -19,12 +19,12 @@ from typing import Any, TypeVar
 import filelock
 import pytest
 
-from harness import messages, options
-from harness.artifact import Artifact, Casualty, Cell, Outcome
-from harness.commands import run
-from harness.sweeping.settings import Settings, default_interpreter
-from harness.sweeping.sweep import Sweep
-from harness.variations import variations
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
+from executorch_goldens.commands import run
+from executorch_goldens.running import messages, options
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.settings import Settings, default_interpreter
+from executorch_goldens.workers.sweep import Sweep
 from tests import replay
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -98,7 +98,7 @@ class Finished:
 
 @dataclass
 class Runner:
-    """Runs ``python -m harness run`` with goldens, results and zoos under `folder`.
+    """Runs ``goldens run`` with goldens, results and zoos under `folder`.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class Runner:
     folder: Path
     release: str
     environment: dict[str, str] = field(default_factory=dict)
-    program: tuple[str, ...] = ("-m", "harness", "run")
+    program: tuple[str, ...] = ("-m", "executorch_goldens", "run")
     directory: Path = REPOSITORY
 
     @property
@@ -135,7 +135,7 @@ class Runner:
 
     def zoo(self, module: str, *cases: str) -> str:
         """Write a module that registers `cases`, which are never built, and return its name."""
-        text = "from harness.registry import case\n"
+        text = "from executorch_goldens.registry import case\n"
         for case in cases:
             text += textwrap.dedent(
                 f"""

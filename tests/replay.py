@@ -15,20 +15,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-import harness.factors
-import harness.run
-import harness.suite
-from harness.artifact import Cell, Outcome
-from harness.releases import KnownDefect, Release
-from harness.sweeping.settings import Settings
-from harness.targets import TARGETS
-from harness.variations import Variation
+import executorch_goldens.running.factors
+import executorch_goldens.running.run
+import executorch_goldens.running.suite
+from executorch_goldens.artifact import Cell, Outcome
+from executorch_goldens.releases import KnownDefect, Release
+from executorch_goldens.targets import TARGETS
+from executorch_goldens.variations import Variation
+from executorch_goldens.workers.settings import Settings
 
 VARIABLE = "EXECUTORCH_GOLDENS_REPLAY"
 
 
 class Replay:
-    """What runs and suites use of a `harness.sweeping.sweep.Sweep`; the first of a run has all of its variations.
+    """What runs and suites use of a `workers.sweep.Sweep`; the first of a run has all of its variations.
 
     Under further variations, what was recorded follows the hash seed alone.
     """
@@ -91,7 +91,7 @@ def recorded() -> dict[str, Any]:
 
 
 def load_cells(models: Sequence[str], release: Release, wanted: Sequence[str] = ()) -> tuple[Cell, ...]:
-    """Return what `harness.run.load_cells` does, without the seconds that importing torch takes."""
+    """Return what `executorch_goldens.running.run.load_cells` does, without the seconds that importing torch takes."""
     folder = Path(os.environ[VARIABLE]).parent
     cases = [case for module in models for case in (folder / f"{module}.cases").read_text().splitlines()]
     targets = [target for target in release.targets if not TARGETS[target].further]
@@ -100,9 +100,13 @@ def load_cells(models: Sequence[str], release: Release, wanted: Sequence[str] = 
 
 def pytest_configure() -> None:
     """Replace the sweep of this process, its zoo, and the known defects of its release."""
-    harness.run.Sweep = harness.suite.Sweep = harness.factors.Sweep = Replay
-    harness.run.ClusterSweep = lambda address, release, *asked: Replay(*asked)
-    harness.run.load_cells = load_cells
+    executorch_goldens.running.run.Sweep = executorch_goldens.running.suite.Sweep = (
+        executorch_goldens.running.factors.Sweep
+    ) = Replay
+    executorch_goldens.running.run.ClusterSweep = lambda address, release, *asked: Replay(*asked)
+    executorch_goldens.running.run.load_cells = load_cells
     known = {cell: KnownDefect(*text.split(": ", 1)) for cell, text in recorded().get("known", {}).items()}
-    find_release = harness.run.find_release
-    harness.run.find_release = lambda *arguments: replace(find_release(*arguments), known=known)
+    find_release = executorch_goldens.running.run.find_release
+    executorch_goldens.running.run.find_release = lambda *arguments: replace(
+        find_release(*arguments), known=known
+    )

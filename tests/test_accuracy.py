@@ -15,18 +15,18 @@ import pytest
 import torch
 from torch import nn
 
-from harness.artifact import Artifact, Cell, Lowered, Outcome, Sample, Tensor
-from harness.cli import main
-from harness.commands.tolerances import PARTS, table
-from harness.exporting.data import Data, Example
-from harness.exporting.export import export
-from harness.exporting.observers import GridObserver
-from harness.judging import golden
-from harness.judging.accuracy import Accuracy, is_worse, nearnesses, same, sqnrs
-from harness.judging.verdict import Verdict, objection
-from harness.registry import Case, Registry, ZooError, load
-from harness.results import FILE
-from harness.targets import TARGETS, TargetError
+from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome, Sample, Tensor
+from executorch_goldens.cli import main
+from executorch_goldens.exporting.data import Data, Example
+from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.observers import GridObserver
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging.accuracy import Accuracy, is_worse, nearnesses, same, sqnrs
+from executorch_goldens.judging.verdict import Verdict, objection
+from executorch_goldens.registry import Case, Registry, ZooError, load
+from executorch_goldens.results.rows import FILE
+from executorch_goldens.targets import TARGETS, TargetError
+from lab.tolerances.command import PARTS, table
 from tests.conftest import Artifacts, Runner
 
 pytestmark = pytest.mark.usefixtures("own_flatc")

@@ -10,12 +10,12 @@ from textwrap import dedent
 
 import pytest
 
-from harness import registry
-from harness.exporting.alone import PutOff, load_alone
-from harness.registry import ZooError
+from executorch_goldens import registry
+from executorch_goldens.exporting.alone import PutOff, load_alone
+from executorch_goldens.registry import ZooError
 
 CASE = """
-from harness import case
+from executorch_goldens import case
 @case(guards="a")
 def {name}(data): return {made}
 """
@@ -34,7 +34,7 @@ def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     cases = registry.Registry()
     monkeypatch.setattr(registry, "CASES", cases)
-    monkeypatch.setattr("harness.exporting.alone.CASES", cases)
+    monkeypatch.setattr("executorch_goldens.exporting.alone.CASES", cases)
     yield folder
     for name in [name for name in sys.modules if name.partition(".")[0] == "zoo_alone"]:
         del sys.modules[name]
@@ -82,10 +82,10 @@ def test_one_that_it_uses_later_runs_once(zoo: Path) -> None:
 def test_a_case_that_another_module_registers_is_found(zoo: Path) -> None:
     (zoo / "two.py").write_text("def build(data): return 'by one'\n")
     registering = """
-        from harness.registry import CASES, Case
+        from executorch_goldens.registry import CASES, Case
         from zoo_alone import two
-        import harness.registry
-        harness.registry.CASES.add(Case(name="two", family="x", guards="a", build=two.build))
+        import executorch_goldens.registry
+        executorch_goldens.registry.CASES.add(Case(name="two", family="x", guards="a", build=two.build))
     """
     (zoo / "one.py").write_text(dedent(registering))
     assert case("two") == "by one"

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from harness.artifact import STAGE, Artifact, Cell, Delegate, Lowered, Outcome, PassRun, Watched
-from harness.decode import decode
-from harness.judging import golden
-from harness.judging.compact import compact
-from harness.judging.comparison import compare
-from harness.judging.golden import Origin
-from harness.releases import load
+from executorch_goldens.artifact import STAGE, Artifact, Cell, Delegate, Lowered, Outcome, PassRun, Watched
+from executorch_goldens.decode import decode
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.compact import compact
+from executorch_goldens.goldens.golden import Origin
+from executorch_goldens.judging.comparison import compare
+from executorch_goldens.releases import load
 from tests.decode.conftest import FIXTURES, SCHEMAS
 from tests.decode.other_order import other_order
 from tests.test_golden import STACK

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.artifact import Cell, Failure, Lowered, Sample, Tensor
-from harness.judging.accuracy import Accuracy
-from harness.judging.rightness import excess
+from executorch_goldens.artifact import Cell, Failure, Lowered, Sample, Tensor
+from executorch_goldens.judging.accuracy import Accuracy
+from executorch_goldens.judging.rightness import excess
 
 
 @pytest.mark.parametrize(

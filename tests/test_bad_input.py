@@ -16,16 +16,16 @@ from typing import Any
 import filelock
 import pytest
 
-from harness.arguments import amount, positive_int
-from harness.artifact import Artifact, Lowered
-from harness.cli import ERROR
-from harness.judging.golden import FORMAT
-from harness.judging.updating import Updating
-from harness.machine import in_ci
-from harness.options import Options
-from harness.releases import MATRIX
-from harness.run import Run
-from harness.selection import UsageError, require_a_person
+from executorch_goldens.artifact import Artifact, Lowered
+from executorch_goldens.cli import ERROR
+from executorch_goldens.files.machine import in_ci
+from executorch_goldens.goldens.golden import FORMAT
+from executorch_goldens.judging.updating import Updating
+from executorch_goldens.releases import MATRIX
+from executorch_goldens.running.options import Options
+from executorch_goldens.running.run import Run
+from executorch_goldens.running.selection import UsageError, require_a_person
+from executorch_goldens.settings.arguments import amount, positive_int
 from tests.conftest import Runner, options_of
 
 UPDATE = "--snapshot-update"

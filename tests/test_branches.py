@@ -9,14 +9,15 @@ from pathlib import Path
 import executorch
 import pytest
 
-from harness import branches, patches, releases
-from harness.artifact import Artifact, Cell, Lowered, Outcome
-from harness.branches import page
-from harness.branches.records import Records
-from harness.branches.sources import Branch, Sources
-from harness.commands.branches import record
-from harness.judging import golden
-from harness.sweeping.settings import Settings, default_interpreter
+from executorch_goldens import patches, releases
+from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
+from executorch_goldens.goldens import golden
+from executorch_goldens.workers.settings import Settings, default_interpreter
+from lab import branches
+from lab.branches import page
+from lab.branches.command import record
+from lab.branches.records import Records
+from lab.branches.sources import Branch, Sources
 from tests import REPOSITORY
 
 RELEASE = releases.load().release(releases.load().default)

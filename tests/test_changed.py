@@ -15,16 +15,17 @@ from textwrap import dedent
 
 import pytest
 
-from harness import changed, patches, releases
-from harness.artifact import Cell
-from harness.changed import ChangedError, Changes
-from harness.commands import run
-from harness.patches import Patch
-from harness.storage.environment import Environment
-from harness.storage.facts import Record
-from harness.storage.reuse import Reuse
-from harness.storage.store import Store
-from harness.sweeping.settings import Machine, Settings, default_interpreter
+from executorch_goldens import patches, releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.commands import run
+from executorch_goldens.patches import Patch
+from executorch_goldens.running import changed
+from executorch_goldens.running.changed import ChangedError, Changes
+from executorch_goldens.store.environment import Environment
+from executorch_goldens.store.facts import Record
+from executorch_goldens.store.reuse import Reuse
+from executorch_goldens.store.store import Store
+from executorch_goldens.workers.settings import Machine, Settings, default_interpreter
 from tests import REPOSITORY
 from tests.conftest import Runner
 from tests.test_recording import settle
@@ -34,7 +35,7 @@ VERSION = "1.4.1"
 FILES = {
     "zoo_of_keys/__init__.py": "from zoo_of_keys import one, two\n",
     "zoo_of_keys/one.py": """
-        from harness import case
+        from executorch_goldens import case
         from zoo_of_keys.parts import Part
 
         class Own: pass
@@ -46,7 +47,7 @@ FILES = {
         def second(data): return Part
     """,
     "zoo_of_keys/two.py": """
-        from harness import case
+        from executorch_goldens import case
 
         @case(guards="c")
         def third(data):
@@ -64,8 +65,8 @@ FILES = {
 CHILD = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from harness.exporting.recording import Recorder
-from harness.exporting.alone import load_alone
+from executorch_goldens.exporting.recording import Recorder
+from executorch_goldens.exporting.alone import load_alone
 del sys.path[0]
 sys.path.insert(0, sys.argv[2])
 recorder = Recorder()
@@ -257,7 +258,9 @@ def test_of_the_harness_what_a_run_imports_reaches_every_cell_and_a_patch_those_
     clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One that a module elsewhere in the harness registers, as those do that keep what an export makes.
-    elsewhere = Patch("elsewhere", None, "is not in harness/patches", {VERSION: {}}, run.run)
+    elsewhere = Patch(
+        "elsewhere", None, "is not in harness/executorch_goldens/patches", {VERSION: {}}, run.run
+    )
     monkeypatch.setitem(patches.PATCHES, "elsewhere", elsewhere)
     shutil.copytree(Path(changed.__file__).parent, clone.folder / "harness")
     clone.git("add", "-A")

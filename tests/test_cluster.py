@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact import Casualty, Cell
-from harness.cluster import PYTHON
-from harness.cluster.sweep import LARGEST, ClusterSweep, batches
-from harness.storage.reuse import Reuse, Sample
-from harness.storage.store import Store
-from harness.sweeping.schedule import Job
-from harness.sweeping.settings import Settings
-from harness.variations import variations
-from tests.cluster import PATIENCE, compared, scheduler, until, worker
+from executorch_goldens.artifact import Casualty, Cell
+from executorch_goldens.cluster import PYTHON
+from executorch_goldens.cluster.sweep import LARGEST, ClusterSweep, batches
+from executorch_goldens.store.reuse import Reuse, Sample
+from executorch_goldens.store.store import Store
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.schedule import Job
+from executorch_goldens.workers.settings import Settings
+from lab.clusters import PATIENCE, compared, scheduler, until, worker
 from tests.conftest import REPOSITORY, Finished, Runner
 
 #: Cells that take a second each, on both kinds of target.
@@ -65,7 +65,7 @@ def test_a_worker_that_can_offer_nothing_is_one_clear_error(
     words: tuple[str, ...], facts: tuple[str, ...]
 ) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "harness", "worker", "tcp://127.0.0.1:1", *words],
+        [sys.executable, "-m", "executorch_goldens", "worker", "tcp://127.0.0.1:1", *words],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
@@ -195,7 +195,7 @@ def test_many_cells_and_a_client_that_answers_at_once_do_not_wait_for_each_other
 def test_a_client_goes_on_though_the_run_does_not_read_its_answers() -> None:
     code = (
         "import sys, time\n"
-        "from harness.cluster.client import Answers\n"
+        "from executorch_goldens.cluster.client import Answers\n"
         "answers = Answers()\n"
         "for number in range(1000): answers.add({'batch': number, 'rows': 'x' * 1000})\n"
         "print('all are given', file=sys.stderr, flush=True)\n"

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import cli, releases, targets
-from harness.artifact import Cell
-from harness.compiling import golden, stream
-from harness.compiling.compilers import (
+from executorch_goldens import cli, releases, targets
+from executorch_goldens.artifact import Cell
+from executorch_goldens.compiling import golden, stream
+from executorch_goldens.compiling.compilers import (
     KINDS,
     Compiled,
     Compiler,
@@ -31,12 +31,12 @@ from harness.compiling.compilers import (
     Refused,
     environment,
 )
-from harness.compiling.payloads import Payloads, keep
-from harness.compiling.targets import CONVERTER, TARGETS, VELA
-from harness.compiling.verdicts import judge
-from harness.compiling.vgf import TablesError, facts
-from harness.exporting.worker import with_harness
-from harness.variations import variations
+from executorch_goldens.compiling.payloads import Payloads, keep
+from executorch_goldens.compiling.targets import CONVERTER, TARGETS, VELA
+from executorch_goldens.compiling.verdicts import judge
+from executorch_goldens.compiling.vgf import TablesError, facts
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.worker import with_harness
 from tests import GOLDENS, REPOSITORY
 
 VARIABLE = KINDS[VELA].variable
@@ -288,7 +288,7 @@ def test_a_payload_that_hangs_is_ended_at_its_limit(vela: Compiler, tmp_path: Pa
         "directories": [str(tmp_path / "in")],
         **{"heap_seed": 0, "listings_seed": 0, "history_seed": 0, "limit": 1},
     }
-    code = "from harness.compiling.vela_driver import main; main()"
+    code = "from executorch_goldens.compiling.vela_driver import main; main()"
     subprocess.run(
         with_harness(vela.python, code),
         input=json.dumps(request),

@@ -11,11 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from harness import config, releases
-from harness.config import ConfigError
-from harness.exporting.worker import with_harness
-from harness.selection import Installed, UsageError, find_release, require_known, require_supported
-from harness.sweeping.settings import default_interpreter, worker_environment
+from executorch_goldens import releases
+from executorch_goldens.running.selection import (
+    Installed,
+    UsageError,
+    find_release,
+    require_known,
+    require_supported,
+)
+from executorch_goldens.settings import config
+from executorch_goldens.settings.config import ConfigError
+from executorch_goldens.workers.settings import default_interpreter, worker_environment
+from executorch_goldens.workers.worker import with_harness
 from tests import REPOSITORY
 
 WHOLE = """
@@ -178,7 +185,7 @@ def theirs(write: Write) -> Path:
     root = write('[tool.goldens]\nmodels = ["models"]\ntargets = ["xnnpack-fp32"]\n')
     (root / "models").mkdir()
     (root / "models" / "__init__.py").write_text(
-        "from harness import case\n"
+        "from executorch_goldens import case\n"
         "@case(guards='nothing')\ndef linear(data): ...\n"
         "@case(guards='nothing')\ndef two_delegates(data): ...\n"
     )
@@ -186,9 +193,17 @@ def theirs(write: Write) -> Path:
 
 
 def collect(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-p", "harness.plugin", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "executorch_goldens.running.plugin",
+        "-p",
+        "no:cacheprovider",
+    ]
     return subprocess.run(
-        [*command, "--pyargs", "harness.cells", "--collect-only", "-q", *arguments],
+        [*command, "--pyargs", "executorch_goldens.running.cells", "--collect-only", "-q", *arguments],
         cwd=folder,
         # This checkout is on the path, and its models with it.
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
@@ -220,7 +235,7 @@ def test_without_a_table_and_without_models_a_run_is_refused_in_one_line(tmp_pat
 def test_nothing_but_the_harness_can_be_imported_from_where_the_harness_is(tmp_path: Path) -> None:
     (tmp_path / "harness").symlink_to(REPOSITORY / "harness")
     (tmp_path / "beside_it.py").write_text("")
-    code = "import importlib.util; print(harness.__file__, importlib.util.find_spec('beside_it'))"
+    code = "import importlib.util; print(executorch_goldens.__file__, importlib.util.find_spec('beside_it'))"
     found = subprocess.run(
         with_harness(default_interpreter(), code, tmp_path),
         cwd=tmp_path,

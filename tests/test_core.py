@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from harness import core, releases
-from harness.artifact import Cell
-from harness.cli import DIFFERENT, SAME, main
-from harness.commands.core import computed
-from harness.coverage import SHOWN_VALUES, TABLES, VISITORS, examples, visited
-from harness.judging import golden
-from harness.judging.updating import Updating
-from harness.options import CORE, FULL
-from harness.selection import load_cells
-from harness.sweeping.seconds import Seconds
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.cli import DIFFERENT, SAME, main
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging.updating import Updating
+from executorch_goldens.running import core
+from executorch_goldens.running.options import CORE, FULL
+from executorch_goldens.running.selection import load_cells
+from executorch_goldens.workers.seconds import Seconds
+from lab.core.command import computed
+from lab.coverage.visits import SHOWN_VALUES, TABLES, VISITORS, examples, visited
 from tests.test_bad_input import options
 
 GOLDENS = Path(__file__).resolve().parent.parent / "goldens"

@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness import cli, logged, untrusted
-from harness.artifact import Cell, Delegate, Lowered
-from harness.cli import DIFFERENT, ERROR, SAME
-from harness.corpus import comparing, freezing, runner, running
-from harness.corpus.format import (
+from executorch_goldens import cli
+from executorch_goldens.artifact import Cell, Delegate, Lowered
+from executorch_goldens.cli import DIFFERENT, ERROR, SAME
+from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.files import logged, untrusted
+from executorch_goldens.programs import comparing, freezing, runner, running
+from executorch_goldens.programs.format import (
     EXECUTORCH,
     MANIFEST,
     OBJECTS,
@@ -35,13 +37,12 @@ from harness.corpus.format import (
     Sample,
     Value,
 )
-from harness.corpus.reading import Corpus
-from harness.corpus.record import Record
-from harness.corpus.recorder import Recorder
-from harness.corpus.running import Limits, Ran, RunningError, Runtime
-from harness.corpus.writing import Writer
-from harness.exporting import numerics
-from harness.sweeping.settings import default_interpreter
+from executorch_goldens.programs.reading import Corpus
+from executorch_goldens.programs.record import Record
+from executorch_goldens.programs.recorder import Recorder
+from executorch_goldens.programs.running import Limits, Ran, RunningError, Runtime
+from executorch_goldens.programs.writing import Writer
+from executorch_goldens.workers.settings import default_interpreter
 from tests.conftest import DROPPED, REPOSITORY
 
 FROZEN = REPOSITORY / "tests" / "corpora" / "linear-1.4.1"
@@ -282,7 +283,7 @@ def test_a_manifest_that_is_none_is_refused(folder: Path, data: bytes) -> None:
 def test_reading_imports_neither_torch_nor_a_zoo() -> None:
     code = (
         "import sys; from pathlib import Path\n"
-        "from harness.commands import thaw; from harness.corpus.reading import Corpus\n"
+        "from executorch_goldens.commands import thaw; from executorch_goldens.programs.reading import Corpus\n"
         f"Corpus.read(Path({str(FROZEN)!r})).check()\n"
         "print([name for name in ('torch', 'executorch', 'models', 'tosa_reference_model') if name in sys.modules])"
     )
@@ -326,7 +327,7 @@ def test_what_was_frozen_gives_the_same_again(runtime: Runtime, xnnpack: Program
 
 def test_an_input_lies_in_memory_as_it_did() -> None:
     torch = pytest.importorskip("torch")
-    from harness.corpus.recorder import of_tensor
+    from executorch_goldens.programs.recorder import of_tensor
 
     image = torch.arange(24.0).reshape(1, 2, 3, 4)
     for given in (
@@ -631,7 +632,7 @@ def test_what_was_run_before_a_program_stopped_is_said(xnnpack: Program) -> None
 def harness(*words: str, folder: Path = REPOSITORY, **environment: str) -> subprocess.CompletedProcess[str]:
     inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
     return subprocess.run(
-        [sys.executable, "-m", "harness", *words],
+        [sys.executable, "-m", "executorch_goldens", *words],
         cwd=folder,
         env=inherited | {"PYTHONPATH": str(REPOSITORY)} | environment,
         capture_output=True,

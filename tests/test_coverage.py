@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import releases
-from harness.artifact import Artifact, Casualty, Cell, Failure, Outcome, PassRun, Watched
-from harness.coverage import (
+from executorch_goldens import releases
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Outcome, PassRun, Watched
+from lab.coverage.visits import (
     TABLES,
     VISITORS,
     Coverage,
@@ -132,7 +132,7 @@ def test_the_committed_table_names_the_operators_of_the_committed_goldens(versio
     for path in (GOLDENS / version).glob(f"*/*/delegate_*.{kind}.txt"):
         found |= set(re.findall(r"^ *operator (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
     # Beside these the table may name operators of cells that are known to be wrong: they have no golden.
-    assert found <= serialized(version, kind), f'run nox -s "coverage({version})" -- --update'
+    assert found <= serialized(version, kind), f'run nox -s "lab({version})" -- coverage --update'
 
 
 def test_the_visitors_of_each_cell_are_read_as_they_were_written(tmp_path: Path) -> None:

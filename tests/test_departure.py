@@ -14,25 +14,25 @@ import pytest
 import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
-from harness import Data, Example, releases
-from harness.artifact import Beginning, Departure, Lowered, Sample, Tensor
-from harness.decode import decode
-from harness.exporting import numerics
-from harness.exporting.departure import beginning as departure
-from harness.exporting.departure import operators, xnnpack
-from harness.exporting.departure.apart import ApartError, run_apart
-from harness.exporting.departure.beginning import AFTER, BEFORE
-from harness.exporting.departure.comparison import arrangements
-from harness.exporting.departure.evaluation import exceeds
-from harness.exporting.departure.held import Held, Opened, Values
-from harness.exporting.departure.tosa import with_outputs
-from harness.exporting.export import Export, export
-from harness.exporting.targets import Lowering
-from harness.judging import rightness
-from harness.judging.otherwise import judged_otherwise
-from harness.registry import Case, load
-from tests.mutants import MUTANTS, Edit
-from tests.mutants.mutant import install, place
+from executorch_goldens import Data, Example, releases
+from executorch_goldens.artifact import Beginning, Departure, Lowered, Sample, Tensor
+from executorch_goldens.decode import decode
+from executorch_goldens.exporting.export import Export, export
+from executorch_goldens.exporting.inside import beginning as departure
+from executorch_goldens.exporting.inside import operators, xnnpack
+from executorch_goldens.exporting.inside.apart import ApartError, run_apart
+from executorch_goldens.exporting.inside.beginning import AFTER, BEFORE
+from executorch_goldens.exporting.inside.comparison import arrangements
+from executorch_goldens.exporting.inside.evaluation import exceeds
+from executorch_goldens.exporting.inside.held import Held, Opened, Values
+from executorch_goldens.exporting.inside.tosa import with_outputs
+from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.exporting.targets import Lowering
+from executorch_goldens.judging import rightness
+from executorch_goldens.judging.otherwise import judged_otherwise
+from executorch_goldens.registry import Case, load
+from lab.mutants import MUTANTS, Edit
+from lab.mutants.mutant import install, place
 
 ZOO = load(("models",))
 PAYLOADS = Path(__file__).with_name("payloads")
@@ -378,7 +378,7 @@ def test_a_process_that_dies_or_hangs_while_it_looks_leaves_the_verdict(
     said = "cannot be told: the process that looked into it died of SIGKILL"
     assert found(attempt, wrong) == Beginning("example", said)
     monkeypatch.setattr(departure, "beginning", lambda *_: time.sleep(60))
-    monkeypatch.setattr("harness.exporting.export.LOOKING", 0.1)
+    monkeypatch.setattr("executorch_goldens.exporting.export.LOOKING", 0.1)
     assert found(attempt, wrong) == Beginning("example", "cannot be told: it took more than 2 s of wall time")
     monkeypatch.setattr(operators, "looked_into", lambda *_: time.sleep(60))
     inside = attempt.with_beginning(imprecise(made)).inside

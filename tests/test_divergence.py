@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from harness.artifact import PARTITIONING, STAGE, Omission, PassRun
-from harness.judging.divergence import departure, divergence
+from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
+from executorch_goldens.judging.divergence import departure, divergence
 
 FOLD = PassRun("arm backend", "Fold", "a", True)
 FUSE = PassRun("arm backend", "Fuse", "b", True)

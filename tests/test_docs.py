@@ -27,12 +27,13 @@ from pathlib import Path
 import pytest
 from packaging.requirements import InvalidRequirement, Requirement
 
-from harness import config, extensions
-from harness.cli import COMMANDS
-from harness.commands.run import PYTEST
-from harness.config import READERS
-from harness.judging import golden
-from harness.targets import TARGETS
+from executorch_goldens import extensions
+from executorch_goldens.cli import COMMANDS
+from executorch_goldens.commands.run import PYTEST
+from executorch_goldens.goldens import golden
+from executorch_goldens.settings import config
+from executorch_goldens.settings.config import READERS
+from executorch_goldens.targets import TARGETS
 from tests.conftest import DROPPED
 
 pytest_plugins = ("pytester",)
@@ -43,8 +44,8 @@ INDEX = REPOSITORY / "docs" / "README.md"
 PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
 #: A first page that is read at a sitting.
 README_LINES = 180
-#: What the pages call the long form of ``python -m harness run``.
-LONG_FORM = ("-p", "harness.plugin", "--pyargs", "harness.cells")
+#: What the pages call the long form of ``goldens run``.
+LONG_FORM = ("-p", "executorch_goldens.running.plugin", "--pyargs", "executorch_goldens.running.cells")
 #: Seconds that a command may take on a busy machine.
 LIMIT = 240.0
 
@@ -123,7 +124,7 @@ Check = Callable[[Sequence[str], pytest.FixtureRequest], None]
 
 
 def subcommand(*prefix: str) -> Check:
-    """Return a check that the parser of ``python -m harness`` takes `prefix` and the words."""
+    """Return a check that the parser of ``goldens`` takes `prefix` and the words."""
 
     def check(words: Sequence[str], _: pytest.FixtureRequest) -> None:
         parser = argparse.ArgumentParser()
@@ -184,7 +185,7 @@ def takes_nothing(words: Sequence[str], _: pytest.FixtureRequest) -> None:
 def is_soak(words: Sequence[str], request: pytest.FixtureRequest) -> None:
     """Assert that a soak, or that of a cluster, takes the words."""
     others = [word for word in words if word != "--cluster"]
-    name = "tests.faults.soak" if others == list(words) else "tests.faults.cluster_soak"
+    name = "lab.faults.soak" if others == list(words) else "lab.faults.cluster_soak"
     module(name)(others, request)
 
 
@@ -204,15 +205,15 @@ SESSIONS: dict[str, Check] = {
     "branches": subcommand("branches"),
     "portable": subcommand("portable"),
     "shortcuts": subcommand("shortcuts"),
-    "mutants": module("tests.mutants.__main__"),
-    "history": module("tests.mutants.history.__main__"),
-    "findings": module("tests.findings"),
+    "mutants": module("lab.mutants.__main__"),
+    "history": module("lab.mutants.history.__main__"),
+    "findings": module("lab.findings"),
     "fuzz": subcommand("fuzz"),
-    "bench": module("tests.bench.__main__"),
-    "fuzz-bytes": module("tests.fuzz_bytes.__main__"),
-    "lock": module("tests.supply.locks"),
-    "audit": module("tests.supply.audit"),
-    "faults": module("tests.faults.__main__"),
+    "bench": module("lab.bench.__main__"),
+    "fuzz-bytes": module("lab.fuzz_bytes.__main__"),
+    "lock": module("lab.supply.locks"),
+    "audit": module("lab.supply.audit"),
+    "faults": module("lab.faults.__main__"),
     "soak": is_soak,
     "lint": takes_nothing,
     "docs": takes_nothing,
@@ -275,7 +276,7 @@ class Unrun:
     check: Check
 
 
-HARNESS = ("python", "-m", "harness")
+HARNESS = "goldens"
 UNRUN = (
     Unrun(("pip", "install"), "needs a network", are_requirements),
     Unrun(("git", "diff"), "shows what the reader's work tree has", are_paths),
@@ -306,7 +307,7 @@ UNRUN = (
     ),
 )
 #: Commands that are run and take more than three seconds: they import ExecuTorch, or read two releases.
-SLOW = (("python", "-m", "harness.patches"), (*HARNESS, "drift"), (*HARNESS, "core"))
+SLOW = (("python", "-m", "executorch_goldens.patches"), (*HARNESS, "drift"), (*HARNESS, "core"))
 #: Commands that end with 1 where they find a difference.
 DIFFERING = (*HARNESS, "diff")
 
@@ -377,10 +378,10 @@ def test_a_command_that_is_not_run_is_one_that_would_be_taken(
         "nox -s goldens -- --family no-such-family",
         "nox -s tests -- --no-such-option",
         "nox -s lint -- words",
-        "nox -s mutants -- --no-such-option",
-        "nox -s coverage -- --no-such-option",
-        "python -m harness run --no-such-option",
-        "python -m harness repro 1.4.1",
+        "nox -s lab -- mutants --no-such-option",
+        "nox -s lab -- coverage --no-such-option",
+        "goldens run --no-such-option",
+        "goldens repro 1.4.1",
         "git diff no-such-folder",
         "git merge --no-such-option",
         "git add no-such-folder",
@@ -406,8 +407,8 @@ def test_sessions_and_subcommands_named_in_a_sentence_exist() -> None:
         text = page.read_text(encoding="utf-8")
         for name in re.findall(r"`nox -s \"?([\w]+)", text):
             assert name in known, f"{page.name}: nox -s {name}"
-        for name in re.findall(r"`python -m harness (\w+)", text):
-            assert name in COMMANDS, f"{page.name}: python -m harness {name}"
+        for name in re.findall(r"`goldens (\w+)", text):
+            assert name in COMMANDS, f"{page.name}: goldens {name}"
 
 
 # Links and names

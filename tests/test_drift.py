@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import releases
-from harness.artifact import Cell
-from harness.cli import ERROR, SAME, main
-from harness.drift.differences import differences
-from harness.drift.reading import Reading, read
-from harness.drift.report import Drift
-from harness.judging import golden, known
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.cli import ERROR, SAME, main
+from executorch_goldens.compare.differences import differences
+from executorch_goldens.compare.report import Drift
+from executorch_goldens.goldens import golden, known
+from executorch_goldens.goldens.reading import Reading, read
 from tests import GOLDENS
 
 OLD, NEW = "1.1.0", "1.5.1"
@@ -312,7 +312,7 @@ def test_the_committed_documents_are_those_of_the_committed_goldens(document: Pa
     before, after = document.stem.split("-")
     printed = "\n".join(Drift.between(GOLDENS, before, after).markdown()) + "\n"
     assert document.read_text(encoding="utf-8") == printed, (
-        f"python -m harness drift {before} {after} > {document.name}"
+        f"goldens drift {before} {after} > {document.name}"
     )
 
 

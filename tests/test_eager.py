@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from harness.exporting.data import Data
-from harness.exporting.eager import FLOAT8, Float8InFloat32
-from harness.exporting.targets import Lowering
+from executorch_goldens.exporting.data import Data
+from executorch_goldens.exporting.eager import FLOAT8, Float8InFloat32
+from executorch_goldens.exporting.targets import Lowering
 
 DATA = Data("eager-test")
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 EXAMPLE = Path(__file__).parent / "example_project"
 UPDATE = "--snapshot-update"
-RUN = ("python", "-m", "harness", "run")
+RUN = ("goldens", "run")
 TEST = "tests/test_spotter.py::test_spotter_of_two_words"
 #: Seconds that one command may take on a busy machine.
 LIMIT = 900.0
@@ -125,7 +125,8 @@ def test_what_its_owner_wrote_beside_the_models_is_less_than_twenty_lines() -> N
 
 def test_the_installed_harness_brings_no_zoo(project: Project) -> None:
     code = (
-        "import harness, importlib.util; print(harness.__file__, importlib.util.find_spec('tests.conftest'))"
+        "import executorch_goldens, importlib.util; "
+        "print(executorch_goldens.__file__, importlib.util.find_spec('tests.conftest'))"
     )
     found = project("python", "-P", "-c", code)
     assert found.stdout.startswith(str(project.environment)), found.stdout
@@ -141,10 +142,10 @@ def test_a_plain_pytest_has_no_new_option_and_no_fixture_but_one(project: Projec
     assert [line.split()[0] for line in added if " -- " in line] == ["golden_export"], added
     started = project("python", "-X", "importtime", "-m", "pytest", "--markers").stdout
     loaded = {line.rpartition("|")[2].strip() for line in started.splitlines()}
-    assert "harness.registry" in loaded
+    assert "executorch_goldens.registry" in loaded
     assert not {name for name in loaded if name.partition(".")[0] in ("torch", "executorch")}
     assert not {name for name in loaded if name.startswith("harness.")} - {
-        *("harness.fixtures", "harness.registry", "harness.errors"),
+        *("executorch_goldens.running.fixtures", "executorch_goldens.registry", "executorch_goldens.errors"),
     }
 
 

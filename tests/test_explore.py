@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
-from harness import cli
+from executorch_goldens import cli
 from tests import REPOSITORY
 from tests.conftest import Runner
 
@@ -36,7 +36,7 @@ MADE = {
     "tosa-int/linear": ("CONV2D", "RewriteConvPass"),
     "xnnpack-fp32/linear": ("XNNFullyConnected", "exported"),
 }
-MAIN = "import sys; from harness.cli import main; sys.exit(main())"
+MAIN = "import sys; from executorch_goldens.cli import main; sys.exit(main())"
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def test_a_stable_cell_is_one_graph_with_its_error(python: str) -> None:
         overlays = page.overlays(name)
     assert name == "golden and run"
     assert list(overlays) == ["part of tolerance"]
-    line = "pass of origin: not recorded: python -m harness run --cell tosa-fp/linear --origins records it\n"
+    line = "pass of origin: not recorded: goldens run --cell tosa-fp/linear --origins records it\n"
     assert printed.count(line) == 1
     assert 0 <= overlays["part of tolerance"]["output 0"] <= 1
 

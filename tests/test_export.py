@@ -22,22 +22,23 @@ from executorch.backends.arm._passes.replace_inf_and_limit_values_pass import Re
 from torch._higher_order_ops.while_loop import while_loop
 from torchao.quantization.pt2e import allow_exported_model_train_eval
 
-from harness import releases
-from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome, Tensor
-from harness.corpus.running import RUNNER
-from harness.decode import Schemas, decode
-from harness.exporting import kernels, loading, numerics, tosa_validation
-from harness.exporting.blame import OwnError, handed_on, own_error
-from harness.exporting.data import Data, Example, example_of
-from harness.exporting.export import export, failure, normalise
-from harness.exporting.given import Given
-from harness.exporting.numerics import without_meaning
-from harness.exporting.targets import Lowering
-from harness.judging import verdict
-from harness.judging.comparison import compare, numerics_line
-from harness.judging.verdict import Verdict
-from harness.registry import SAMPLES, Case, load
-from harness.targets import TARGETS
+from executorch_goldens import releases
+from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome, Tensor
+from executorch_goldens.decode import Schemas, decode
+from executorch_goldens.exporting import kernels, loading, tosa_validation
+from executorch_goldens.exporting.blame import OwnError, handed_on, own_error
+from executorch_goldens.exporting.data import Data, Example, example_of
+from executorch_goldens.exporting.export import export, failure, normalise
+from executorch_goldens.exporting.given import Given
+from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.exporting.numerics.programs import without_meaning
+from executorch_goldens.exporting.targets import Lowering
+from executorch_goldens.judging import verdict
+from executorch_goldens.judging.comparison import compare, numerics_line
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.programs.running import RUNNER
+from executorch_goldens.registry import SAMPLES, Case, load
+from executorch_goldens.targets import TARGETS
 from tests import GOLDENS
 
 ZOO = load(("models",))
@@ -304,7 +305,7 @@ def test_what_lowering_alone_leaves_open_is_wrong(monkeypatch: pytest.MonkeyPatc
     def run(*_: object) -> None:
         raise RuntimeError("the TOSA reference model says GraphStatus.TOSA_UNPREDICTABLE")
 
-    monkeypatch.setattr("harness.exporting.numerics.in_reference_model", run)
+    monkeypatch.setattr("executorch_goldens.exporting.numerics.programs.in_reference_model", run)
     found = objection(exported(torch.nn.ReLU(), DATA.tensor("x", 2, 9)))
     assert found is not None
     assert (found.name, "TOSA_UNPREDICTABLE" in found.reason) == ("corrupt", True)
@@ -348,7 +349,7 @@ def test_a_sample_on_which_the_model_raises_is_not_judged() -> None:
 
 def test_a_sample_on_which_the_model_does_not_end_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     # Beside this the example's time counts, a hundred times: a loop is compiled, once for each state of torch.
-    monkeypatch.setattr("harness.exporting.export.ENDLESS", 0.5)
+    monkeypatch.setattr("executorch_goldens.exporting.export.ENDLESS", 0.5)
     with torch.no_grad(), Lowering.named("tosa-fp+cf").eager():
         Doubled()(DATA.tensor("x", 2, 9))
     artifact = exported(Doubled(), DATA.tensor("x", 2, 9), target="tosa-fp+cf")
@@ -679,12 +680,12 @@ def test_a_real_failure_names_stage_pass_and_function(artifacts: Mapping[str, tu
 @pytest.mark.parametrize(
     ("stage", "target", "function"),
     [
-        ("export", "xnnpack-fp32", "harness.exporting.export.torch.export.export"),
-        ("quantize", "xnnpack-int8", "harness.exporting.export.prepare_pt2e"),
-        ("lower", "xnnpack-fp32", "harness.exporting.export.to_edge_transform_and_lower"),
+        ("export", "xnnpack-fp32", "executorch_goldens.exporting.export.torch.export.export"),
+        ("quantize", "xnnpack-int8", "executorch_goldens.exporting.export.prepare_pt2e"),
+        ("lower", "xnnpack-fp32", "executorch_goldens.exporting.export.to_edge_transform_and_lower"),
         ("emit", "xnnpack-fp32", "executorch.exir.EdgeProgramManager.to_executorch"),
-        ("run", "xnnpack-fp32", "harness.exporting.export.numerics.in_runtime"),
-        ("run", "tosa-fp", "harness.exporting.export.numerics.in_reference_model"),
+        ("run", "xnnpack-fp32", "executorch_goldens.exporting.export.numerics.in_runtime"),
+        ("run", "tosa-fp", "executorch_goldens.exporting.export.numerics.in_reference_model"),
     ],
 )
 def test_what_raises_is_a_failure_of_its_stage(
@@ -770,14 +771,14 @@ def function(name: str, code: str = OWN) -> Callable[..., object]:
     ("modules", "own"),
     [
         (["executorch.exir"], False),
-        (["harness.exporting.numerics"], True),
-        (["torch.fx", "harness.exporting.trace"], True),
-        (["harness.exporting.export", "executorch.exir"], False),
-        (["harness.exporting.export", "models.cat"], False),
+        (["executorch_goldens.exporting.numerics.programs"], True),
+        (["torch.fx", "executorch_goldens.exporting.trace"], True),
+        (["executorch_goldens.exporting.export", "executorch.exir"], False),
+        (["executorch_goldens.exporting.export", "models.cat"], False),
         (["models.cat", "numpy.linalg"], False),
-        (["harness.exporting.numerics", "numpy.linalg"], True),
-        (["harness.patches.partition_order"], False),
-        (["harness.exporting.shortcuts.collector"], False),
+        (["executorch_goldens.exporting.numerics.programs", "numpy.linalg"], True),
+        (["executorch_goldens.patches.partition_order"], False),
+        (["executorch_goldens.patches.shortcuts.collector"], False),
         (["harnesses.own"], False),
     ],
     ids=str,
@@ -793,11 +794,13 @@ def test_the_innermost_frame_says_whose_an_exception_is(modules: list[str], own:
 
 
 @pytest.mark.parametrize(
-    "modules", [["harness.exporting.numerics"], ["models.cat", "harness.exporting.data"]], ids=" ".join
+    "modules",
+    [["executorch_goldens.exporting.numerics.programs"], ["models.cat", "executorch_goldens.exporting.data"]],
+    ids=" ".join,
 )
 def test_what_native_code_raises_is_handed_on(modules: list[str]) -> None:
     *others, last = map(function, modules)
-    first, *others = [*others, handed_on(last), function("harness.exporting.data")]
+    first, *others = [*others, handed_on(last), function("executorch_goldens.exporting.data")]
     with pytest.raises(KeyError) as raised:
         first(*others)
     assert own_error("run", raised.value) is None
@@ -806,7 +809,7 @@ def test_what_native_code_raises_is_handed_on(modules: list[str]) -> None:
 @pytest.mark.parametrize("error", ["MemoryError()", "OSError(28, 'No space left on device')"])
 def test_what_the_machine_has_too_little_of_is_no_defect_of_the_harness(error: str) -> None:
     with pytest.raises((MemoryError, OSError)) as raised:
-        function("harness.exporting.numerics", f"def call(): raise {error}")()
+        function("executorch_goldens.exporting.numerics.programs", f"def call(): raise {error}")()
     assert own_error("run", raised.value) is None
 
 

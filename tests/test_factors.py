@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact import Artifact, Casualty, Cell, Outcome
-from harness.factors import Experiment
-from harness.judging.attribution import NONE, alone, by_address, gone, together, unrepeated
-from harness.sweeping.settings import Settings, default_interpreter
-from harness.variations import FACTORS, Variation, exported_before, variations
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
+from executorch_goldens.judging.attribution import NONE, alone, by_address, gone, together, unrepeated
+from executorch_goldens.running.factors import Experiment
+from executorch_goldens.variations import FACTORS, Variation, exported_before, variations
+from executorch_goldens.workers.settings import Settings, default_interpreter
 from tests.conftest import Runner
 from tests.test_verdict import GRAPH, MISWIRED, RENUMBERED, lowered
 

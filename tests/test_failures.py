@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.causes import cause
-from harness.cli import ERROR, main
-from harness.commands.failures import table
-from harness.judging import golden
+from executorch_goldens.cli import ERROR, main
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.causes import cause
+from lab.failures.command import table
 from tests import GOLDENS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "failures.md"
@@ -44,9 +44,7 @@ def test_cells_of_one_cause_share_a_line(tmp_path: Path) -> None:
 
 
 def test_the_page_has_the_table_of_the_committed_goldens() -> None:
-    assert "\n".join(table(GOLDENS)) in PAGE.read_text(encoding="utf-8"), (
-        "python -m harness failures prints it"
-    )
+    assert "\n".join(table(GOLDENS)) in PAGE.read_text(encoding="utf-8"), "python -m lab failures prints it"
 
 
 def test_a_root_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

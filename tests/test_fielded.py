@@ -11,27 +11,28 @@ import msgspec
 import numpy as np
 import pytest
 
-from harness import core, releases
-from harness.artifact import Cell, Tensor
-from harness.cli import DIFFERENT, ERROR, SAME, main
-from harness.commands import fielded
-from harness.corpus.format import EXECUTORCH, Program, Sample, Value
-from harness.corpus.running import CRASHED, REFUSED, TIMED_OUT, Ran, RunningError
-from harness.fielded import corpus, goldens, page, running
-from harness.fielded.corpus import WHOLE, CorpusError, Shipped
-from harness.fielded.goldens import Pair
-from harness.fielded.judging import is_break, is_clean, judge, lasting
-from harness.judging import golden
-from harness.judging.golden import GoldenError
-from harness.selection import UsageError
-from harness.sweeping.settings import default_interpreter
-from harness.targets import RUNTIME, find
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell, Tensor
+from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.programs.format import EXECUTORCH, Program, Sample, Value
+from executorch_goldens.programs.running import CRASHED, REFUSED, TIMED_OUT, Ran, RunningError
+from executorch_goldens.running import core
+from executorch_goldens.running.selection import UsageError
+from executorch_goldens.targets import RUNTIME, find
+from executorch_goldens.workers.settings import default_interpreter
+from lab.fielded import command as fielded
+from lab.fielded import corpus, goldens, page, running
+from lab.fielded.corpus import WHOLE, CorpusError, Shipped
+from lab.fielded.goldens import Pair
+from lab.fielded.judging import is_break, is_clean, judge, lasting
 from tests import GOLDENS, REPOSITORY
 
 RELEASE = releases.load().default
 
-#: Programs that ``nox -s fielded`` made in the environment of 1.1.0; the name says of which cell. An 8-bit transposed
-#: convolution is one that XNNPACK refuses, and the reference model dies of a pad by a negative amount.
+#: Programs that ``nox -s lab -- fielded`` made in the environment of 1.1.0; the name says of which cell. An 8-bit
+#: transposed convolution is one that XNNPACK refuses, and the reference model dies of a pad by a negative amount.
 PAYLOADS = Path(__file__).with_name("payloads")
 LINEAR = PAYLOADS / "xnnpack-fp32-linear-1.1.0.program"
 PAYLOAD = PAYLOADS / "tosa-int-linear-1.1.0.program"
@@ -383,7 +384,7 @@ def test_the_command_makes_programs_once_and_compares_with_what_was_accepted(
     assert main(words) == DIFFERENT
     printed = capsys.readouterr().out
     assert f"new: xnnpack-fp32/linear of {RELEASE} on {RELEASE}: same" in printed
-    assert "accept: nox -s fielded -- --cell '*/linear'" in printed
+    assert "accept: nox -s lab -- fielded --cell '*/linear'" in printed
     assert goldens.read(pair, tmp_path / "goldens") is None
     assert main([*words, "--snapshot-update"]) == SAME
     printed = capsys.readouterr().out

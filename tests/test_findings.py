@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import releases
-from harness.patches import PATCHES
-from harness.reports import CORRECTED, corrected_cells
-from tests.findings import FOLDER, INDEX, indexed, load, shown
+from executorch_goldens import releases
+from executorch_goldens.patches import PATCHES
+from lab.findings import FOLDER, INDEX, indexed, load, shown
+from lab.stock.issues import CORRECTED, corrected_cells
 
 
 def test_the_table_has_every_finding_with_its_text_and_script() -> None:
@@ -25,7 +25,7 @@ def test_the_table_has_every_finding_with_its_text_and_script() -> None:
 
 def test_the_index_is_that_of_the_table() -> None:
     page = INDEX.read_text(encoding="utf-8")
-    assert indexed(page) == page, "python -m tests.findings --update writes it"
+    assert indexed(page) == page, "python -m lab findings --update writes it"
 
 
 @pytest.mark.parametrize("name", load())

@@ -16,29 +16,29 @@ from typing import Any
 import pytest
 import torch
 
-from harness import releases
-from harness.artifact import Cell
-from harness.branches.records import Records
-from harness.branches.sources import Branch
-from harness.cli import ERROR, main
-from harness.commands import fuzz
-from harness.exporting.data import Example
-from harness.exporting.program import example_in
-from harness.exporting.samples import STEPS, samples_of
-from harness.fuzzing import explained, guidance, names, page, search
-from harness.fuzzing.cause import Cause
-from harness.fuzzing.chance import Chance
-from harness.fuzzing.kept import Judged, Lines
-from harness.fuzzing.model import COMPUTED, INPUT, LARGEST, LEAST, PARAMETER, Model
-from harness.fuzzing.reduction import reduce, reductions
-from harness.fuzzing.search import results_of
-from harness.fuzzing.sketch import OPERATORS, SYMBOLIC_SIZE
-from harness.registry import NAME_PATTERN, SAMPLES, Case
-from harness.selection import UsageError
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.cli import ERROR, main
+from executorch_goldens.exporting.data import Example
+from executorch_goldens.exporting.numerics.program import example_in
+from executorch_goldens.exporting.numerics.samples import STEPS, samples_of
+from executorch_goldens.registry import NAME_PATTERN, SAMPLES, Case
+from executorch_goldens.running.selection import UsageError
+from lab.branches.records import Records
+from lab.branches.sources import Branch
+from lab.fuzz import command as fuzz
+from lab.fuzz import explained, guidance, names, page, search
+from lab.fuzz.cause import Cause
+from lab.fuzz.chance import Chance
+from lab.fuzz.kept import Judged, Lines
+from lab.fuzz.model import COMPUTED, INPUT, LARGEST, LEAST, PARAMETER, Model
+from lab.fuzz.reduction import reduce, reductions
+from lab.fuzz.search import results_of
+from lab.fuzz.sketch import OPERATORS, SYMBOLIC_SIZE
 from tests import REPOSITORY
 
 #: Another one means that every name means another model: results so far cannot be gone on with, and the witnesses in
-#: harness/fuzzing/explained.toml have to be found anew.
+#: harness/lab/fuzz/explained.toml have to be found anew.
 DIGEST = "c63bd19b8113"
 #: The same of changes; names of models that are not changed do not follow it.
 DIGEST_OF_CHANGES = "a7df0f1d68ef"

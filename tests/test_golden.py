@@ -13,9 +13,18 @@ from typing import Any
 
 import pytest
 
-from harness.artifact import PARTITIONING, Artifact, Casualty, Cell, Failure, Lowered, PassRun, Watched
-from harness.judging import golden
-from harness.judging.golden import FORMAT, GoldenError, Origin
+from executorch_goldens.artifact import (
+    PARTITIONING,
+    Artifact,
+    Casualty,
+    Cell,
+    Failure,
+    Lowered,
+    PassRun,
+    Watched,
+)
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import FORMAT, GoldenError, Origin
 from tests import GOLDENS, REPOSITORY
 
 STACK = {"executorch": "1.4.1", "torch": "2.13.0", "torchao": "0.18.0", "tosa-tools": "2026.5.0"}
@@ -443,7 +452,7 @@ def test_a_golden_that_another_process_replaces_is_read_whole(tmp_path: Path, te
     path = tmp_path / "tosa-fp" / "some-case"
     golden.write(path, texts)
     code = (
-        "import sys; from pathlib import Path; from harness.judging import golden\n"
+        "import sys; from pathlib import Path; from executorch_goldens.judging import golden\n"
         "path = Path(sys.argv[1]); one = golden.read(path)\n"
         "other = golden.sealed({**golden.unsealed(one), 'notes.txt': 'more'})\n"
         "print('ready', flush=True)\n"

@@ -19,18 +19,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness import releases
-from harness.artifact import Artifact, Cell, Lowered, Tensor
-from harness.commands import failures
-from harness.drift.reading import reading
-from harness.guests import ZOOS, listing, triage
-from harness.guests.listing import Entry, Listing, Omitted, names_of
-from harness.judging import golden, known, table
-from harness.judging.compact import compact
-from harness.judging.verdict import Verdict
-from harness.registry import NAME_PATTERN
-from harness.releases import KnownDefect
-from harness.selection import EXPORT_TIMEOUT
+from executorch_goldens import releases
+from executorch_goldens.artifact import Artifact, Cell, Lowered, Tensor
+from executorch_goldens.goldens import golden, known, table
+from executorch_goldens.goldens.compact import compact
+from executorch_goldens.goldens.reading import reading
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.registry import NAME_PATTERN
+from executorch_goldens.releases import KnownDefect
+from executorch_goldens.running.selection import EXPORT_TIMEOUT
+from lab.failures import command as failures
+from lab.guests import ZOOS, listing, triage
+from lab.guests.listing import Entry, Listing, Omitted, names_of
 from tests import GOLDENS, REPOSITORY
 from tests.conftest import Artifacts, Runner, options_of
 
@@ -201,7 +201,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 
 def test_tests_are_found_and_named_as_pytest_does(module: object) -> None:
-    from harness.guests.tests import tests_of
+    from lab.guests.tests import tests_of
 
     file = Path(module.__file__)  # type: ignore[attr-defined]
     collected = subprocess.run(
@@ -227,8 +227,8 @@ def test_tests_are_found_and_named_as_pytest_does(module: object) -> None:
 
 
 def test_every_model_that_a_test_hands_over_is_taken(module: object) -> None:
-    from harness.guests.capture import CaptureError, Recorder, run
-    from harness.guests.tests import tests_of
+    from lab.guests.capture import CaptureError, Recorder, run
+    from lab.guests.tests import tests_of
 
     found: dict[str, object] = {}
     for test in tests_of(module):  # type: ignore[arg-type]
@@ -254,7 +254,7 @@ def test_every_model_that_a_test_hands_over_is_taken(module: object) -> None:
 def test_a_model_that_does_not_run_on_its_inputs_says_so() -> None:
     import torch
 
-    from harness.guests.capture import HandedOver, not_running
+    from lab.guests.capture import HandedOver, not_running
 
     model = torch.nn.Linear(3, 2)
     assert not_running(HandedOver(model, (torch.ones(1, 3),), None, "")) == ""
@@ -265,8 +265,8 @@ def test_a_model_that_does_not_run_on_its_inputs_says_so() -> None:
 def test_weights_and_inputs_follow_the_name_of_the_case_alone(module: object) -> None:
     import torch
 
-    from harness.guests.capture import Recorder, as_example, run
-    from harness.guests.tests import tests_of
+    from lab.guests.capture import Recorder, as_example, run
+    from lab.guests.tests import tests_of
 
     def made(name: str) -> list[torch.Tensor]:
         (test,) = (test for test in tests_of(module) if test.node == "TestLoop::test_loop")  # type: ignore[arg-type]
@@ -290,7 +290,7 @@ def test_weights_and_inputs_follow_the_name_of_the_case_alone(module: object) ->
 def test_memory_that_a_test_leaves_as_it_is_is_filled() -> None:
     import torch
 
-    from harness.guests.capture import seeded
+    from lab.guests.capture import seeded
 
     with seeded("any"):
         assert torch.IntTensor(5).tolist() == [torch.iinfo(torch.int32).max] * 5
@@ -301,7 +301,7 @@ def test_memory_that_a_test_leaves_as_it_is_is_filled() -> None:
 def test_weights_that_nobody_writes_are_drawn_and_others_stay() -> None:
     import torch
 
-    from harness.guests.capture import draw_unwritten, seeded
+    from lab.guests.capture import draw_unwritten, seeded
 
     def made(name: str) -> torch.nn.Module:
         with seeded(name):
@@ -330,7 +330,7 @@ def test_a_model_that_holds_or_takes_another_dtype_is_for_the_target_of_that(
 ) -> None:
     import torch
 
-    from harness.guests.capture import HandedOver, narrow_dtype
+    from lab.guests.capture import HandedOver, narrow_dtype
 
     model = torch.nn.Linear(3, 2).to(getattr(torch, held))
     assert narrow_dtype(HandedOver(model, (torch.ones(1, 3).to(getattr(torch, dtype)),), None, "")) == found
@@ -349,7 +349,7 @@ def test_a_model_that_holds_or_takes_another_dtype_is_for_the_target_of_that(
 def test_targets_follow_how_upstream_lowers_a_case(
     zoo: str, kinds: tuple[str, ...], targets: tuple[str, ...]
 ) -> None:
-    from harness.guests.cases import case_of
+    from lab.guests.cases import case_of
 
     entry = Entry("abs-one", "test_abs.py", "test_abs[one]", 0, kinds, ("1.4.1",))
     case = case_of(ZOOS[zoo], [entry], lambda entries, data: None)  # type: ignore[arg-type,return-value]
@@ -646,9 +646,7 @@ def test_a_guest_is_exported_as_any_case_and_twice_the_same(runner: Runner) -> N
 def test_the_page_says_what_the_committed_goldens_show() -> None:
     page = (REPOSITORY / "docs" / "guests.md").read_text(encoding="utf-8")
     tables = "\n".join(triage.tables(GOLDENS))
-    assert f"<!-- verdicts -->\n{tables}\n<!-- end -->" in page, (
-        "python -m harness guests --verdicts prints it"
-    )
+    assert f"<!-- verdicts -->\n{tables}\n<!-- end -->" in page, "python -m lab guests --verdicts prints it"
 
 
 def test_every_guest_that_is_wrong_is_explained_and_every_explanation_is_used() -> None:

@@ -15,8 +15,16 @@ from tests import REPOSITORY
 SOURCES = sorted((REPOSITORY / "harness").rglob("*.py"))
 SLOW = {"torch", "torchao", "executorch"}
 #: A file that another interpreter is given, and one that exporting processes import.
-IN_OTHERS = ("harness/corpus/runner.py", "harness/corpus/recorder.py")
-WITH_TORCH = ("harness/exporting", "harness/patches", "harness/guests/capture.py", *IN_OTHERS)
+IN_OTHERS = (
+    "harness/executorch_goldens/programs/runner.py",
+    "harness/executorch_goldens/programs/recorder.py",
+)
+WITH_TORCH = (
+    "harness/executorch_goldens/exporting",
+    "harness/executorch_goldens/patches",
+    "harness/lab/guests/capture.py",
+    *IN_OTHERS,
+)
 
 
 def imported(path: Path) -> Iterator[str]:

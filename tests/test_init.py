@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import config
-from harness.cli import ERROR, main
+from executorch_goldens.cli import ERROR, main
+from executorch_goldens.settings import config
 from tests import REPOSITORY
 from tests.conftest import DROPPED, RUN_LIMIT
 
@@ -79,7 +79,7 @@ def init(repository: Path) -> Init:
     def call(*words: str, answers: str = "") -> subprocess.CompletedProcess[str]:
         inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
         return subprocess.run(
-            [sys.executable, "-m", "harness", "init", *words],
+            [sys.executable, "-m", "executorch_goldens", "init", *words],
             cwd=repository,
             env={**inherited, "PYTHONPATH": str(REPOSITORY)},
             input=answers,
@@ -111,7 +111,7 @@ def test_a_repository_of_one_model_gets_its_first_golden_without_a_line_of_its_o
     assert "1 new" in done.stdout
     assert (repository / "goldens" / release / "tosa-fp" / "wake-word" / "manifest.txt").exists()
     again = subprocess.run(
-        [sys.executable, "-m", "harness", "run", "--cell", "tosa-fp/wake-word"],
+        [sys.executable, "-m", "executorch_goldens", "run", "--cell", "tosa-fp/wake-word"],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
@@ -172,9 +172,9 @@ def test_a_model_that_is_not_lowered_or_has_no_golden_yet_is_said_to(
 @pytest.fixture
 def begun(repository: Path) -> Path:
     """`repository` with the files that ``init`` writes."""
-    from harness import releases
-    from harness.starting.files import Beginning, write
-    from harness.starting.source import models_of
+    from executorch_goldens import releases
+    from executorch_goldens.starting.files import Beginning, write
+    from executorch_goldens.starting.source import models_of
 
     matrix = releases.load()
     (model,) = models_of(repository)
@@ -278,7 +278,7 @@ def test_what_cannot_be_begun_is_one_clear_error_and_nothing_is_written(
             del sys.modules[name]
     said = capsys.readouterr().err
     assert says in said
-    assert said.startswith("python -m harness: ")
+    assert said.startswith("goldens: ")
     assert files(repository) == before
     assert not list(repository.rglob(".*.partial"))
 

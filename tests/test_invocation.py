@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from harness import invocation
+from executorch_goldens.files import invocation
 
 
 @pytest.mark.parametrize(
     ("called", "again"),
     [
-        ("python -m harness run", "python -m harness run --cell a/b"),
-        ("python -m harness run --cell=c/d -m slow -x", "python -m harness run -x --cell a/b"),
-        ("python -m pytest -p harness.plugin -k x", "python -m pytest -p harness.plugin --cell a/b"),
+        ("goldens run", "goldens run --cell a/b"),
+        ("goldens run --cell=c/d -m slow -x", "goldens run -x --cell a/b"),
+        (
+            "python -m pytest -p executorch_goldens.running.plugin -k x",
+            "python -m pytest -p executorch_goldens.running.plugin --cell a/b",
+        ),
         ("pytest -m slow --jobs 2", "pytest --jobs 2 --cell a/b"),
     ],
 )

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact import Cell
-from harness.storage import environment, keys
-from harness.storage.environment import Environment, Ingredients
-from harness.storage.facts import Digests
-from harness.storage.keys import different, request
-from harness.sweeping.settings import Machine, Settings, worker_environment
-from harness.variations import Variation
+from executorch_goldens.artifact import Cell
+from executorch_goldens.store import environment, keys
+from executorch_goldens.store.environment import Environment, Ingredients
+from executorch_goldens.store.facts import Digests
+from executorch_goldens.store.keys import different, request
+from executorch_goldens.variations import Variation
+from executorch_goldens.workers.settings import Machine, Settings, worker_environment
 
 FIRST = Cell("tosa-fp", "first")
 PLAIN = Variation(0, 0)

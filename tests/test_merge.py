@@ -17,16 +17,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness import results
-from harness.artifact import Artifact, Casualty, Failure
-from harness.cli import main
-from harness.messages import STEP_SUMMARY
-from harness.report import evidence
-from harness.sharding import provenance
-from harness.sharding.ledger import Ledger, LedgerError
-from harness.sharding.merging import Merged
-from harness.sharding.provenance import Provenance
-from harness.variations import variations
+from executorch_goldens.artifact import Artifact, Casualty, Failure
+from executorch_goldens.cli import main
+from executorch_goldens.results import evidence, provenance
+from executorch_goldens.results import rows as results
+from executorch_goldens.results.ledger import Ledger, LedgerError
+from executorch_goldens.results.merging import Merged
+from executorch_goldens.results.provenance import Provenance
+from executorch_goldens.running.messages import STEP_SUMMARY
+from executorch_goldens.variations import variations
 from tests.conftest import REPOSITORY, Runner
 
 COUNT = 5

@@ -7,13 +7,13 @@ import tomllib
 
 import pytest
 
-from harness.artifact import Cell
-from harness.judging.rightness import Excess
-from harness.judging.verdict import Verdict
-from harness.messages import ways_out
+from executorch_goldens.artifact import Cell
+from executorch_goldens.judging.rightness import Excess
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.running.messages import ways_out
 
 CELL = Cell("tosa-int", "some-case")
-REPORT = "if it is a defect: python -m harness repro 1.4.1 tosa-int/some-case writes a script for a report"
+REPORT = "if it is a defect: goldens repro 1.4.1 tosa-int/some-case writes a script for a report"
 
 
 def lines(excess: Excess | None, zoo: bool = True, name: str = "corrupt") -> list[str]:

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.exporting.observers import SLACK, STEPS, GridObserver, on_grid
+from executorch_goldens.exporting.observers import SLACK, STEPS, GridObserver, on_grid
 
 LIMITS = st.floats(min_value=2.0**-20, max_value=2.0**20)
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.artifact import Artifact, Lowered, PassRun, Watched
-from harness.decode import DecodeError
-from harness.sweeping.sweep import SweepError
+from executorch_goldens.artifact import Artifact, Lowered, PassRun, Watched
+from executorch_goldens.decode import DecodeError
+from executorch_goldens.workers.sweep import SweepError
 from tests.conftest import Runner
 from tests.test_verdict import GRAPH, MISWIRED, RENUMBERED, failure, lowered
 

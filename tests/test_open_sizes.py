@@ -15,12 +15,13 @@ import pytest
 import torch
 from torch.nn import functional
 
-from harness.decode import Graph, Operator, Value
-from harness.decode.constant import Constant
-from harness.decode.tosa import DTYPES
-from harness.exporting import numerics, open_sizes
-from harness.exporting.open_sizes import OPEN, SHAPE, OpenSizeError, sizes_of
-from harness.structure.outline import OutlineGraph, OutlineValue, outline
+from executorch_goldens.decode import Graph, Operator, Value
+from executorch_goldens.decode.constant import Constant
+from executorch_goldens.decode.tosa import DTYPES
+from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.numerics import open_sizes
+from executorch_goldens.numerics.open_sizes import OPEN, SHAPE, OpenSizeError, sizes_of
+from executorch_goldens.structure.outline import OutlineGraph, OutlineValue, outline
 from tests import GOLDENS
 
 #: A convolution with symbolic height and width, whose padding follows the sizes; see the README beside it.

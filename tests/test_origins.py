@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact import EDGE, EXPORTED, ORIGINS, QUANTIZED, Artifact, Cell, Lowered, Outcome
-from harness.exporting.export import export
-from harness.exporting.worker import warm_up
-from harness.judging.golden import decode_delegates
-from harness.registry import load
-from harness.report import origins
-from harness.report.origins import OriginsError, written
-from harness.sharding import merging
-from harness.structure import outline
-from harness.structure.side import Side
+from executorch_goldens.artifact import EDGE, EXPORTED, ORIGINS, QUANTIZED, Artifact, Cell, Lowered, Outcome
+from executorch_goldens.exporting.export import export
+from executorch_goldens.goldens.golden import decode_delegates
+from executorch_goldens.registry import load
+from executorch_goldens.results import merging, origins
+from executorch_goldens.results.origins import OriginsError, written
+from executorch_goldens.structure import outline
+from executorch_goldens.structure.side import Side
+from executorch_goldens.workers.worker import warm_up
 from tests import REPOSITORY
 
 RESULTS = REPOSITORY / "tests" / "report_results" / "stock" / "1.2.0"

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands import portable
+from lab.portable import command as portable
 
 
 def test_another_checkout_has_the_harness_and_the_zoo_and_imports_both(tmp_path: Path) -> None:
     portable.copy_sources(["models"], tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["harness", "models"]
     code = (
-        "import json, harness.exporting.worker as worker, models\n"
+        "import json, executorch_goldens.workers.worker as worker, models\n"
         "print(json.dumps([worker.__file__, models.__file__]))"
     )
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies
 
-from harness import cli, newest, patches, releases, toml
-from harness.cli import CommandError
-from harness.commands import probe
-from harness.exporting.shortcuts import SHORTCUTS
-from harness.sweeping.settings import default_interpreter
+from executorch_goldens import cli, patches, releases
+from executorch_goldens.cli import CommandError
+from executorch_goldens.files import toml
+from executorch_goldens.patches.shortcuts import SHORTCUTS
+from executorch_goldens.workers.settings import default_interpreter
+from lab.probe import command as probe
+from lab.probe import newest
 
 MATRIX = releases.load()
 

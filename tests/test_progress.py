@@ -11,14 +11,14 @@ from typing import cast
 
 import pytest
 
-from harness.artifact import Casualty, Cell
-from harness.judging.verdict import Verdict
-from harness.messages import STEP_SUMMARY
-from harness.progress import Progress
-from harness.sweeping.schedule import Job
-from harness.sweeping.seconds import Seconds
-from harness.sweeping.sweep import Sweep
-from harness.variations import variations
+from executorch_goldens.artifact import Casualty, Cell
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.running.messages import STEP_SUMMARY
+from executorch_goldens.running.progress import Progress
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.schedule import Job
+from executorch_goldens.workers.seconds import Seconds
+from executorch_goldens.workers.sweep import Sweep
 from tests.conftest import DROPPED, REPOSITORY, RUN_LIMIT, Runner
 
 A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))

@@ -8,21 +8,22 @@ from dataclasses import replace
 
 import pytest
 
-from harness import releases
-from harness.artifact import Cell, Outcome
-from harness.drift.quantities import directions, measured, over
-from harness.drift.reading import Reading, reading
-from harness.drift.report import Drift
-from harness.judging import golden, verdict
-from harness.judging.compact import compact
-from harness.judging.comparison import compare
-from harness.judging.verdict import Verdict
-from harness.review.edits import edits
-from harness.sweeping.settings import Settings, default_interpreter
-from harness.sweeping.sweep import Sweep
-from harness.variations import variations
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell, Outcome
+from executorch_goldens.compare.report import Drift
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.compact import compact
+from executorch_goldens.goldens.quantities import directions, measured, over
+from executorch_goldens.goldens.reading import Reading, reading
+from executorch_goldens.judging import verdict
+from executorch_goldens.judging.comparison import compare
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.review.edits import edits
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.settings import Settings, default_interpreter
+from executorch_goldens.workers.sweep import Sweep
+from lab.mutants.mutant import Mutated
 from tests.conftest import REPOSITORY, RUN_LIMIT, Artifacts, Runner
-from tests.mutants.mutant import Mutated
 
 CELL = Cell("xnnpack-fp32", "alpha")
 UPDATE = "--snapshot-update"

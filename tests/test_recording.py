@@ -16,14 +16,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from harness.exporting.worker import ROOT
-from harness.storage.facts import Digests, Fact, Places, Record, UnsettledError, View, changed_since
+from executorch_goldens.store.facts import Digests, Fact, Places, Record, UnsettledError, View, changed_since
+from executorch_goldens.workers.worker import ROOT
 
 #: Runs a module with everything recorded, as an exporting child does, and prints what it leaves in `result`.
 PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from harness.exporting.recording import Recorder
+from executorch_goldens.exporting.recording import Recorder
 del sys.path[0]
 recorder = Recorder()
 sys.path.insert(0, sys.argv[2])

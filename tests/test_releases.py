@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import releases
-from harness.patches import PATCHES
-from harness.registry import load
-from harness.releases import KnownDefect, MatrixError, UnknownReleaseError
-from harness.targets import TARGETS
+from executorch_goldens import releases
+from executorch_goldens.patches import PATCHES
+from executorch_goldens.registry import load
+from executorch_goldens.releases import KnownDefect, MatrixError, UnknownReleaseError
+from executorch_goldens.targets import TARGETS
 
 ZOO = load(("models",))
 

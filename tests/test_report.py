@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness import cli, invocation
-from harness.report import after_run
-from harness.report.evidence import Evidence, EvidenceError, Kept
-from harness.selection import UsageError
+from executorch_goldens import cli
+from executorch_goldens.files import invocation
+from executorch_goldens.report import after_run
+from executorch_goldens.results.evidence import Evidence, EvidenceError, Kept
+from executorch_goldens.running.selection import UsageError
 from tests import REPOSITORY
 from tests.conftest import Runner
 
@@ -198,7 +199,7 @@ def test_a_corrupt_cell_shows_constants_pass_error_and_commands(reader: Reader) 
     command = page.locator(".command", has_text="repro")
     command.get_by_role("button").click()
     page.wait_for_selector("#said:text('copied')", state="attached")
-    assert page.evaluate("getSelection().toString()") == "python -m harness repro 1.2.0 tosa-int/cat-h-v"
+    assert page.evaluate("getSelection().toString()") == "goldens repro 1.2.0 tosa-int/cat-h-v"
     reader.shot("corrupt-cell")
 
 
@@ -398,7 +399,7 @@ def test_bad_input_is_one_error_and_no_file(
 
 
 def test_without_what_draws_it_the_error_says_what_to_install(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['grandalf'] = None; from harness.cli import main; sys.exit(main())"
+    code = "import sys; sys.modules['grandalf'] = None; from executorch_goldens.cli import main; sys.exit(main())"
     words = ("report", str(STOCK), "-o", str(tmp_path / "report.html"))
     ended = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (cli.ERROR, "")
@@ -429,7 +430,7 @@ def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_large_tensor_is_a_histogram_on_the_scale_of_its_pair(drawn: None) -> None:
-    from harness.report.tensors import BARS, pictures
+    from executorch_goldens.report.tensors import BARS, pictures
 
     one = np.linspace(-1, 1, 5000, dtype=np.float32)
     for sides in ((one, one * 2), (one * 2, one)):
@@ -469,6 +470,6 @@ def test_a_report_that_cannot_be_written_is_refused_before_anything_is_exported(
 
 
 def test_a_command_to_repeat_names_no_report() -> None:
-    assert invocation.again(
-        ["python", "-m", "harness", "run", "--report", "r.html", "-q"], "--cell", "a/b"
-    ) == ("python -m harness run -q --cell a/b")
+    assert invocation.again(["goldens", "run", "--report", "r.html", "-q"], "--cell", "a/b") == (
+        "goldens run -q --cell a/b"
+    )

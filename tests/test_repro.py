@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 import torch
 
-from harness import releases
-from harness.artifact import (
+from executorch_goldens import releases
+from executorch_goldens.artifact import (
     Altered,
     Artifact,
     Casualty,
@@ -34,16 +34,16 @@ from harness.artifact import (
     Sample,
     Tensor,
 )
-from harness.cli import ERROR, main
-from harness.decode import Schemas
-from harness.exporting.eager import FLOAT8
-from harness.exporting.program import LISTED, NoProgramError, Program, literal
-from harness.exporting.shrink import shrink
-from harness.repro import reproduction
-from harness.repro.defect import Defect, NotShownError, find, fragment, signature
-from harness.repro.script import quantization, script
-from harness.sweeping.settings import default_interpreter
-from harness.targets import TARGETS
+from executorch_goldens.cli import ERROR, main
+from executorch_goldens.decode import Schemas
+from executorch_goldens.exporting.eager import FLOAT8
+from executorch_goldens.exporting.numerics.program import LISTED, NoProgramError, Program, literal
+from executorch_goldens.exporting.shrink import shrink
+from executorch_goldens.repro import reproduction
+from executorch_goldens.repro.defect import Defect, NotShownError, find, fragment, signature
+from executorch_goldens.repro.script import quantization, script
+from executorch_goldens.targets import TARGETS
+from executorch_goldens.workers.settings import default_interpreter
 
 PAYLOADS = Path(__file__).resolve().parent / "payloads"
 CELL = Cell("tosa-fp", "two-delegates")

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from harness.exporting.arithmetic import APPROXIMATIONS
-from harness.exporting.eager import FLOAT8, Float8InFloat32
-from harness.exporting.numerics import flatten
-from harness.exporting.rounding import _sum_of_float16, moved
-from harness.numerics.tolerances import TOUCHED
-from harness.targets import TOSA, XNNPACK
+from executorch_goldens.exporting.eager import FLOAT8, Float8InFloat32
+from executorch_goldens.exporting.numerics.arithmetic import APPROXIMATIONS
+from executorch_goldens.exporting.numerics.programs import flatten
+from executorch_goldens.exporting.numerics.rounding import _sum_of_float16, moved
+from executorch_goldens.numerics.tolerances import TOUCHED
+from executorch_goldens.targets import TOSA, XNNPACK
 
 quantized = torch.ops.quantized_decomposed
 SCALE = 0.125

@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch.export import Dim
 
-from harness.artifact import Cell, Lowered, Outcome, Tensor
-from harness.exporting import samples
-from harness.exporting.data import Data, Example
-from harness.exporting.export import export
-from harness.exporting.samples import samples_of
-from harness.judging import verdict
-from harness.registry import SAMPLES, Case, load
+from executorch_goldens.artifact import Cell, Lowered, Outcome, Tensor
+from executorch_goldens.exporting.data import Data, Example
+from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.numerics import samples
+from executorch_goldens.exporting.numerics.samples import samples_of
+from executorch_goldens.judging import verdict
+from executorch_goldens.registry import SAMPLES, Case, load
 
 ZOO = load(("models",))
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact import Casualty, Cell, Outcome
-from harness.cli import main
-from harness.sweeping.schedule import Job, Schedule
-from harness.sweeping.seconds import (
+from executorch_goldens.artifact import Casualty, Cell, Outcome
+from executorch_goldens.cli import main
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.schedule import Job, Schedule
+from executorch_goldens.workers.seconds import (
     TABLE,
     Remembered,
     Seconds,
@@ -19,7 +20,6 @@ from harness.sweeping.seconds import (
     measured,
     write_table,
 )
-from harness.variations import variations
 
 A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))
 FIRST, SECOND = variations((0, 4))

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.artifact import Cell
-from harness.sharding.shards import Shard, split
-from harness.sweeping.seconds import Seconds
+from executorch_goldens.artifact import Cell
+from executorch_goldens.running.shards import Shard, split
+from executorch_goldens.workers.seconds import Seconds
 from tests.conftest import Runner
 
 CELLS = [Cell("tosa-fp", f"case-{number}") for number in range(200)]

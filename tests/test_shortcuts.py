@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 import torch
 
-from harness import guard, patches, releases
-from harness.artifact import Artifact, Cell, Failure, Lowered, Outcome
-from harness.commands.shortcuts import Pair, pairs
-from harness.exporting import shortcuts
-from harness.exporting.shortcuts import SHORTCUTS, lazy_code
-from harness.guard import GuardError, UnknownNameError
-from harness.selection import EXPORT_TIMEOUT
-from harness.sweeping.settings import Settings, default_interpreter, worker_environment
+from executorch_goldens import patches, releases
+from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
+from executorch_goldens.patches import guard, shortcuts
+from executorch_goldens.patches.guard import GuardError, UnknownNameError
+from executorch_goldens.patches.shortcuts import SHORTCUTS, lazy_code
+from executorch_goldens.running.selection import EXPORT_TIMEOUT
+from executorch_goldens.workers.settings import Settings, default_interpreter, worker_environment
+from lab.shortcuts.command import Pair, pairs
 from tests.conftest import REPOSITORY, Runner
 
 #: A cell of each family of targets, small ones; the last fails in each release, and grows as no other does.
@@ -95,11 +95,11 @@ def pair(one: Artifact, other: Artifact) -> Pair:
 @pytest.mark.slow
 def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(release: str) -> None:
     program = """
-        from harness.artifact import Lowered
-        from harness.commands.shortcuts import facts
-        from harness.exporting import compat, shortcuts, worker
-        from harness.exporting.export import export
-        from harness.registry import load
+        from executorch_goldens.artifact import Lowered
+        from lab.shortcuts.command import facts
+        from executorch_goldens.exporting import compat, shortcuts, worker
+        from executorch_goldens.exporting.export import export
+        from executorch_goldens.registry import load
 
         worker.set_kernels(1, False)
         zoo = load(("models",))
@@ -191,7 +191,7 @@ def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runne
     with (runner.folder / "zoo_edited.py").open("a") as module:
         # Every process that exports imports it.
         module.write(
-            "from harness.exporting.shortcuts import SHORTCUTS\n"
+            "from executorch_goldens.patches.shortcuts import SHORTCUTS\n"
             "for known in SHORTCUTS['lazy-code'].known.values():\n"
             "    known['torch.fx.graph_module:GraphModule.recompile'] = 'another'\n"
         )

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import core
-from harness.artifact import Artifact, Cell, Lowered, Tensor
-from harness.judging import golden
-from harness.releases import MATRIX
+from executorch_goldens.artifact import Artifact, Cell, Lowered, Tensor
+from executorch_goldens.goldens import golden
+from executorch_goldens.releases import MATRIX
+from executorch_goldens.running import core
 from tests import replay
 from tests.conftest import ZOO_VERDICTS, Artifacts, Runner, ZooRun
 
@@ -480,7 +480,7 @@ def test_what_is_no_golden_is_never_deleted(shrunk: Runner) -> None:
     [
         ("-k", "tosa"),
         ("--cell", "tosa-fp/*"),
-        ("--deselect", "harness/cells.py::test_golden[tosa-fp/alpha]"),
+        ("--deselect", "harness/executorch_goldens/running/cells.py::test_golden[tosa-fp/alpha]"),
         ("--collect-only",),
         ("--snapshot-update", "--maxfail", "1", "-k", "int8"),
     ],
@@ -614,9 +614,7 @@ def test_the_commands_printed_are_the_ones_that_were_called(recorded: Runner, ar
     given = (*WHOLE, "--jobs", "1", "--matrix", str(MATRIX))
     finished = recorded(*given, "-k", "tosa", "--cell", "tosa-fp/alpha", "-x")
     folders = f"--goldens={recorded.goldens} --sweeps={recorded.folder / 'sweeps'}"
-    called = (
-        f"python -m harness run -p tests.replay --no-keep {folders} {' '.join(given)} -x --cell tosa-fp/alpha"
-    )
+    called = f"goldens run -p tests.replay --no-keep {folders} {' '.join(given)} -x --cell tosa-fp/alpha"
     assert f"  again:  {called}\n" in finished.output
     assert f"  accept: {called} {UPDATE}\n" in finished.output
 
@@ -632,9 +630,16 @@ def test_a_command_that_nox_was_called_with_is_printed(recorded: Runner, artifac
 
 def test_a_command_of_plain_pytest_is_printed(recorded: Runner, artifacts: Artifacts) -> None:
     recorded.answers({"alpha": with_graph(artifacts["steady"][0], "another graph\n")})
-    recorded.program = ("-m", "pytest", "-p", "harness.plugin", "--pyargs", "harness.cells")
+    recorded.program = (
+        "-m",
+        "pytest",
+        "-p",
+        "executorch_goldens.running.plugin",
+        "--pyargs",
+        "executorch_goldens.running.cells",
+    )
     finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha")
-    assert "  again:  python -m pytest -p harness.plugin " in finished.output
+    assert "  again:  python -m pytest -p executorch_goldens.running.plugin " in finished.output
     assert f" {' '.join(WHOLE)} --cell tosa-fp/alpha\n" in finished.output
 
 

@@ -1,4 +1,4 @@
-"""What ``python -m harness stock`` says of states; the exports behind them are those of every run."""
+"""What ``python -m lab stock`` says of states; the exports behind them are those of every run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from harness import patches, releases
-from harness.cli import ERROR, main
-from harness.commands.stock import TITLES, differences, table
-from harness.reports import CORRECTED, Finding, corrected_cells
+from executorch_goldens import patches, releases
+from executorch_goldens.cli import ERROR, main
+from lab.stock.command import TITLES, differences, table
+from lab.stock.issues import CORRECTED, Finding, corrected_cells
 
 RELEASE = releases.load().releases["1.2.0"]
 

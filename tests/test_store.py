@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from harness import releases
-from harness.arguments import amount
-from harness.artifact import (
+from executorch_goldens import releases
+from executorch_goldens.artifact import (
     Artifact,
     Casualty,
     Cell,
@@ -30,17 +29,18 @@ from harness.artifact import (
     Tensor,
     Watched,
 )
-from harness.exporting.recording import FILE
-from harness.judging.verdict import Verdict
-from harness.results import Results, read
-from harness.storage import reuse
-from harness.storage.environment import Environment
-from harness.storage.facts import Fact, Record
-from harness.storage.reuse import Reuse, ReuseError
-from harness.storage.store import REMEMBERED, Kept, Made, Store, StoreError
-from harness.sweeping.settings import Settings, default_interpreter
-from harness.sweeping.sweep import Sweep
-from harness.variations import variations
+from executorch_goldens.exporting.recording import FILE
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.results.rows import Results, read
+from executorch_goldens.settings.arguments import amount
+from executorch_goldens.store import reuse
+from executorch_goldens.store.environment import Environment
+from executorch_goldens.store.facts import Fact, Record
+from executorch_goldens.store.reuse import Reuse, ReuseError
+from executorch_goldens.store.store import REMEMBERED, Kept, Made, Store, StoreError
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.settings import Settings, default_interpreter
+from executorch_goldens.workers.sweep import Sweep
 from tests.conftest import Artifacts, Runner, options_of
 
 LISTING = (("case", "a"), ("installed torch", "b"))
@@ -202,12 +202,15 @@ def test_what_began_long_ago_keeps_nothing_in_the_store(
     other.open()
     store.put((("case", "x"),), KEPT)
     assert store.evict() == 0
-    monkeypatch.setattr("harness.storage.store.LONGEST_NS", 0)
+    monkeypatch.setattr("executorch_goldens.store.store.LONGEST_NS", 0)
     assert store.evict() == 1
 
 
 def test_a_killed_run_keeps_nothing_in_the_store(tmp_path: Path) -> None:
-    killed = f"from pathlib import Path; from harness.storage.store import Store; Store(Path({str(tmp_path)!r})).open()"
+    killed = (
+        "from pathlib import Path; from executorch_goldens.store.store import Store; "
+        f"Store(Path({str(tmp_path)!r})).open()"
+    )
     subprocess.run([sys.executable, "-c", f"{killed}; import os; os._exit(1)"], check=False)
     assert len(list((tmp_path / "runs").iterdir())) == 1
     store = Store(tmp_path, size=0)

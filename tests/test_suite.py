@@ -11,7 +11,7 @@ from pathlib import Path
 import filelock
 import pytest
 
-from harness.artifact import Artifact
+from executorch_goldens.artifact import Artifact
 from tests.conftest import DROPPED, REPOSITORY, Runner
 from tests.replay import VARIABLE
 
@@ -33,7 +33,7 @@ def suite(runner: Runner, artifacts: Mapping[str, tuple[Artifact, ...]]) -> Suit
     folder = runner.folder
     (folder / "pyproject.toml").write_text("[tool.goldens]\n")
     # No environment must have the harness's plugin installed for it.
-    (folder / "conftest.py").write_text("from harness.fixtures import golden_export\n")
+    (folder / "conftest.py").write_text("from executorch_goldens.running.fixtures import golden_export\n")
     (folder / "test_spotter.py").write_text(TEST)
     inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import locking, releases
-from tests.supply import audit, locks
+from executorch_goldens import releases
+from executorch_goldens.toolchains import locking
+from lab.supply import audit, locks
 
 MATRIX = releases.load()
 NUMPY = next(entry for entry in locks.ENTRY.findall(locking.path("1.4.1").read_text()) if "numpy==" in entry)
@@ -84,7 +85,7 @@ def test_a_session_without_its_lock_says_how_to_make_it(
     release = MATRIX.release(MATRIX.default)
     (copies / f"{release.version}.txt").unlink()
     with pytest.raises(
-        locking.NoLockError, match=r"1\.4\.1\.txt is missing: nox -s lock -- --update makes it"
+        locking.NoLockError, match=r"1\.4\.1\.txt is missing: nox -s lab -- locks --update makes it"
     ):
         list(locking.steps(release, (), None))
 

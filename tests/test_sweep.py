@@ -21,16 +21,22 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from harness.artifact import Artifact, Casualty, Cell, Lowered, Outcome
-from harness.exporting.limits import WALL, of_group, processor_seconds
-from harness.exporting.serving import Template
-from harness.exporting.worker import with_harness
-from harness.sweeping.folder import Folder
-from harness.sweeping.schedule import Job
-from harness.sweeping.settings import Machine, Settings, absolute, default_interpreter, worker_environment
-from harness.sweeping.sweep import Sweep, SweepError
-from harness.sweeping.template import TemplateProcess
-from harness.variations import variations
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Lowered, Outcome
+from executorch_goldens.exporting.limits import WALL, of_group, processor_seconds
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.folder import Folder
+from executorch_goldens.workers.schedule import Job
+from executorch_goldens.workers.serving import Template
+from executorch_goldens.workers.settings import (
+    Machine,
+    Settings,
+    absolute,
+    default_interpreter,
+    worker_environment,
+)
+from executorch_goldens.workers.sweep import Sweep, SweepError
+from executorch_goldens.workers.template import TemplateProcess
+from executorch_goldens.workers.worker import with_harness
 from tests.conftest import REPOSITORY, ZOO_LIMIT, Sweeper, ZooRun
 
 HANG = Cell("xnnpack-fp32", "hang")
@@ -221,7 +227,7 @@ def test_an_export_is_ended_at_its_limit_of_processor_time_and_what_it_started_c
     monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]
 ) -> None:
     # However little of the machine it gets.
-    monkeypatch.setattr("harness.exporting.serving.WALL", 1000.0)
+    monkeypatch.setattr("executorch_goldens.workers.serving.WALL", 1000.0)
     ended = serve_one(0.5, run)
     assert ended["timed_out"]
     assert 0.5 <= ended["core_seconds"] < 10.0
@@ -379,7 +385,7 @@ def stop_before_requests(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
             template.process.send_signal(signal.SIGSTOP)
         request(self, template, job)
 
-    monkeypatch.setattr("harness.sweeping.sweep.ANSWER_LIMIT", 1.0)
+    monkeypatch.setattr("executorch_goldens.workers.sweep.ANSWER_LIMIT", 1.0)
     monkeypatch.setattr(Sweep, "_request", stop_and_request)
 
 
@@ -403,7 +409,7 @@ def test_templates_that_hang_again_are_one_error(monkeypatch: pytest.MonkeyPatch
 
 @needs_proc
 def test_a_template_that_hangs_while_it_exports_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.sweeping.sweep.ANSWER_LIMIT", 1.0)
+    monkeypatch.setattr("executorch_goldens.workers.sweep.ANSWER_LIMIT", 1.0)
     with fresh_sweep(limit=0.3) as sweep:
         hung = template_of(sweep)
         hung.send_signal(signal.SIGSTOP)
@@ -491,10 +497,10 @@ def test_fresh_interpreters_export_where_there_is_neither_fork_nor_affinity(
     code = (
         "import os, sys\n"
         "from pathlib import Path\n"
-        "from harness.artifact import Artifact, Cell\n"
-        "from harness.sweeping.settings import Settings, cores\n"
-        "from harness.sweeping.sweep import Sweep\n"
-        "from harness.variations import variations\n"
+        "from executorch_goldens.artifact import Artifact, Cell\n"
+        "from executorch_goldens.workers.settings import Settings, cores\n"
+        "from executorch_goldens.workers.sweep import Sweep\n"
+        "from executorch_goldens.variations import variations\n"
         "assert not hasattr(os, 'fork') and cores() == os.cpu_count()\n"
         "cell = Cell('xnnpack-fp32', 'steady')\n"
         "settings = Settings(Path(sys.executable), ('tests.zoo',), (), 1, 300.0, isolation=sys.argv[1])\n"

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from harness import extensions, releases, selection, targets
-from harness.artifact import Cell
-from harness.registry import Case
-from harness.repro.defect import NotShownError
-from harness.repro.script import quantization
-from harness.selection import Installed, UsageError, require_extensions
-from harness.sweeping.settings import default_interpreter
-from harness.targets import TARGETS, Quantization, TargetError, UnknownTargetError
+from executorch_goldens import extensions, releases, targets
+from executorch_goldens.artifact import Cell
+from executorch_goldens.registry import Case
+from executorch_goldens.repro.defect import NotShownError
+from executorch_goldens.repro.script import quantization
+from executorch_goldens.running import selection
+from executorch_goldens.running.selection import Installed, UsageError, require_extensions
+from executorch_goldens.targets import TARGETS, Quantization, TargetError, UnknownTargetError
+from executorch_goldens.workers.settings import default_interpreter
 from tests.conftest import Runner
 
 EXAMPLE = Path(__file__).parent / "example_extension"
@@ -27,7 +28,7 @@ EXAMPLE = Path(__file__).parent / "example_extension"
 ZOO = """\
 import torch
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 
 @case(guards="GELU's approximation behind a linear layer", also=("example-int8",), run_on=("example",))
@@ -131,14 +132,14 @@ def distribution(folder: Path, group: str, name: str, value: str, module: str) -
 ASK = {
     "targets": "from harness import targets; targets.known()",
     "patches": "from harness import patches; patches.select('broken', [])",
-    "decoders": "from harness.decode import decode; decode(bytes(4) + b'NONE' + bytes(8))",
+    "decoders": "from executorch_goldens.decode import decode; decode(bytes(4) + b'NONE' + bytes(8))",
 }
 TARGET = """
 import dataclasses
-from harness.targets import TARGETS
+from executorch_goldens.targets import TARGETS
 THING = dataclasses.replace(TARGETS["tosa-fp"], name={!r})
 """
-FORMAT = "from harness.decode import Format\nTHING = Format({!r}, {!r}, 'broken', None)\n"
+FORMAT = "from executorch_goldens.decode import Format\nTHING = Format({!r}, {!r}, 'broken', None)\n"
 
 
 @pytest.mark.parametrize(
@@ -146,12 +147,17 @@ FORMAT = "from harness.decode import Format\nTHING = Format({!r}, {!r}, 'broken'
     [
         ("targets", "broken", "import no_such_module", ["cannot be imported", "no_such_module"]),
         ("targets", "broken", "OTHER = 1", ["cannot be imported", "THING"]),
-        ("targets", "broken", "THING = 7", ["is of type int, not a Target of harness.targets"]),
+        ("targets", "broken", "THING = 7", ["is of type int, not a Target of executorch_goldens.targets"]),
         ("targets", "broken", TARGET.format("other"), ["'other'", "one name"]),
         ("targets", "broken", TARGET.format("Broken!"), ["'Broken!'", "name"]),
         ("targets", "tosa-fp", TARGET.format("tosa-fp"), ["one of the harness's own"]),
-        ("patches", "broken", "THING = None", ["is of type NoneType, not a Patch of harness.patches.patch"]),
-        ("decoders", "broken", "THING = len", ["not a Format of harness.decode.formats"]),
+        (
+            "patches",
+            "broken",
+            "THING = None",
+            ["is of type NoneType, not a Patch of executorch_goldens.patches.patch"],
+        ),
+        ("decoders", "broken", "THING = len", ["not a Format of executorch_goldens.decode.formats"]),
         ("decoders", "broken", FORMAT.format("broken", b"TOSA1"), ["b'TOSA1'", "tosa of tosa-tools"]),
     ],
 )
@@ -161,7 +167,7 @@ def test_a_broken_entry_point_is_one_error_with_its_distribution_and_the_way_out
     place = distribution(tmp_path, group, name, "broken:THING", module)
     made = python(ASK[group], place)
     last = made.stderr.splitlines()[-1]
-    assert last.startswith("harness.extensions.ExtensionError: "), made.stderr
+    assert last.startswith("executorch_goldens.extensions.ExtensionError: "), made.stderr
     for fact in (
         *facts,
         repr(name),
@@ -212,7 +218,7 @@ def test_an_exporting_environment_without_the_extension_is_refused(
 
 def test_a_target_made_by_a_function_has_no_script(monkeypatch: pytest.MonkeyPatch) -> None:
     outside = dataclasses.replace(TARGETS["xnnpack-fp32"], name="outside", partitioner="a:b")
-    monkeypatch.setattr("harness.targets.known", lambda: {**TARGETS, "outside": outside})
+    monkeypatch.setattr("executorch_goldens.targets.known", lambda: {**TARGETS, "outside": outside})
     with pytest.raises(NotShownError, match=r"'outside' is made by a:b.*there is no script"):
         quantization("outside", "symmetric")
 
@@ -263,7 +269,9 @@ def test_a_format_from_outside_is_decoded_and_without_it_the_known_ones_are_name
     installed: Path, tmp_path: Path
 ) -> None:
     (flat_tensor,) = flat_tensors(tmp_path)
-    command = f"from harness.cli import main; raise SystemExit(main(['decode', {str(flat_tensor)!r}]))"
+    command = (
+        f"from executorch_goldens.cli import main; raise SystemExit(main(['decode', {str(flat_tensor)!r}]))"
+    )
     known = python(command, installed)
     assert known.stdout.startswith(f"flat-tensor {flat_tensor.stat().st_size} bytes\n"), known.stderr
     assert "tensors = 2" in known.stdout

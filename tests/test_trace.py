@@ -11,12 +11,12 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
-from harness.artifact import PARTITIONING, STAGE, Lowered, Omission, PassRun
-from harness.exporting import compat
-from harness.exporting.export import export
-from harness.exporting.trace import OUTSIDE, Fingerprints, Watch
-from harness.registry import load
-from harness.targets import TARGETS
+from executorch_goldens.artifact import PARTITIONING, STAGE, Lowered, Omission, PassRun
+from executorch_goldens.exporting import compat
+from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.trace import OUTSIDE, Fingerprints, Watch
+from executorch_goldens.registry import load
+from executorch_goldens.targets import TARGETS
 
 ZOO = load(("models",))
 

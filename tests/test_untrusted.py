@@ -15,21 +15,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import cli, messages, results, untrusted
-from harness.artifact import Cell
-from harness.errors import HarnessError
-from harness.judging import golden, roots, table
-from harness.judging.golden import GoldenError
-from harness.report.evidence import Evidence, EvidenceError
-from harness.review.proposals import Proposal, ProposalError
-from harness.review.summary import Summary
-from harness.selection import UsageError
-from harness.sharding import merging
-from harness.sharding.merging import MergeError
-from harness.sharding.provenance import Provenance
-from harness.storage import store as storage
-from harness.storage.store import Store, StoreError
-from harness.untrusted import UntrustedError
+from executorch_goldens import cli
+from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.files import untrusted
+from executorch_goldens.files.untrusted import UntrustedError
+from executorch_goldens.goldens import golden, roots, table
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.results import merging
+from executorch_goldens.results import rows as results
+from executorch_goldens.results.evidence import Evidence, EvidenceError
+from executorch_goldens.results.merging import MergeError
+from executorch_goldens.results.proposals import Proposal, ProposalError
+from executorch_goldens.results.provenance import Provenance
+from executorch_goldens.review.summary import Summary
+from executorch_goldens.running import messages
+from executorch_goldens.running.selection import UsageError
+from executorch_goldens.store import store as storage
+from executorch_goldens.store.store import Store, StoreError
 from tests import GOLDENS, REPOSITORY
 
 RESULTS = REPOSITORY / "tests" / "report_results" / "stock"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import releases
-from harness.artifact import Cell
-from harness.commands.upstream import UPSTREAM, Upstream, cell_state, state, table
-from harness.judging import golden
-from harness.registry import load
-from harness.releases import KnownDefect
-from harness.targets import TARGETS
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.goldens import golden
+from executorch_goldens.registry import load
+from executorch_goldens.releases import KnownDefect
+from executorch_goldens.targets import TARGETS
+from lab.upstream.command import UPSTREAM, Upstream, cell_state, state, table
 from tests import GOLDENS
 
 ZOO = load(("models",))
@@ -75,5 +75,5 @@ def test_every_cell_is_one_of_the_zoo() -> None:
 
 def test_the_committed_table_is_that_of_the_committed_goldens() -> None:
     assert "\n".join(table(GOLDENS)) in COMMITTED.read_text(encoding="utf-8"), (
-        "python -m harness upstream prints it"
+        "python -m lab upstream prints it"
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.artifact import (
+from executorch_goldens.artifact import (
     IMPRECISE,
     Altered,
     Artifact,
@@ -25,16 +25,17 @@ from harness.artifact import (
     Sample,
     Tensor,
 )
-from harness.decode import Schemas
-from harness.judging import deviation, golden, rightness, verdict
-from harness.judging.deviation import Deviation
-from harness.judging.golden import decode_delegates
-from harness.judging.verdict import Verdict
+from executorch_goldens.decode import Schemas
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import decode_delegates
+from executorch_goldens.judging import deviation, rightness, verdict
+from executorch_goldens.judging.deviation import Deviation
+from executorch_goldens.judging.verdict import Verdict
 
 CELL = Cell("tosa-fp", "some-case")
 
 #: TOSA payloads that ExecuTorch 1.2.0 made of the zoo's ``equal-buffers`` (tosa-fp) and ``cat-h-v`` (tosa-int) with
-#: patches off: ``python -m pytest --pyargs harness.cells --release 1.2.0 --patches none --cell '*/equal-buffers'
+#: patches off: ``goldens run --release 1.2.0 --patches none --cell '*/equal-buffers'
 #: --cell '*/cat-h-v'`` leaves them in ``build/sweeps`` as ``delegate_0.bin``. The loop's is
 #: 1.4.1's of tosa-fp+cf/loop.
 PAYLOADS = Path(__file__).with_name("payloads")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 from tests.zoo import OPERATORS, SHAPE, Each, Named, PlusConstant
 
 #: A folder of many entries.

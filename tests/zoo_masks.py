@@ -5,11 +5,11 @@ It makes nothing wrong: ``--models tests.zoo_masks --patches masks-outside``.
 
 from __future__ import annotations
 
-from harness import Data, Example, case, releases
-from harness.patches import Patch, register
+from executorch_goldens import Data, Example, case, releases
+from executorch_goldens.patches import Patch, register
+from lab.mutants.history import FIXES
+from lab.mutants.mutant import UNGUARDED
 from models.situations.float_types import mask_logic
-from tests.mutants.history import FIXES
-from tests.mutants.mutant import UNGUARDED
 
 (FIX,) = (fix for fix in FIXES if fix.number == 17734)
 

@@ -1,6 +1,6 @@
 """The zoo's layers and networks as anyone would write them: torch's own initialization, normal inputs, histograms.
 
-What ``nox -s portable`` measures the zoo against: ``--models tests.zoo_naive``.
+What ``nox -s lab -- portable`` measures the zoo against: ``--models tests.zoo_naive``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import functools
 
 import torch
 
-from harness.exporting.data import Data, Example
-from harness.registry import Case, case, load
+from executorch_goldens.exporting.data import Data, Example
+from executorch_goldens.registry import Case, case, load
 
 FAMILIES = frozenset(
     (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib import metadata
 
-from harness import Data, Example, case
-from harness.patches import Patch, register
+from executorch_goldens import Data, Example, case
+from executorch_goldens.patches import Patch, register
 from tests.zoo import SHAPE, PlusConstant
 
 

@@ -10,7 +10,7 @@ from torch import nn
 from torch.export import Dim
 from torch.nn import functional
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 from models.shapes import distinct
 
 U55 = ("tosa-u55",)

@@ -9,7 +9,7 @@ from torch import nn
 from torch.export import Dim
 from torch.nn import functional
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 
 class Of(nn.Module):

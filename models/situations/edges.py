@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 
 class DilatedPool(nn.Module):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 
 class Only(nn.Module):

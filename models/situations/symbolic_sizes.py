@@ -15,7 +15,7 @@ from torch import nn
 from torch.export import Dim
 from torch.nn import functional
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 FLOAT, INTEGER = "tosa-fp+shape", "tosa-int+shape"
 

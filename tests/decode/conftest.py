@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.decode import Decoded, Schemas, decode
+from executorch_goldens.decode import Decoded, Schemas, decode
 
 FIXTURES = Path(__file__).parent / "fixtures"
 #: Those of the installed release: schemas are upstream's, and no copy of them is kept here.

@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness.decode import Schemas
-from harness.decode.schema import Enum, Scalar, Schema, String, TableRef, Type, Union, Vector
-from harness.decode.tosa import DTYPES
+from executorch_goldens.decode import Schemas
+from executorch_goldens.decode.schema import Enum, Scalar, Schema, String, TableRef, Type, Union, Vector
+from executorch_goldens.decode.tosa import DTYPES
 from tests.decode.oracle import schema_path
 
 #: Lengths of the constants: an odd number of 4-bit numbers, and one that fills no whole byte of 6-bit ones.

@@ -22,11 +22,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from harness.decode import Constant, Decoded, Graph, Operator, Schemas, Value, decode
-from harness.decode.flatbuffer import Node, Table
-from harness.decode.numbers import Double, Float32
-from harness.decode.pte import NOT_IN_SCHEMA
-from harness.decode.schemas import PLACES
+from executorch_goldens.decode import Constant, Decoded, Graph, Operator, Schemas, Value, decode
+from executorch_goldens.decode.flatbuffer import Node, Table
+from executorch_goldens.decode.numbers import Double, Float32
+from executorch_goldens.decode.pte import NOT_IN_SCHEMA
+from executorch_goldens.decode.schemas import PLACES
 
 #: flatc prints floats with six digits behind the point. Read as an unsigned integer of the same size, a float shows all
 #: of its bits.

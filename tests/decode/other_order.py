@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from harness.decode.flatbuffer import Table, read
-from harness.decode.schema import Scalar, Schema, String, Type, Vector
+from executorch_goldens.decode.flatbuffer import Table, read
+from executorch_goldens.decode.schema import Scalar, Schema, String, Type, Vector
 
 #: Where an offset is stored, and the part that it refers to with what aligns its end.
 Part = tuple[int, int, int]

@@ -11,7 +11,7 @@ from pathlib import Path
 import flatbuffers
 import pytest
 
-from harness.decode import DecodeError, decode
+from executorch_goldens.decode import DecodeError, decode
 from tests.decode.conftest import FIXTURES, SCHEMAS
 
 #: Mutations of each payload; 20,000 were run once for every kind (two minutes each).

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.cli import main
-from harness.decode import Schemas
+from executorch_goldens.cli import main
+from executorch_goldens.decode import Schemas
 from tests.decode.conftest import FIXTURES, load
 
 SCHEMAS = ("--schemas", str(Schemas.installed().places[0]))
@@ -38,7 +38,7 @@ def test_kind_is_told_from_the_bytes_not_the_name(capsys: pytest.CaptureFixture[
 
 
 def test_decode_reads_standard_input() -> None:
-    command = [sys.executable, "-m", "harness", "decode", "-", *SCHEMAS]
+    command = [sys.executable, "-m", "executorch_goldens", "decode", "-", *SCHEMAS]
     finished = subprocess.run(command, input=Path(TOSA).read_bytes(), capture_output=True, check=True)
     assert finished.stdout.decode() == load("1.5.1/tosa-int-0.tosa").text()
 
@@ -128,11 +128,14 @@ def test_help_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit) as caught:
         main([command, "--help"])
     assert caught.value.code == 0
-    assert f"python -m harness {command} " in capsys.readouterr().out.partition("examples:")[2]
+    assert f"goldens {command} " in capsys.readouterr().out.partition("examples:")[2]
 
 
 def test_neither_torch_nor_executorch_is_imported() -> None:
-    program = "import sys, harness.cli, harness.commands.decode, harness.commands.diff; print(*sys.modules)"
+    program = (
+        "import sys, executorch_goldens.cli, executorch_goldens.commands.decode, executorch_goldens.commands.diff; "
+        "print(*sys.modules)"
+    )
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
     assert not {"torch", "executorch", "tosa", "ml_dtypes"} & set(finished.stdout.split())
 
@@ -140,7 +143,7 @@ def test_neither_torch_nor_executorch_is_imported() -> None:
 def test_a_reader_that_stops_early_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "harness", "decode", TOSA, *SCHEMAS]
+    command = [sys.executable, "-m", "executorch_goldens", "decode", TOSA, *SCHEMAS]
     finished = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, text=True)
     os.close(writing)
     assert (finished.returncode, finished.stderr) == (0, "")

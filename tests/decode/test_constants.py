@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.decode.constant import CODECS, Constant, make_constant
-from harness.decode.numbers import Float32
-from harness.decode.summary import COUNTED, PIECE, summarize
-from harness.decode.text import code_texts, constant_lines, number_texts
-from harness.decode.tosa import DTYPES as TOSA_TYPES
+from executorch_goldens.decode.constant import CODECS, Constant, make_constant
+from executorch_goldens.decode.numbers import Float32
+from executorch_goldens.decode.summary import COUNTED, PIECE, summarize
+from executorch_goldens.decode.text import code_texts, constant_lines, number_texts
+from executorch_goldens.decode.tosa import DTYPES as TOSA_TYPES
 from tests.decode.conftest import SCHEMAS
 
 #: Number formats to the types of ml_dtypes that hold the same.

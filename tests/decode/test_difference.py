@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.decode import Constant
-from harness.decode.constant import CODECS
-from harness.decode.difference import PIECE, tensor_difference
+from executorch_goldens.decode import Constant
+from executorch_goldens.decode.constant import CODECS
+from executorch_goldens.decode.difference import PIECE, tensor_difference
 
 TYPES = {"f4": "f32", "i1": "i8", "i4": "i32", "i8": "i64"}
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import flatbuffers
 import pytest
 
-from harness.decode import DecodeError
-from harness.decode.flatbuffer import Table, Unread, read
-from harness.decode.numbers import Double
-from harness.decode.schema import Schema, load
-from harness.decode.tables import Fields
+from executorch_goldens.decode import DecodeError
+from executorch_goldens.decode.flatbuffer import Table, Unread, read
+from executorch_goldens.decode.numbers import Double
+from executorch_goldens.decode.schema import Schema, load
+from executorch_goldens.decode.tables import Fields
 
 TEXT = """
 file_identifier "ABCD";

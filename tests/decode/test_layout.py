@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.decode import Decoded, DecodeError, decode
-from harness.decode.formats import layout_digest
-from harness.decode.layout import layout
+from executorch_goldens.decode import Decoded, DecodeError, decode
+from executorch_goldens.decode.formats import layout_digest
+from executorch_goldens.decode.layout import layout
 from tests.decode.conftest import FIXTURES, SCHEMAS, identify
 from tests.decode.other_order import other_order
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.decode import Schemas
+from executorch_goldens.decode import Schemas
 from tests.decode.conftest import PAYLOADS, SCHEMAS, identify
 from tests.decode.generate import tosa_payload, xnnpack_payload
 from tests.decode.oracle import Tally, check

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.decode import Constant, Decoded, DecodeError, decode
-from harness.decode.flatbuffer import Node, Table
+from executorch_goldens.decode import Constant, Decoded, DecodeError, decode
+from executorch_goldens.decode.flatbuffer import Node, Table
 from tests.decode.conftest import FIXTURES, SCHEMAS, identify, load
 
 GOLDENS = sorted(FIXTURES.rglob("*.txt"))

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact import Artifact, Cell, Delegate, Lowered, Outcome
-from harness.decode import DecodeError, SchemaError
-from harness.decode.schemas import ENVIRONMENT_VARIABLE
-from harness.judging import golden, verdict
+from executorch_goldens.artifact import Artifact, Cell, Delegate, Lowered, Outcome
+from executorch_goldens.decode import DecodeError, SchemaError
+from executorch_goldens.decode.schemas import ENVIRONMENT_VARIABLE
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging import verdict
 from tests.decode.conftest import FIXTURES, SCHEMAS
 from tests.decode.oracle import schema_path
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.decode import SchemaError, Schemas, decode
-from harness.decode.schema import Enum, Scalar, String, TableRef, Union, Vector, load
-from harness.decode.schemas import ENVIRONMENT_VARIABLE
+from executorch_goldens.decode import SchemaError, Schemas, decode
+from executorch_goldens.decode.schema import Enum, Scalar, String, TableRef, Union, Vector, load
+from executorch_goldens.decode.schemas import ENVIRONMENT_VARIABLE
 from tests.decode.conftest import FIXTURES, SCHEMAS
 from tests.decode.oracle import schema_path
 

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from harness.decode import decode
-from harness.structure import (
+from executorch_goldens.decode import decode
+from executorch_goldens.structure import (
     AttributeChanged,
     BoundaryChanged,
     ConstantChanged,

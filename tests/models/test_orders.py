@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from harness.exporting.data import example_of
-from harness.exporting.export import Export
-from harness.exporting.targets import Lowering
-from harness.registry import load
+from executorch_goldens.exporting.data import example_of
+from executorch_goldens.exporting.export import Export
+from executorch_goldens.exporting.targets import Lowering
+from executorch_goldens.registry import load
 
 ZOO = load(("models",))
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from harness import targets
-from harness.exporting import arrays
-from harness.exporting.data import MANY, PARTS, STEP, Data, Example, cast, example_of, fan_in_bits
-from harness.exporting.samples import samples_of
-from harness.registry import SAMPLES, Case, Registry, ZooError, load, zoo_of
+from executorch_goldens import targets
+from executorch_goldens.exporting import arrays
+from executorch_goldens.exporting.data import MANY, PARTS, STEP, Data, Example, cast, example_of, fan_in_bits
+from executorch_goldens.exporting.numerics.samples import samples_of
+from executorch_goldens.registry import SAMPLES, Case, Registry, ZooError, load, zoo_of
 
 DATA = Data("registry-test")
 
@@ -81,8 +81,11 @@ def test_a_case_is_of_the_innermost_zoo_that_is_named() -> None:
         ("import no_such_module", ["cannot be imported", "No module named 'no_such_module'"]),
         ("x = 1\ny = undefined", ["broken_zoo.py, line 2", "NameError", "'undefined'"]),
         ("def f(:", ["cannot be imported", "SyntaxError", "line 1"]),
-        ("x = 1", ["no case is registered", "harness.case"]),
-        ("from harness import case\n@case(guards='')\ndef f(data): ...", ["'f' must say in one line"]),
+        ("x = 1", ["no case is registered", "executorch_goldens.case"]),
+        (
+            "from executorch_goldens import case\n@case(guards='')\ndef f(data): ...",
+            ["'f' must say in one line"],
+        ),
     ],
 )
 def test_a_zoo_that_cannot_be_loaded_is_named_with_the_reason(

@@ -11,12 +11,12 @@ import pytest
 import torch
 
 import models
-from harness import releases
-from harness.artifact import IMPRECISE
-from harness.exporting.data import Example, example_of
-from harness.judging import golden
-from harness.judging.comparison import WITHIN
-from harness.registry import Case, load
+from executorch_goldens import releases
+from executorch_goldens.artifact import IMPRECISE
+from executorch_goldens.exporting.data import Example, example_of
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging.comparison import WITHIN
+from executorch_goldens.registry import Case, load
 from models.cat import HEIGHT, WIDTH, horizontal, vertical
 from tests import GOLDENS
 

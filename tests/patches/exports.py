@@ -26,8 +26,8 @@ import torch
 from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 from executorch.exir.lowered_backend_module import get_lowered_submodules
 
-from harness import guard, patches
-from harness.exporting import shortcuts
+from executorch_goldens import patches
+from executorch_goldens.patches import guard, shortcuts
 
 RELEASE = version("executorch").partition("+")[0]
 
@@ -188,7 +188,7 @@ def same_value_twice() -> dict[str, Any]:
 def identity_dtypes() -> dict[str, Any]:
     from executorch.backends.arm.tosa.specification import TosaSpecification
 
-    from harness.patches.tosa_identity import UniqueOutputNodesPass, supported_dtypes
+    from executorch_goldens.patches.tosa_identity import UniqueOutputNodesPass, supported_dtypes
 
     specs = ("TOSA-1.0+INT", "TOSA-1.0+FP", "TOSA-1.0+INT+int16", "TOSA-1.0+FP+bf16")
     return {

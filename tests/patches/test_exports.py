@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from harness.patches import PATCHES
-from harness.reports import CORRECTED
+from executorch_goldens.patches import PATCHES
+from lab.stock.issues import CORRECTED
 
 ROOT = Path(__file__).parents[2]
 

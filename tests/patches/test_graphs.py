@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 
 from torch.fx.passes.infra.partitioner import Partition  # noqa: E402
 
-from harness.patches.list_qparams import by_input  # noqa: E402
-from harness.patches.output_aliases import behind, circle  # noqa: E402
+from executorch_goldens.patches.list_qparams import by_input  # noqa: E402
+from executorch_goldens.patches.output_aliases import behind, circle  # noqa: E402
 
 
 def node(*args: Any, graph: Any = None, **kwargs: Any) -> Any:

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from harness import guard, patches, releases
-from harness.guard import GuardError, UnknownNameError
-from harness.patches import PATCHES, Patch
-from harness.patches.partition_order import number
-from harness.reports import CORRECTED
+from executorch_goldens import patches, releases
+from executorch_goldens.patches import PATCHES, Patch, guard
+from executorch_goldens.patches.guard import GuardError, UnknownNameError
+from executorch_goldens.patches.partition_order import number
+from lab.stock.issues import CORRECTED
 
 FUNCTION = "json.decoder:JSONDecoder.decode"
 
@@ -72,9 +72,9 @@ def test_no_release_declares_the_patch_of_a_finding_but_of_that_whose_program_is
 
 
 def test_importing_the_patches_imports_neither_torch_nor_executorch() -> None:
-    code = "import sys, json, harness.patches; print(json.dumps(sorted(sys.modules)))"
+    code = "import sys, json, executorch_goldens.patches; print(json.dumps(sorted(sys.modules)))"
     modules = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
-    assert "harness.patches.output_aliases" in modules
+    assert "executorch_goldens.patches.output_aliases" in modules
     assert not {"torch", "executorch", "tosa_serializer"} & set(modules)
 
 
@@ -147,9 +147,7 @@ def test_a_release_that_a_patch_was_not_written_for_is_an_error(
     monkeypatch: pytest.MonkeyPatch, bench: Bench
 ) -> None:
     bench.add(monkeypatch, "first", {"9.9.9": {FUNCTION: guard.digest(FUNCTION)}})
-    with pytest.raises(
-        GuardError, match=r"not written for ExecuTorch 9\.9\.8.*python -m harness\.patches"
-    ) as caught:
+    with pytest.raises(GuardError, match=r"not written for ExecuTorch 9\.9\.8.*goldens\.patches") as caught:
         patches.apply(["first"], "9.9.8")
     assert (caught.value.function, caught.value.found) == (None, None)
     assert bench.installed == []

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from harness import cli
-from harness.artifact import Artifact, Lowered, Tensor
-from harness.config import Config
-from harness.releases import MATRIX
-from harness.review import proposals
-from harness.review.groups import Group, grouped
-from harness.review.standing import Standing
+from executorch_goldens import cli
+from executorch_goldens.artifact import Artifact, Lowered, Tensor
+from executorch_goldens.releases import MATRIX
+from executorch_goldens.results import proposals
+from executorch_goldens.review.groups import Group, grouped
+from executorch_goldens.review.standing import Standing
+from executorch_goldens.settings.config import Config
 from tests import REPOSITORY, replay
 from tests.conftest import Artifacts, Runner, made_once
 
@@ -101,7 +101,7 @@ Review = Callable[..., Said]
 
 @pytest.fixture
 def review(proposed: Runner, capsys: pytest.CaptureFixture[str]) -> Review:
-    """``python -m harness review`` over the results of `proposed`."""
+    """``goldens review`` over the results of `proposed`."""
 
     def call(*words: str) -> Said:
         folders = (f"--goldens={proposed.goldens}", f"--sweeps={proposed.folder / 'sweeps'}")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import cli, config, releases
-from harness.review.declaring import DeclaringError, declare
+from executorch_goldens import cli, releases
+from executorch_goldens.review.declaring import DeclaringError, declare
+from executorch_goldens.settings import config
 from tests.conftest import Runner
 from tests.review.conftest import Review, edit, titled
 

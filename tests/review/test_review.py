@@ -13,18 +13,19 @@ from typing import Any
 import filelock
 import pytest
 
-from harness import cli, releases, results
-from harness.config import Config
-from harness.judging import golden, roots
-from harness.releases import MATRIX
-from harness.results import lock
-from harness.review import listing, proposals
-from harness.review.edits import edits, quantities
-from harness.review.groups import BARRED, PENDING, grouped
-from harness.review.proposals import Proposal
-from harness.review.recording import RefusedError, record
-from harness.review.standing import Standing
-from harness.sharding import merging, provenance
+from executorch_goldens import cli, releases
+from executorch_goldens.goldens import golden, roots
+from executorch_goldens.releases import MATRIX
+from executorch_goldens.results import merging, proposals, provenance
+from executorch_goldens.results import rows as results
+from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.results.rows import lock
+from executorch_goldens.review import listing
+from executorch_goldens.review.edits import edits, quantities
+from executorch_goldens.review.groups import BARRED, PENDING, grouped
+from executorch_goldens.review.recording import RefusedError, record
+from executorch_goldens.review.standing import Standing
+from executorch_goldens.settings.config import Config
 from tests import REPOSITORY, replay
 from tests.conftest import Runner
 from tests.review.conftest import RUN, TARGETS, Artifacts, Review, cells, edit, found, path_of, titled
@@ -375,9 +376,7 @@ def test_nothing_to_review_is_a_sentence_and_no_error(
 ) -> None:
     nothing = review(*words, "--sweeps", str(tmp_path))
     assert nothing.code == cli.SAME
-    assert (
-        nothing.out == f"nothing to review: no results under {tmp_path}; python -m harness run makes some\n"
-    )
+    assert nothing.out == f"nothing to review: no results under {tmp_path}; goldens run makes some\n"
     (tmp_path / proposed.release).mkdir()
     shutil.copy(proposed.sweeps / results.FILE, tmp_path / proposed.release)
     green = review(*words, "--sweeps", str(tmp_path))

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness import cli
-from harness.commands.summary import rows as rows_of
-from harness.review.summary import MARK, Row, Summary, marks
+from executorch_goldens import cli
+from executorch_goldens.commands.summary import rows as rows_of
+from executorch_goldens.review.summary import MARK, Row, Summary, marks
 from tests.conftest import Runner
 from tests.review.conftest import RUN, Artifacts, edit, found
 

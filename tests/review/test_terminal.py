@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.config import Config
-from harness.releases import MATRIX
-from harness.review.recording import record
-from harness.review.session import Session
-from harness.review.standing import Standing
+from executorch_goldens.releases import MATRIX
+from executorch_goldens.review.recording import record
+from executorch_goldens.review.session import Session
+from executorch_goldens.review.standing import Standing
+from executorch_goldens.settings.config import Config
 from tests import REPOSITORY
 from tests.conftest import DROPPED, RUN_LIMIT, Runner
 from tests.review.conftest import TARGETS, Review, found, path_of
@@ -35,7 +35,7 @@ def pressed(session: Session, keys: str) -> bool:
     from prompt_toolkit.input import create_pipe_input
     from prompt_toolkit.output import DummyOutput
 
-    from harness.review.terminal import Screen
+    from executorch_goldens.review.terminal import Screen
 
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         pipe.send_text(keys)
@@ -133,7 +133,7 @@ def test_what_is_written_is_shown_before_it_is(session: Session) -> None:
 
 
 class Terminal:
-    """A terminal with ``python -m harness review`` in it."""
+    """A terminal with ``goldens review`` in it."""
 
     def __init__(self, runner: Runner) -> None:
         pytest.importorskip("prompt_toolkit")
@@ -145,7 +145,7 @@ class Terminal:
         environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "harness", "review"),
+                *(sys.executable, "-m", "executorch_goldens", "review"),
                 *(f"--goldens={runner.goldens}", f"--sweeps={runner.sweeps.parent}"),
             ],
             stdin=slave,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import torch
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 SHAPE = (2, 4)
 

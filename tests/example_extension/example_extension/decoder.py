@@ -10,11 +10,11 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.decode import Decoded, DecodeError, Format, SchemaError, Schemas
-from harness.decode.constant import opaque
-from harness.decode.flatbuffer import read
-from harness.decode.schema import load
-from harness.decode.tables import Fields
+from executorch_goldens.decode import Decoded, DecodeError, Format, SchemaError, Schemas
+from executorch_goldens.decode.constant import opaque
+from executorch_goldens.decode.flatbuffer import read
+from executorch_goldens.decode.schema import load
+from executorch_goldens.decode.tables import Fields
 
 SCHEMA = Path("executorch/extension/flat_tensor/serialize/flat_tensor.fbs")
 #: At byte 8: magic, length, offset and size of the FlatBuffer, offset and size of the segments.

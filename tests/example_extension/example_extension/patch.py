@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
-from harness.patches import Patch
+from executorch_goldens.patches import Patch
 
 GELU = "executorch.backends.xnnpack.partition.config.generic_node_configs:GeluConfig"
 LATER = "715c1c134fac7577d2b6fc4e1462509c74d9728bcf85df12f1670ac12fec203b"

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from harness import Data, Example, case
+from executorch_goldens import Data, Example, case
 
 CHECKPOINT = Path(__file__).with_name("spotter.npz")
 

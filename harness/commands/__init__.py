@@ -1,1 +1,0 @@
-"""One module a subcommand of ``python -m harness``; nothing imports from here."""

@@ -1,0 +1,608 @@
+"""The dataclasses that travel between the rooms; plain values only, so that any interpreter can unpickle them.
+
+An artifact is what one export made of one cell under one variation. It crosses from the exporting child to the
+pytest process, which may run another Python, another numpy and no torch: fields are str, bytes, int, float,
+None and tuples of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from executorch_goldens.numerics import tolerances
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """Case x target, within one release."""
+
+    target: str
+    case: str
+
+    @classmethod
+    def named(cls, name: str) -> Cell:
+        """Return the cell called ``TARGET/CASE``; raise ValueError."""
+        target, case = name.split("/")
+        return cls(target, case)
+
+    def __str__(self) -> str:
+        return f"{self.target}/{self.case}"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A dense tensor as exact bytes, C order, little endian; or a number, or None, that a model gives as such.
+
+    Attributes
+    ----------
+    dtype
+        numpy name: ``float32``, ``int8``, ``bool``...
+    shape
+        Lengths of the dimensions.
+    data
+        ``prod(shape) * itemsize`` bytes.
+    kind
+        ``int``, ``float``, ``bool`` or ``None`` for what is no tensor. A number has no dimensions, None no elements.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        expected = math.prod(self.shape) * np.dtype(self.dtype).itemsize
+        if len(self.data) != expected:
+            raise ValueError(f"{self.dtype}{list(self.shape)} takes {expected} bytes, not {len(self.data)}")
+
+    @classmethod
+    def of(cls, array: NDArray[np.generic], kind: str = "") -> Tensor:
+        return cls(str(array.dtype), tuple(array.shape), np.ascontiguousarray(array).tobytes(), kind)
+
+    @property
+    def type(self) -> str:
+        """What it is: dtype and shape of a tensor, ``int``, ``None``."""
+        return self.kind or f"{self.dtype}{list(self.shape)}"
+
+    def array(self) -> NDArray[np.generic]:
+        """Return a read-only array of `dtype` and `shape`."""
+        return np.frombuffer(self.data, dtype=self.dtype).reshape(self.shape)
+
+    def wide(self) -> NDArray[Any]:
+        """Return its values as float64, or as complex128 where they are complex."""
+        return self.array().astype(np.complex128 if self.dtype.startswith("complex") else np.float64)
+
+
+@dataclass(frozen=True)
+class Delegate:
+    """One lowered partition.
+
+    Attributes
+    ----------
+    name
+        Attribute of the lowered graph module, e.g. ``lowered_module_0``.
+    backend_id
+        E.g. ``TOSABackend``, ``XnnpackBackend``.
+    payload
+        What the backend's ``preprocess`` returned: a TOSA flatbuffer, or an XNNPACK header and flatbuffer.
+    named_data
+        (key, bytes) that the backend put into the program's named data instead of into the payload.
+    """
+
+    name: str
+    backend_id: str
+    payload: bytes
+    named_data: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True)
+class Lost:
+    """An output that quantization leaves below the floor of its target or case.
+
+    Attributes
+    ----------
+    output
+        Its number.
+    sqnr
+        Power of the float model's output over that of the difference, in dB, on the example; minus infinity where it is
+        NaN or infinite and the float model's is a number.
+    floor
+        Least that is accepted, in dB.
+    lines
+        The quantizations that lose it.
+    """
+
+    output: int
+    sqnr: float
+    floor: float
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception that ended an export, without what varies from run to run.
+
+    Attributes
+    ----------
+    stage
+        ``model``, ``export``, ``quantize``, ``lower``, ``emit`` or ``run``.
+    type
+        Qualified name of the exception's class.
+    message
+        Message without addresses, absolute paths and line numbers.
+    pass_name
+        Class of the innermost pass, partitioner or node visitor on the stack, or None.
+    function
+        ``module.function`` of the innermost ExecuTorch frame, or None.
+    traceback
+        The whole traceback, for the terminal; never compared, never recorded.
+    made
+        Graph and delegates of a program that does not run; None where lowering fails.
+    lost
+        What quantization loses before lowering fails; None where that is within the target's floor.
+    """
+
+    stage: str
+    type: str
+    message: str
+    pass_name: str | None
+    function: str | None
+    traceback: str
+    made: Lowered | None = None
+    lost: Lost | None = field(default=None, compare=False)
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """Return what a golden records, as (field, value)."""
+        return (
+            ("stage", self.stage),
+            ("type", self.type),
+            ("pass", self.pass_name or "-"),
+            ("function", self.function or "-"),
+            ("message", self.message),
+        )
+
+
+#: Rounding that may move an output by more than this part of its largest value leaves little that is checked.
+IMPRECISE = 0.1
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One set of inputs: what it should have given, and what it gave.
+
+    Attributes
+    ----------
+    name
+        See `executorch_goldens.registry.SAMPLES`.
+    expected
+        Outputs of the eager model (float targets) or of the quantized eager graph (quantized targets).
+    outputs
+        Outputs of what was lowered, in ExecuTorch's runtime or in the TOSA reference model.
+    spreads
+        For each of `expected`, float32 of its shape: how far rounding alone moved each element
+        (`exporting.numerics.rounding`). Zero where no rounding touches the output. Empty if it was not measured.
+    floats
+        Of quantized targets, the outputs of the model before it was quantized; empty for others.
+    shifts
+        For each of `expected`: the furthest that rounding alone moved the mean of its elements.
+    alone
+        Of several steps: the sample of one step that has the inputs of the last; empty where there is none.
+    """
+
+    name: str
+    expected: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    spreads: tuple[Tensor, ...] = ()
+    floats: tuple[Tensor, ...] = ()
+    shifts: tuple[float, ...] = ()
+    alone: str = ""
+
+
+@dataclass(frozen=True)
+class Altered:
+    """A parameter or a buffer of the model that was given, which lowering wrote to.
+
+    Attributes
+    ----------
+    name
+        Its path in the model.
+    before, after
+        Dtypes that numpy lacks are wider here (`executorch_goldens.exporting.arrays`).
+    writer
+        The pass that changed it, or the stage that was being made then; empty where none was seen to.
+    """
+
+    name: str
+    before: Tensor
+    after: Tensor
+    writer: str
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A value inside a delegate that is not what eager gives, though what it is made from is.
+
+    Attributes
+    ----------
+    delegate
+        See `Delegate`.
+    operator
+        What computes it, in the words of the payload's format, and the tensor: ``CONV2D tosa_conv2d_default_2``. Empty
+        where the payload does not tell.
+    node
+        The operator of the edge graph that it was lowered from, and its node: ``aten.linear aten_linear_default_2``.
+    module
+        Path of the module that this was traced from; empty where the graph does not tell.
+    before
+        Operators, or inputs of the delegate, whose values it is made from and are seen.
+    unseen
+        Operators between those and the departure whose values are not seen: it may begin at one of these.
+    agrees
+        Whether what it is made from is within its tolerances.
+    alone
+        Whether the operator, run eagerly on the delegate's own values, gives something else. Otherwise it is the first
+        value that departs, and no operator departs by itself.
+    expected, actual
+        In real numbers, float32, where it is quantized.
+    tolerance
+        Of each element: the largest absolute difference that is no departure.
+    uncut
+        Whether it comes of this: the operator is given values that were not cut off where their quantization ends.
+    """
+
+    delegate: str
+    operator: str
+    node: str
+    module: str
+    before: tuple[str, ...]
+    unseen: tuple[str, ...]
+    agrees: bool
+    alone: bool
+    expected: Tensor
+    actual: Tensor
+    tolerance: Tensor
+    uncut: bool = False
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where a program begins to depart from what eager gives.
+
+    Attributes
+    ----------
+    sample
+        The first sample whose outputs depart; where none does, the first on which something inside does.
+    where
+        The rest of a sentence where it is no value inside a delegate.
+    """
+
+    sample: str
+    where: Departure | str
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What was looked at inside a program: each operator, given what it was really given.
+
+    Attributes
+    ----------
+    samples
+        On which it was.
+    values
+        How many values inside were compared, on one of them.
+    unseen
+        What of the program was not looked into, and why; nothing if every operator was.
+    """
+
+    samples: tuple[str, ...]
+    values: int
+    unseen: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a tool of the release says of payloads against the specification that they were lowered for.
+
+    Attributes
+    ----------
+    by
+        The tool and its version.
+    invalid
+        A line for each thing that the specification does not allow.
+    unread
+        For each payload that the tool could not check, its delegate and why.
+    """
+
+    by: str
+    invalid: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """Return what was checked, in one line."""
+        return f"not validated: {'; '.join(self.unread)}" if self.unread else f"by {self.by}"
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """What an export made when nothing raised.
+
+    Attributes
+    ----------
+    graph
+        ``str(graph)`` of the lowered program, then of each nested graph module.
+    delegates
+        In the order in which the graph refers to them.
+    pte
+        The whole ``.pte`` program.
+    samples
+        The program run on several sets of inputs; the first is the example, which quantized targets calibrate with.
+    bound
+        How far an output may be from what is expected in any case, as a fraction of the largest absolute value expected
+        in its sample or in the example: the scale of a quantized output comes from the example's.
+    schemas
+        Directories with the schemas of the release that made it, best first: payloads are decoded with these.
+    scales
+        Of each quantized output, what one code is worth: where it is rounded it may be off by one; 0 for the others.
+    limit
+        How far rounding alone may move an output before the program is imprecise, as a fraction of its largest value.
+    codes
+        For cases whose outputs are constants: what the delegates must hold, in the dtype they hold it in.
+    unjudged
+        Samples that are left out, with why: eager gives no finite number there and does on the example, raises, does
+        not end, or has no value that anything could be held to.
+    not_run
+        Why the program was not run, so that there are no samples: what runs it lacks something. Empty where it was.
+    altered
+        What lowering changed of the model that it was given, which is its user's; nothing should be.
+    validation
+        What a validator says of the delegates; None where there is none for their format, or the program was not run.
+    loads
+        A line for each way of loading the program in which it gives something else than from a buffer.
+    begins
+        Where outputs beyond their tolerance begin to depart from eager's. Where none is, the first value inside that
+        its operator's own rounding does not explain, given what the operator was given; None where there is none.
+    inside
+        What was looked at inside; None where the outputs depart or are held to a tolerance that hides little, and where
+        nothing was run.
+    lost
+        What quantization loses; None where that is within the target's floor.
+    """
+
+    graph: str
+    delegates: tuple[Delegate, ...]
+    pte: bytes
+    samples: tuple[Sample, ...]
+    bound: float
+    schemas: tuple[str, ...] = field(compare=False)
+    scales: tuple[float, ...] = ()
+    codes: tuple[Tensor, ...] = ()
+    unjudged: tuple[tuple[str, str], ...] = ()
+    not_run: str = ""
+    limit: float = IMPRECISE
+    altered: tuple[Altered, ...] = ()
+    validation: Validation | None = None
+    loads: tuple[str, ...] = ()
+    begins: Beginning | None = field(default=None, compare=False)
+    lost: Lost | None = field(default=None, compare=False)
+    inside: Inside | None = field(default=None, compare=False)
+
+    @property
+    def pte_sha256(self) -> str:
+        return hashlib.sha256(self.pte).hexdigest()
+
+    def tolerance(self, sample: Sample, index: int) -> NDArray[np.float64]:
+        """Return the absolute tolerance for each element of output number `index` of a sample.
+
+        See `numerics.tolerances.allowed`. Where the output is quantized, it is so many whole codes, as no
+        difference of codes is a fraction of one.
+        """
+        reach = self._allowed(sample, index).reach
+        code = self._code(index)
+        return np.ceil(reach / code) * code if code else reach
+
+    def _allowed(self, sample: Sample, index: int) -> tolerances.Allowed:
+        """Return what is allowed of output number `index` of a sample, before it is rounded up to whole codes."""
+        samples = self.samples if sample in self.samples else (*self.samples, sample)
+        if not all(each.spreads for each in samples):
+            samples = tuple(replace(each, spreads=()) for each in samples)
+        found = tolerances.allowed(
+            [each.expected[index].wide() for each in samples],
+            [each.spreads[index].array() for each in samples if each.spreads],
+            self._code(index),
+            self.bound,
+        )
+        return found[samples.index(sample)]
+
+    def _code(self, index: int) -> float:
+        """Return a little more than what one code of output number `index` is worth; 0 where it is not quantized."""
+        return (self.scales[index] if index < len(self.scales) else 0.0) * tolerances.ONE_CODE
+
+    def sizes(self, sample: Sample, index: int) -> NDArray[np.float64]:
+        """Return the largest absolute value expected of output number `index` in a sample or in the example.
+
+        Of each element, that of the elements that are as large as it.
+        """
+        return self._allowed(sample, index).sizes
+
+    def moves_far(self) -> bool:
+        """Whether rounding alone may move some output by more than leaves much to check, whatever is accepted."""
+        return any(
+            self.imprecision(sample, index) > IMPRECISE
+            for sample in self.samples
+            for index in range(len(sample.expected))
+        )
+
+    def imprecision(self, sample: Sample, index: int) -> float:
+        """Return how far rounding alone may move output number `index` in a sample, as a part of its largest value.
+
+        Where an output holds numbers of different sizes, of the largest value of each.
+        """
+        found = self._allowed(sample, index)
+        parts = np.divide(
+            found.reach,
+            found.sizes_anywhere,
+            out=np.zeros(found.reach.shape),
+            where=found.sizes_anywhere > 0.0,
+        )
+        return float(parts.max(initial=0.0))
+
+
+#: The pipeline of a partitioner.
+PARTITIONING = "partitioning"
+#: The pipeline of what is no pass: the stages of an export.
+STAGE = "stage"
+#: Stages of an export that make a graph: of the model, by quantization, on the way to the edge dialect, by lowering.
+EXPORTED, QUANTIZED, EDGE, LOWERED = "exported", "quantized", "edge", "lowered"
+#: What stages begin with that make a payload.
+DELEGATE = "delegate_"
+#: Asks an export, in place of the number of a pass, for the pass that made each operator of its delegates.
+ORIGINS = -1
+
+
+@dataclass(frozen=True)
+class PassRun:
+    """One run of one pass or of the partitioner, or one stage, of an export.
+
+    Attributes
+    ----------
+    pipeline
+        Of which backend and for what; `PARTITIONING`; `STAGE`; ``exir`` outside of any.
+    name
+        Class of the pass or partitioner; name of the stage.
+    fingerprint
+        Digest of the graph that it left, or of the bytes that it made; of a partitioner, its tags in order.
+    changed
+        Whether it changed the graph.
+    beyond
+        Digest of what the fingerprint leaves out and no golden's trace holds: the names of the graph's nodes; of a
+        partitioner, the tag of each node.
+    start
+        Number of the run of a pass or partitioner, from 1, in the order in which they begin; 0 where it is not known.
+    """
+
+    pipeline: str
+    name: str
+    fingerprint: str
+    changed: bool
+    beyond: str = field(default="", compare=False)
+    start: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Omission:
+    """What an export is made without: one run of a pass, or the order that a partitioner gave its tags.
+
+    Attributes
+    ----------
+    start
+        See `PassRun`.
+    tags
+        Of a partitioner, in the order that they get; none for a pass.
+    """
+
+    start: int
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What an export was seen to run; see `executorch_goldens.exporting.trace.Watch`.
+
+    Attributes
+    ----------
+    kept
+        What the fingerprint of one pass, asked for by its number, is the digest of: a line per node.
+    refusals
+        Operator and reason of each node that a partitioner refused.
+    origins
+        Where it was asked for by `ORIGINS`, of each delegate the names of the values that are made in it, and of the
+        operator or constant of each what made it, a pass or a stage, then the passes that converted it.
+    """
+
+    passes: tuple[PassRun, ...]
+    visitors: tuple[str, ...]
+    kept: str = ""
+    refusals: tuple[tuple[str, str], ...] = ()
+    origins: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """The result of one export that finished.
+
+    Attributes
+    ----------
+    result
+        What was made, or why nothing was.
+    patches
+        Names of the patches that were installed.
+    seconds
+        Time inside the export: model, quantization, lowering, emission, running.
+    watched
+        The passes and node visitors that ran.
+    shortcuts
+        Names of the shortcuts that were installed.
+    kernels
+        The kernels that the exporting process had loaded: how many, and the digest of their names.
+    twins
+        What further processes made of the same request that began with the same memory; see `running.factors`.
+    """
+
+    result: Lowered | Failure
+    patches: tuple[str, ...]
+    seconds: float
+    watched: Watched | None = None
+    shortcuts: tuple[str, ...] = ()
+    kernels: str = ""
+    twins: tuple[Artifact, ...] = ()
+
+
+@dataclass(frozen=True)
+class Casualty:
+    """An export that did not finish: the child died, was killed at its time limit, or was given no memory.
+
+    Attributes
+    ----------
+    verdict
+        ``crashed``, ``timed-out`` or ``out-of-memory``.
+    reason
+        Signal, exit status or limit, and the last lines the child printed.
+    """
+
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one export, with what it cost.
+
+    Attributes
+    ----------
+    variation
+        Name of the variation.
+    seconds
+        Wall time of the child from fork to exit.
+    peak_mb
+        Peak resident memory of the child in 2**20 bytes, pages shared with its template included.
+    core_seconds
+        Processor time of the child, in user and system mode.
+    reused
+        Whether it comes from the store of artifacts (`store.store`), with what the export cost that made it.
+    """
+
+    cell: Cell
+    variation: str
+    result: Artifact | Casualty
+    seconds: float
+    peak_mb: float
+    core_seconds: float = 0.0
+    reused: bool = False

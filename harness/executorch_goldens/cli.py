@@ -1,0 +1,154 @@
+"""The command line: one subcommand per module of `executorch_goldens.commands`.
+
+Each module has a function `add_to`, which adds its parser and sets the parser's default ``run`` to a function of the
+parsed arguments that returns the exit code. A module is imported only when its subcommand, or the list of all of them,
+is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.files import interrupts, machine, untrusted
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import share
+
+#: Subcommands and the modules that bring them.
+COMMANDS = {
+    "compile": "executorch_goldens.commands.compile",
+    "decode": "executorch_goldens.commands.decode",
+    "diff": "executorch_goldens.commands.diff",
+    "drift": "executorch_goldens.commands.drift",
+    "explore": "executorch_goldens.commands.explore",
+    "freeze": "executorch_goldens.commands.freeze",
+    "init": "executorch_goldens.commands.init",
+    "merge": "executorch_goldens.commands.merge",
+    "report": "executorch_goldens.commands.report",
+    "repro": "executorch_goldens.commands.repro",
+    "review": "executorch_goldens.commands.review",
+    "run": "executorch_goldens.commands.run",
+    "summary": "executorch_goldens.commands.summary",
+    "thaw": "executorch_goldens.commands.thaw",
+    "worker": "executorch_goldens.commands.worker",
+}
+
+#: Those that draw on the terminal themselves: they use `executorch_goldens.files.untrusted` where they write.
+OWN_SCREEN = ("review", "run")
+
+#: Exit codes, as of ``diff``.
+SAME, DIFFERENT, ERROR = 0, 1, 2
+
+
+class CommandError(HarnessError):
+    """A command line that cannot be carried out as given."""
+
+
+def prints_table(parser: argparse.ArgumentParser, table: Callable[[Path], Iterable[str]]) -> None:
+    """Make `parser` one of a subcommand that prints the lines of `table`, a function of the root of the goldens."""
+    share(parser.add_argument, "--goldens")
+
+    def run(arguments: argparse.Namespace) -> int:
+        for line in table(root_of(arguments)):
+            print(line)
+        return SAME
+
+    parser.set_defaults(run=run)
+
+
+def root_of(arguments: argparse.Namespace) -> Path:
+    """Return the root of the goldens that ``--goldens`` names, or the repository's; raise CommandError."""
+    goldens: Path = arguments.goldens or config.load().goldens
+    if not goldens.is_dir():
+        raise CommandError(f"{goldens} is not a folder: name a root of goldens with --goldens")
+    return goldens
+
+
+class Shown:
+    """An output that shows what a terminal would obey as text."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, words: str) -> int:
+        return self._stream.write(untrusted.shown(words))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def shown_output() -> Iterator[None]:
+    """Within it, what is printed goes through `Shown`."""
+    with (
+        contextlib.redirect_stdout(cast("TextIO", Shown(sys.stdout))),
+        contextlib.redirect_stderr(cast("TextIO", Shown(sys.stderr))),
+    ):
+        yield
+
+
+class _Version(argparse.Action):
+    """Prints what a report of a defect needs: versions, and the kernels that programs are run with."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        for line in versions():
+            print(line)
+        parser.exit()
+
+
+def versions() -> Iterator[str]:
+    """Yield the versions of this project and of what it exports with, and the kernels there are."""
+    for name in ("executorch-goldens", "executorch", "torch", "torchao", "tosa-tools"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            yield f"{name} {metadata.version(name)}"
+    try:
+        kernels = import_module("executorch_goldens.exporting.kernels")
+    except ImportError:
+        return
+    yield f"kernels {kernels.summary()}"
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    commands: Mapping[str, str] = COMMANDS,
+    prog: str = "goldens",
+    description: str = "Golden-artifact regression tests of ExecuTorch exports.",
+) -> int:
+    """Run a subcommand of `commands`, which maps their names to modules, and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(prog=prog, description=description)
+    parser.add_argument("--version", action=_Version, nargs=0, help="show versions and kernels and exit")
+    subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    named = [word for word in words[:1] if word in commands]
+    for name in named or commands:
+        import_module(commands[name]).add_to(subparsers)
+    parsed, unknown = parser.parse_known_args(words)
+    if unknown and not hasattr(parsed, "forwarded"):
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    # A command that hands its words on gets them as they were given.
+    parsed.forwarded = words[1:]
+    run: Callable[[argparse.Namespace], int] = parsed.run
+    try:
+        shown = contextlib.nullcontext() if words[0] in OWN_SCREEN else shown_output()
+        with interrupts.ended_in_order(), machine.told(), shown:
+            code = run(parsed)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        print(f"{parser.prog}: interrupted", file=sys.stderr)
+        return interrupts.INTERRUPTED
+    except HarnessError as error:
+        print(untrusted.shown(f"{parser.prog}: {error}"), file=sys.stderr)
+        return ERROR
+    except BrokenPipeError:
+        # The reader has seen enough (a pager, head): not an error. Nothing more may be written at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # But for what was to check something, and has not come to its end.
+        return interrupts.UNREAD if words[0] in OWN_SCREEN else SAME

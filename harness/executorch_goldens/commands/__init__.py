@@ -1,0 +1,1 @@
+"""One module a subcommand of ``goldens``; nothing imports from here."""

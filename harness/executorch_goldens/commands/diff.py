@@ -1,0 +1,123 @@
+"""``goldens diff``."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens.cli import DIFFERENT, SAME, CommandError
+from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, read
+from executorch_goldens.decode import Decoded
+from executorch_goldens.decode.decoded import KIND
+from executorch_goldens.structure import OutlineError, compare
+
+EXAMPLES = """\
+examples:
+  goldens diff before.tosa after.tosa
+  goldens diff goldens/1.4.1/tosa-int/conv/delegate_0.tosa.txt delegate.tosa
+  goldens diff goldens/1.4.1/tosa-int/conv goldens/1.5.1/tosa-int/conv
+
+exit code: 0 the same, 1 different, 2 error
+"""
+
+#: How the text of a decoded payload begins.
+_GOLDEN = re.compile(KIND.pattern.encode() + rb" \d+ bytes\n")
+#: Lines shown of files that only compare line by line.
+LINES_SHOWN = 40
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "diff",
+        help="show how two payloads or goldens differ",
+        description="Show how two payloads, texts of goldens, or folders of goldens differ, by structure: "
+        "what is only renamed or moved is one line.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("before", metavar="A", help="a payload, a golden's text, or a folder; - for stdin")
+    parser.add_argument("after", metavar="B", help="what to compare it with")
+    parser.add_argument("--limit", type=int, metavar="N", help="write out at most N differences of a payload")
+    add_schemas(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare two files or folders and print the report."""
+    before, after = arguments.before, arguments.after
+    folders = [name for name in (before, after) if name != STANDARD and Path(name).is_dir()]
+    if len(folders) == 1:
+        raise CommandError(f"{folders[0]} is a folder and the other is not: name two folders or two files")
+    differs = False
+    for heading, lines in _folders(arguments) if folders else _files(before, after, arguments):
+        differs = True
+        if heading:
+            print(heading)
+        for line in lines:
+            print(line)
+    return DIFFERENT if differs else SAME
+
+
+#: What differs: a heading and lines under it.
+_Difference = tuple[str, Iterator[str]]
+
+
+def _folders(arguments: argparse.Namespace) -> Iterator[_Difference]:
+    before, after = Path(arguments.before), Path(arguments.after)
+    names = {path.relative_to(folder) for folder in (before, after) for path in folder.rglob("*.txt")}
+    if not names:
+        raise CommandError(f"neither {before} nor {after} holds a golden (*.txt)")
+    for name in sorted(names):
+        present = [(folder / name).is_file() for folder in (before, after)]
+        if all(present):
+            for _, lines in _files(str(before / name), str(after / name), arguments):
+                yield str(name), lines
+        else:
+            yield f"{name}: only in {before if present[0] else after}", iter(())
+
+
+def _files(before: str, after: str, arguments: argparse.Namespace) -> Iterator[_Difference]:
+    ours, theirs = _load(before, arguments.schemas), _load(after, arguments.schemas)
+    if ours == theirs:
+        return
+    if isinstance(ours, bytes) or isinstance(theirs, bytes):
+        yield "", _by_line(ours, theirs, before, after)
+        return
+    try:
+        report = compare(ours, theirs)
+    except OutlineError as error:
+        raise CommandError(f"{before} or {after} is no golden of this version: {error}") from error
+    if not report.same:
+        yield "", report.lines(arguments.limit)
+
+
+def _load(name: str, schemas: str | None) -> Decoded | str | bytes:
+    """Return a payload decoded, a golden's text, or the bytes of any other text file."""
+    data = read(name)
+    if _GOLDEN.match(data):
+        return data.decode()
+    if name.endswith(".txt"):
+        return data
+    return decode_named(data, name, schemas)
+
+
+def _by_line(
+    ours: Decoded | str | bytes, theirs: Decoded | str | bytes, before: str, after: str
+) -> Iterator[str]:
+    """Yield the lines that differ of files that hold no decoded payload, such as ``graph.txt``."""
+    texts = [side.decode(errors="replace") if isinstance(side, bytes) else "" for side in (ours, theirs)]
+    if not isinstance(ours, bytes) or not isinstance(theirs, bytes):
+        raise CommandError(f"{before} and {after} are not both goldens of payloads")
+    lines = difflib.unified_diff(
+        texts[0].splitlines(), texts[1].splitlines(), before, after, lineterm="", n=1
+    )
+    for shown, line in enumerate(lines):
+        if shown == LINES_SHOWN:
+            yield "..."
+            return
+        yield line

@@ -1,0 +1,153 @@
+"""``goldens explore``: a cell in Google's Model Explorer, its golden and what a run made side by side."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from executorch_goldens.cli import SAME, CommandError
+from executorch_goldens.goldens import golden
+from executorch_goldens.report.gathering import GOLDEN, NOW, Found, gather
+from executorch_goldens.results import origins
+from executorch_goldens.results.evidence import Evidence
+from executorch_goldens.results.rows import VARIATION_FOLDERS
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import share
+from executorch_goldens.structure import OutlineError
+
+if TYPE_CHECKING:
+    from executorch_goldens.explore.graphs import Drawn
+    from executorch_goldens.explore.server import Model
+
+#: Model Explorer's own.
+PORT = 8080
+EXAMPLES = """\
+examples:
+  goldens explore tosa-int/cat-h-v
+  goldens explore tosa-int/cat-h-v --release 1.2.0 --port 8090 --no-browser
+"""
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "explore",
+        help="open a cell in Google's Model Explorer",
+        description="Open what a run found of a cell in Google's Model Explorer: its golden and what the run made side "
+        "by side, what differs and by how much as node data, and the payloads as Arm's adapters read them.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("cell", metavar="TARGET/CASE")
+    share(parser.add_argument, "--release", help="of the results of this release (default: of the only one)")
+    share(parser.add_argument, "--sweeps")
+    share(parser.add_argument, "--goldens")
+    parser.add_argument("--port", type=int, default=PORT, help="of the server (default: %(default)s)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve the cell until a person interrupts it; raise CommandError, and the errors of what is read."""
+    try:
+        from executorch_goldens.explore import server
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"{error.name} is not installed, which shows a cell: nox -s explore has it, or install "
+            "'executorch-goldens[explore]'"
+        ) from error
+    repository = config.load()
+    goldens = (arguments.goldens or repository.goldens).resolve()
+    sweeps = arguments.sweeps or repository.sweeps
+    found = _found(arguments.cell, arguments.release, sweeps, goldens, repository)
+    server.require_free(arguments.port)
+    models, panes = _models(found, goldens)
+    with tempfile.TemporaryDirectory(prefix="goldens-explore-") as folder:
+        server.serve(server.config(models, panes, Path(folder)), arguments.port, not arguments.no_browser)
+    return SAME
+
+
+def _found(name: str, release: str | None, sweeps: Path, goldens: Path, repository: config.Config) -> Found:
+    """Return what runs found of a cell; raise CommandError, and the errors of what is read."""
+    gathered = gather([sweeps], goldens, repository)
+    of_cell = {each.release: each for each in gathered.found if str(each.cell) == name}
+    if release in of_cell:
+        return of_cell[release]
+    if not of_cell or release is not None:
+        which = f" on {release}" if release else ""
+        raise CommandError(
+            f"{sweeps} has no results of {name}{which}: run it (goldens run --cell {name}), or name results "
+            "with --sweeps"
+        )
+    if len(of_cell) > 1:
+        raise CommandError(f"{name} has results on {', '.join(of_cell)}: name one with --release")
+    return next(iter(of_cell.values()))
+
+
+def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
+    """Return what is shown of a cell, and how many of it side by side; raise CommandError."""
+    from executorch_goldens.explore import adapters, graphs
+    from executorch_goldens.explore.overlays import on_adapted, overlays
+    from executorch_goldens.explore.server import Model
+
+    evidence = found.evidence()
+    one, other = found.labels(evidence)
+    if found.member is not None:
+        artifacts = {one: found.member.before, other: found.member.after}
+    else:
+        one = other = f"{GOLDEN} and run"
+        artifacts = {other: golden.read(golden.directory(goldens / found.release, found.cell))}
+    try:
+        drawn = graphs.drawn(artifacts)
+    except OutlineError as error:
+        raise CommandError(f"{found.name} cannot be read: {error}: run its cell again") from error
+    if not drawn:
+        raise CommandError(
+            f"{found.name} has no graph to show, it is {found.row['verdict']}: {found.row['reason'] or 'known'}"
+        )
+    made_by = _made_by(drawn, found, evidence)
+    models = []
+    for name, each in drawn.items():
+        known = overlays(
+            each,
+            found,
+            evidence,
+            None if name == GOLDEN else _variation(name, found, evidence),
+            made_by[name],
+        )
+        models.append(Model(name, [each.graph], {of: {each.graph.id: data} for of, data in known.items()}))
+        texts = artifacts[name]
+        if name == other and texts is not None:
+            for adapted in adapters.adapted(found.folder / _variation(name, found, evidence), texts):
+                if adapted.graphs:
+                    models.append(Model(adapted.name, adapted.graphs, on_adapted(known, each, adapted)))
+                else:
+                    print(f"{adapted.name}: not shown: {adapted.why}")
+    return models, len(drawn)
+
+
+def _made_by(
+    drawn: Mapping[str, Drawn], found: Found, evidence: Evidence
+) -> dict[str, Mapping[str, Sequence[str]]]:
+    """Return what made the operators of each artifact, by node; say so where no run has kept it."""
+    from executorch_goldens.explore.overlays import ORIGIN, made_by, of_same
+
+    kept = {
+        name: origins.read(found.folder, _variation(name, found, evidence))
+        for name in drawn
+        if name != GOLDEN
+    }
+    if None in kept.values():
+        print(f"{ORIGIN}: not recorded: goldens run --cell {found.cell} --origins records it")
+    known = {name: made_by(drawn[name], each) for name, each in kept.items() if each is not None}
+    return {name: known.get(name) or of_same(each, known.get(NOW, {})) for name, each in drawn.items()}
+
+
+def _variation(label: str, found: Found, evidence: Evidence) -> str:
+    """Return under which variation an artifact was made; empty where a run kept nothing of it."""
+    kept = [folder.name for folder in sorted(found.folder.glob(VARIATION_FOLDERS))]
+    agreeing = [names[0] for names in evidence.agreeing]
+    return next((name for name in [*([label] if label in kept else ()), *agreeing, *kept]), "")

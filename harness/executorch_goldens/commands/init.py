@@ -1,0 +1,219 @@
+"""``goldens init``: goldens in a repository that has none, up to the first one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from executorch_goldens import releases, targets
+from executorch_goldens.artifact import Cell
+from executorch_goldens.cli import SAME
+from executorch_goldens.goldens import golden
+from executorch_goldens.running.selection import (
+    UPDATE,
+    Installed,
+    UsageError,
+    find_release,
+    require_flatc,
+    some,
+)
+from executorch_goldens.starting.files import OPTIONAL, Beginning, write
+from executorch_goldens.starting.source import ModelName, model_named, models_of
+from executorch_goldens.workers.settings import default_interpreter, worker_environment
+
+DISTRIBUTION = "executorch-goldens"
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "init",
+        help="begin goldens in your own repository, up to the first one",
+        description="Write [tool.goldens], a zoo with your model, a nox session and a workflow into the working "
+        "directory, export the model once and record its first golden. Nothing is overwritten.",
+    )
+    parser.add_argument(
+        "model",
+        nargs="?",
+        metavar="FILE[:NAME]",
+        help="the class of your model, or a function that returns it (default: the only one there is)",
+    )
+    parser.add_argument(
+        "--input",
+        action="append",
+        type=shape,
+        metavar="1,3,224,224",
+        help="shape of an input, float32; repeatable (default: from the model's first layer)",
+    )
+    parser.add_argument(
+        "--target",
+        action="append",
+        metavar="TARGET",
+        help="what to export for; repeatable (default: what every case is exported for)",
+    )
+    parser.add_argument(
+        "--harness",
+        metavar="REQUIREMENT",
+        help="what installs this project in the session (default: where it was installed from)",
+    )
+    parser.add_argument(
+        "--without", action="append", choices=list(OPTIONAL), default=[], help="do not write this; repeatable"
+    )
+    parser.add_argument("-y", "--yes", action="store_true", help="take the defaults, ask nothing")
+    parser.set_defaults(run=run)
+
+
+def shape(text: str) -> tuple[int, ...]:
+    """Read the shape of an input; raise ArgumentTypeError.
+
+    >>> shape("1,3,224,224")
+    (1, 3, 224, 224)
+    """
+    if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no shape such as 1,3,224,224")
+    return tuple(map(int, text.split(",")))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask, write, and record the first golden; return the exit code of that run."""
+    from executorch_goldens.exporting import first
+
+    folder = Path.cwd()
+    interpreter = default_interpreter()
+    release = find_release(Installed.probe(interpreter), None)
+    require_flatc(interpreter)
+    ask = Questions(arguments.yes)
+    model = _model(folder, arguments.model, ask)
+    made = first.built(folder, model.module, model.name)
+    beginning = Beginning(
+        model=model,
+        shapes=first.named(made, arguments.input or _shapes(first.guessed(made), ask)),
+        targets=_targets(arguments.target, release, ask),
+        release=release,
+        harness=_harness(arguments.harness, ask),
+        python=releases.load().python,
+    )
+    texts = beginning.texts(folder, arguments.without)
+    write(folder, texts)
+    takes = ", ".join(f"{name} float32{list(extents)}" for name, extents in beginning.shapes.items())
+    print(f"{model} takes {takes}")
+    print(f"wrote {', '.join(map(str, texts))}")
+    if "file:" in beginning.harness and "nox" not in arguments.without:
+        print(f"only this machine has {beginning.harness}: put into noxfile.py what CI can install")
+    words = ["run", "--cell", f"{beginning.targets[0]}/{beginning.case}", UPDATE]
+    print(f"$ {shlex.join(['goldens', *words])}", flush=True)
+    code = subprocess.run(
+        [sys.executable, "-m", "executorch_goldens", *words, "-q"], env=worker_environment(interpreter, 0)
+    ).returncode
+    if code:
+        print("the files stay as written: once the model is right, the command above records its golden")
+        return code
+    recorded = golden.directory(
+        folder / "goldens" / release.version, Cell(beginning.targets[0], beginning.case)
+    )
+    if (failure := recorded / golden.FAILURE).exists():
+        print(f"the model is not lowered, and its golden is the failure: {failure.relative_to(folder)}")
+    print(f"next: goldens run {UPDATE} records the other targets; review goldens/ and commit")
+    return SAME
+
+
+class Questions:
+    """Asks what has a default.
+
+    Parameters
+    ----------
+    defaults
+        Whether to take each default without asking.
+    """
+
+    def __init__(self, defaults: bool) -> None:
+        self.defaults = defaults
+
+    def __call__(self, question: str, default: str | None, option: str) -> str:
+        """Return the answer; raise UsageError where there is nobody to give it and no default."""
+        if self.defaults and default is not None:
+            return default
+        if self.defaults:
+            raise UsageError(f"{question} has no default here: give {option}")
+        try:
+            answer = input(f"{question}{f' [{default}]' if default else ''}: ").strip()
+        except EOFError:
+            raise UsageError(
+                f"nobody answered ({question}): give {option}, or --yes for the defaults"
+            ) from None
+        if not answer and default is None:
+            raise UsageError(f"{question} has no default here: give {option}")
+        return answer or str(default)
+
+
+def _model(folder: Path, given: str | None, ask: Questions) -> ModelName:
+    if given is not None:
+        return model_named(given, folder)
+    found = list(map(str, models_of(folder)))
+    if len(found) > 1 and ask.defaults:
+        raise UsageError(f"there are {len(found)} models: name one of {some(found)}")
+    return model_named(ask("model", found[0] if len(found) == 1 else None, "FILE:NAME"), folder)
+
+
+def _shapes(guess: tuple[int, ...] | None, ask: Questions) -> Sequence[tuple[int, ...]]:
+    default = ",".join(map(str, guess)) if guess else None
+    answer = ask("shapes of the inputs", default, "--input 1,3,224,224 for each")
+    try:
+        return [shape(text) for text in answer.split()]
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(str(error)) from error
+
+
+def _targets(given: Sequence[str] | None, release: releases.Release, ask: Questions) -> tuple[str, ...]:
+    every = [
+        name for name, target in targets.TARGETS.items() if not target.further and name in release.targets
+    ]
+    chosen = tuple(dict.fromkeys(given or ask("targets", " ".join(every), "--target").split()))
+    for name in chosen:
+        targets.find(name)
+        if name not in release.targets:
+            raise UsageError(
+                f"ExecuTorch {release.version} has no target {name!r}: {release.unsupported[name]}"
+            )
+    return chosen
+
+
+def _harness(given: str | None, ask: Questions) -> str:
+    requirement = given or ask(
+        "where the harness is installed from", installed_from(), "--harness REQUIREMENT"
+    )
+    try:
+        Requirement(requirement)
+    except InvalidRequirement as error:
+        raise UsageError(f"--harness {requirement}: {error}") from error
+    return requirement
+
+
+def installed_from() -> str | None:
+    """Return the requirement that this project was installed by, or None where it is not installed.
+
+    The record is ``direct_url.json`` (PEP 610); what has none came from an index.
+    """
+    try:
+        distribution = metadata.distribution(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return None
+    record = distribution.read_text("direct_url.json")
+    if record is None:
+        return f"{DISTRIBUTION}=={distribution.version}"
+    origin = json.loads(record)
+    if "vcs_info" in origin:
+        return (
+            f"{DISTRIBUTION} @ {origin['vcs_info']['vcs']}+{origin['url']}@{origin['vcs_info']['commit_id']}"
+        )
+    return f"{DISTRIBUTION} @ {origin['url']}"

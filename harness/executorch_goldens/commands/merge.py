@@ -1,0 +1,108 @@
+"""``goldens merge``: join the results of shards."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.files import durable
+from executorch_goldens.goldens import golden, roots
+from executorch_goldens.results import merging
+from executorch_goldens.results.ledger import Ledger
+from executorch_goldens.results.merging import Merged
+from executorch_goldens.running import messages
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import share
+
+LEDGER = Path("docs") / "proof.md"
+
+EXAMPLES = """\
+examples:
+  goldens merge build/shards/*
+  goldens merge build/sweeps --ledger
+"""
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "merge",
+        help="join the results of shards into those of one run",
+        description="Join results.jsonl, run.json, junit.xml and what was kept of cells that need a look. Results of "
+        "unlike runs, missing cells and cells that are there twice are refused. Ends with 1 where a cell is not as it "
+        "should be or a golden is stale.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("results", nargs="+", type=Path, metavar="DIR", help="a folder with results below it")
+    parser.add_argument(
+        "--into", type=Path, metavar="DIR", help="where the joined results go (default: build/merged)"
+    )
+    share(parser.add_argument, "--goldens")
+    parser.add_argument(
+        "--ledger",
+        action="store_true",
+        help=f"write a line of {LEDGER} for each release: only for whole runs",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Merge, and print what the end of one run would have."""
+    repository = config.load()
+    goldens = arguments.goldens or repository.goldens
+    into = arguments.into or repository.root / "build" / "merged"
+    path = repository.root / LEDGER
+    ledger = Ledger.read(path) if arguments.ledger else None
+    code = SAME
+    with merging.at_rest(arguments.results):
+        joined = list(merging.of_releases(merging.find(arguments.results), into))
+    for merged in joined:
+        lines = list(summary(merged, goldens))
+        print("\n".join(lines))
+        messages.step_summary(
+            f"goldens of ExecuTorch {merged.provenance.release}, {merged.parts} folders merged",
+            [row["verdict"] for row in merged.rows],
+            lines,
+        )
+        if merged.wrong() or stale(merged, goldens):
+            code = DIFFERENT
+        if ledger is not None:
+            ledger = ledger.with_run(merged)
+    if ledger is not None:
+        durable.replace(path, ledger.text())
+        print(f"ledger: {path}")
+    return code
+
+
+def summary(merged: Merged, goldens: Path) -> Iterator[str]:
+    """Yield the lines of a release."""
+    came = merged.provenance
+    verdicts = messages.counts((row["verdict"], row["reason"]) for row in merged.rows)
+    yield f"ExecuTorch {came.release}, {merged.parts} folders: {verdicts}"
+    yield f"{len(came.variations)} variations, {merged.exports()} exports, {merged.core_seconds():.0f} core seconds"
+    yield f"results: {merged.folder}"
+    yield from messages.numerics(
+        {
+            Cell(row["target"], row["case"]): row["difference"]
+            for row in merged.rows
+            if row["difference"] is not None
+        }
+    )
+    found = {Cell(row["target"], row["case"]): row.get("sqnr") for row in merged.rows}
+    yield from messages.ratios({cell: ratio for cell, ratio in found.items() if ratio is not None})
+    for row in merged.wrong():
+        yield f"{row['verdict']}: {row['target']}/{row['case']}: {row['reason']}"
+    for cell in stale(merged, goldens):
+        yield messages.stale(golden.directory(goldens / came.release, cell))
+
+
+def stale(merged: Merged, goldens: Path) -> tuple[Cell, ...]:
+    """Return the goldens that match no cell, which only a run of all cells can tell."""
+    if not merged.provenance.whole:
+        return ()
+    return roots.leftovers(goldens / merged.provenance.release, set(merged.provenance.selection())).stale

@@ -1,0 +1,43 @@
+"""Payloads named on a command line: read and decoded, with errors that name the file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from executorch_goldens.cli import CommandError
+from executorch_goldens.decode import Decoded, DecodeError, SchemaError, Schemas, decode
+
+#: Stands for standard input or output.
+STANDARD = "-"
+
+
+def add_schemas(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names a different release's schemas."""
+    parser.add_argument(
+        "--schemas",
+        metavar="DIR",
+        help="site-packages of the release that made the payload, or a directory with tosa.fbs, xnnpack.fbs, "
+        "program.fbs; by default the installed release's",
+    )
+
+
+def read(name: str) -> bytes:
+    """Return the bytes of a file or of standard input."""
+    try:
+        return sys.stdin.buffer.read() if name == STANDARD else Path(name).read_bytes()
+    except OSError as error:
+        raise CommandError(f"{name} cannot be read: {error.strerror}") from error
+
+
+def decode_named(payload: bytes, name: str, schemas: str | None) -> Decoded:
+    """Decode a payload; errors name it."""
+    if schemas is not None and not Path(schemas).is_dir():
+        raise CommandError(f"--schemas {schemas} is not a directory")
+    try:
+        return decode(payload, schemas=Schemas.of(schemas) if schemas else None)
+    except DecodeError as error:
+        raise CommandError(f"{name} cannot be decoded: {error}") from error
+    except SchemaError as error:
+        raise CommandError(f"{name} cannot be decoded: {error}") from error

@@ -1,0 +1,65 @@
+"""``goldens report``: what runs found, as one HTML file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens.cli import SAME, CommandError
+from executorch_goldens.review.groups import count
+from executorch_goldens.running.messages import counts
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import share
+
+EXAMPLES = """\
+examples:
+  goldens report -o build/report.html
+  goldens report build/merged -o build/report.html
+"""
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "report",
+        help="write what runs found as one HTML file",
+        description="Write the results of runs, or of merged shards, as one HTML file that opens from disk: the grid "
+        "of verdicts, causes, a page for each cell that is not as it should be, what changed between releases.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "results",
+        nargs="*",
+        type=Path,
+        metavar="DIR",
+        help="folders that hold the results of runs (default: build/sweeps)",
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the HTML file")
+    share(parser.add_argument, "--goldens")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the report; raise CommandError where it cannot be drawn or written, and the errors of what is read."""
+    try:
+        from executorch_goldens.report import document, gathering, tables
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"{error.name} is not installed, which a report is made with: nox -s report has it, or install "
+            "'executorch-goldens[report]'"
+        ) from error
+    repository = config.load()
+    folders = arguments.results or [repository.sweeps]
+    goldens = (arguments.goldens or repository.goldens).resolve()
+    gathered = gathering.gather(folders, goldens, repository)
+    kept = list(tables.tables(repository.root, gathered.releases))
+    text = document.document(gathered, kept)
+    document.write(arguments.output, text)
+    verdicts = counts((found.row["verdict"], found.row["reason"]) for found in gathered.found)
+    print(
+        f"{arguments.output}: {verdicts}; {count(len(gathered.releases), 'release')}, "
+        f"{count(len(gathered.groups), 'cause')}, {len(text.encode()) / 1e6:.2f} MB"
+    )
+    return SAME

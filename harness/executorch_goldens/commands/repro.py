@@ -1,0 +1,143 @@
+"""``goldens repro RELEASE TARGET/CASE``: one script that shows what is wrong with a cell, by itself."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.cli import SAME
+from executorch_goldens.repro.issue import issue
+from executorch_goldens.repro.reproduction import Options, Repro, confirm, say
+from executorch_goldens.running.selection import (
+    EXPORT_TIMEOUT,
+    Installed,
+    UsageError,
+    find_release,
+    load_cells,
+    require_flatc,
+    select,
+)
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import share
+from executorch_goldens.workers.settings import cores, default_interpreter, worker_environment
+from executorch_goldens.workers.worker import with_harness
+
+#: One seed for each order of report #19045.
+HASH_SEEDS = "0,4"
+#: Options with one value.
+OPTIONS = ("output", "hash_seeds", "interpreter", "jobs", "export_timeout")
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "repro",
+        help="write a script that shows what is wrong with a cell, without the harness",
+        description="Export a cell as the release was published and write one script that shows by itself what is "
+        "wrong with it. There is one for a cell that is order-only, unstable, corrupt or crashed, or that fails to "
+        "lower; none for changed, new and timed-out.",
+    )
+    parser.add_argument("release", metavar="RELEASE", help="an ExecuTorch version of releases.toml")
+    parser.add_argument("cell", metavar="TARGET/CASE")
+    parser.add_argument("--minimize", action="store_true", help="shrink the model first")
+    parser.add_argument(
+        "--issue",
+        action="store_true",
+        help="write a bug report in Markdown, with the script, the verdict and the environment in it",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
+    parser.add_argument("--hash-seeds", default=HASH_SEEDS, help="default: %(default)s")
+    share(parser.add_argument, "--models")
+    share(
+        parser.add_argument,
+        "--interpreter",
+        help="of an environment of RELEASE (default: this one, else the one that nox made)",
+    )
+    share(parser.add_argument, "--jobs", default=cores())
+    share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the script."""
+    wanted = releases.load().release(arguments.release).version
+    interpreter = (arguments.interpreter or _interpreter_of(wanted)).absolute()
+    installed = Installed.probe(interpreter)
+    release = find_release(installed, wanted)
+    if installed.site_packages != Path(sysconfig.get_path("purelib")):
+        return _elsewhere(interpreter, arguments)
+    models = config.load().zoos(arguments.models)
+    cell = _cell(arguments.cell, load_cells(models, release))
+    output = arguments.output
+    if output is not None and output.exists():
+        raise UsageError(f"{output} exists: delete it, or name another file")
+    if output is not None and not os.access(output.parent, os.W_OK):
+        raise UsageError(f"{output} cannot be written: {output.parent} is no folder that can be written to")
+    require_flatc(interpreter)
+    options = Options(
+        arguments.hash_seeds,
+        models,
+        arguments.jobs,
+        arguments.export_timeout,
+    )
+    with tempfile.TemporaryDirectory(prefix="goldens-repro-") as folder:
+        script = Repro(cell, release, interpreter, options, Path(folder)).script(arguments.minimize)
+        seen = confirm(script.text, interpreter)
+    say(f"the script by itself: {seen}")
+    text = issue(script, cell.target, release, seen) if arguments.issue else script.text
+    if output is None:
+        print(text, end="")
+    else:
+        _write(text, output)
+    return SAME
+
+
+def _interpreter_of(release: str) -> Path:
+    """Return this Python, or where it has a different release that of the environment that nox made, if it did."""
+    made = config.load().root / ".nox" / f"goldens-{release.replace('.', '-')}" / "bin" / "python"
+    here = default_interpreter()
+    if made.exists() and Installed.probe(here).versions.get("executorch") != release:
+        return made
+    return here
+
+
+def _elsewhere(interpreter: Path, arguments: argparse.Namespace) -> int:
+    """Run the command in the environment of the release: graphs are changed by the torch that exported them."""
+    given = {**vars(arguments), "interpreter": interpreter}
+    words = [f"--{name.replace('_', '-')}={given[name]}" for name in OPTIONS if given[name] is not None]
+    words += [f"--models={module}" for module in arguments.models or ()]
+    words += [f"--{name}" for name in ("minimize", "issue") if getattr(arguments, name)]
+    code = "from executorch_goldens.cli import main; sys.exit(main())"
+    command = [*with_harness(interpreter, code), "repro", arguments.release, arguments.cell, *words]
+    return subprocess.run(command, env=worker_environment(interpreter, 0)).returncode
+
+
+def _cell(name: str, cells: Sequence[Cell]) -> Cell:
+    try:
+        chosen = select(cells, [name])
+    except UsageError as error:
+        raise UsageError(str(error).removeprefix("--cell ")) from error
+    if len(chosen) > 1:
+        raise UsageError(f"{name!r} is {len(chosen)} cells; name one, e.g. {min(chosen)}")
+    (cell,) = chosen
+    return cell
+
+
+def _write(text: str, output: Path) -> None:
+    """Write the script, whole or not at all."""
+    aside = output.with_name(f".{output.name}.partial")
+    try:
+        aside.write_text(text, encoding="utf-8", errors="backslashreplace")
+        aside.rename(output)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise UsageError(f"{output} cannot be written: {error}") from error
+    say(f"wrote {output}")

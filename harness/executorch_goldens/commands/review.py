@@ -1,0 +1,213 @@
+"""``goldens review``: go through what the cells of past runs propose, cause by cause."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens.cli import SAME, CommandError
+from executorch_goldens.files import untrusted
+from executorch_goldens.judging.updating import FEWER
+from executorch_goldens.releases import MATRIX
+from executorch_goldens.results import proposals
+from executorch_goldens.results import rows as results
+from executorch_goldens.review import listing
+from executorch_goldens.review.declaring import declare, entries
+from executorch_goldens.review.groups import Group, Member, count, grouped
+from executorch_goldens.review.recording import record
+from executorch_goldens.review.rejections import Rejections
+from executorch_goldens.review.session import Session
+from executorch_goldens.review.standing import Standing
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import share
+
+EXAMPLES = """\
+examples:
+  goldens review
+  goldens review --list
+  goldens review --accept 1f0c9a3e
+  goldens review --reject 1f0c9a3e --reason "a RESCALE too many: ask in the backend's tracker"
+  goldens review --reject 5b2d77c1 --reason "a gather reads past its end (#22436)" --known
+"""
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "review",
+        help="go through what changed cells propose, cause by cause, and accept or reject it",
+        description="Group what the cells of past runs propose by what changed and by the pass that made it. Accepted "
+        "groups are recorded as goldens, rejected ones kept with the reason. Nothing is exported.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    asked = parser.add_mutually_exclusive_group()
+    asked.add_argument("--list", action="store_true", help="print the groups")
+    asked.add_argument("--accept", action="append", metavar="GROUP", help="record a group; repeatable")
+    asked.add_argument(
+        "--reject", action="append", metavar="GROUP", help="keep a reason against it; repeatable"
+    )
+    parser.add_argument(
+        "--reason", metavar="TEXT", help="with --reject: why; it is shown when the cause comes again"
+    )
+    parser.add_argument(
+        "--known",
+        action="store_true",
+        help="with --reject: write its cells, with the reason, as known defects of their releases",
+    )
+    parser.add_argument(
+        FEWER,
+        action="store_true",
+        help="also record what fewer variations agreed on than on the golden that it replaces",
+    )
+    share(parser.add_argument, "--sweeps")
+    share(parser.add_argument, "--goldens")
+    parser.add_argument(
+        "--matrix",
+        type=Path,
+        default=MATRIX,
+        metavar="FILE",
+        help="a releases.toml in place of the harness's own",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Go through the groups, or list, accept or reject them."""
+    if (arguments.reject is not None) != bool(arguments.reason and arguments.reason.strip()):
+        raise CommandError(
+            "--reject GROUP takes --reason TEXT, which is kept and shown, and --reason takes --reject"
+        )
+    if arguments.known and arguments.reject is None:
+        raise CommandError("--known takes --reject GROUP --reason TEXT: it says how that is kept")
+    repository = config.load()
+    sweeps, goldens = (
+        arguments.sweeps or repository.sweeps,
+        (arguments.goldens or repository.goldens).resolve(),
+    )
+    standing = Standing(repository, goldens, arguments.matrix, arguments.fewer_variations)
+    groups = grouped(proposals.find(sweeps), goldens, standing)
+    if not groups and not (arguments.accept or arguments.reject):
+        print(untrusted.shown(nothing(sweeps, arguments.sweeps is not None)))
+        return SAME
+    reviewed = Reviewed(groups, sweeps, standing, Rejections.read(sweeps))
+    if arguments.accept:
+        chosen = [named(name, groups) for name in arguments.accept]
+        reviewed.conclude([member for group in chosen for member in group.members], {})
+    elif arguments.reject:
+        chosen = [named(name, groups) for name in arguments.reject]
+        causes = {group.cause: arguments.reason.strip() for group in chosen}
+        reviewed.conclude([], causes, known=causes if arguments.known else ())
+    elif arguments.list:
+        print(untrusted.shown("\n".join(listing.listing(groups, reviewed.rejections.reasons)).rstrip()))
+    else:
+        reviewed.go_through()
+    return SAME
+
+
+def nothing(sweeps: Path, named: bool) -> str:
+    """Say that there is nothing to review; raise CommandError for a folder that was named and is not there.
+
+    Parameters
+    ----------
+    named
+        Whether a person named the folder.
+    """
+    if any(sweeps.glob(f"*/{results.FILE}")):
+        return f"nothing to review: no cell under {sweeps} proposes a change"
+    if named and not sweeps.is_dir():
+        raise CommandError(
+            f"no cell proposes anything: there is no folder {sweeps}; goldens run makes one, or name another "
+            "with --sweeps"
+        )
+    return f"nothing to review: no results under {sweeps}; goldens run makes some"
+
+
+def named(name: str, groups: Sequence[Group]) -> Group:
+    """Return the group of a name; raise CommandError."""
+    for group in groups:
+        if group.name == name:
+            return group
+    raise CommandError(
+        f"no group is called {name!r}: --list names them, and a group gets a new name when what its cells propose, or "
+        "the checkout, changes"
+    )
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """What is reviewed, and where it is written what comes of it."""
+
+    groups: Sequence[Group]
+    sweeps: Path
+    standing: Standing
+    rejections: Rejections
+
+    def go_through(self) -> None:
+        """Let a person go through the groups in a terminal, and write what they say."""
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise CommandError(
+                "there is no terminal: say --list, --accept GROUP or --reject GROUP --reason TEXT"
+            )
+        try:
+            from executorch_goldens.review.terminal import Screen
+        except ModuleNotFoundError as error:
+            raise CommandError(
+                f"{error.name} is not installed, which draws the review: nox -s review has it, or install "
+                "'executorch-goldens[review]'; --list, --accept and --reject do without"
+            ) from error
+        session = Session(self.groups, self.rejections.reasons)
+        if Screen(session).run():
+            said = session.said
+            self.conclude(list(said.accepted.values()), said.rejected, said.known)
+        else:
+            print("nothing was written")
+
+    def conclude(
+        self, accepted: Sequence[Member], rejected: Mapping[str, str], known: Collection[str] = ()
+    ) -> None:
+        """Record what was accepted, keep the reasons against what was rejected, and say so.
+
+        Parameters
+        ----------
+        known
+            Causes that were rejected and whose cells are declared as known defects.
+
+        Raises
+        ------
+        RefusedError
+            For what may not be recorded.
+        DeclaringError
+            For known defects that cannot be written.
+        """
+        goldens = self.standing.goldens
+        declared = entries([group for group in self.groups if group.cause in known], rejected)
+        by_name = {member.proposal.name: member for member in accepted}
+        if by_name:
+            record(list(by_name.values()), self.sweeps, goldens, self.standing)
+        lines, reasons = [], dict(self.rejections.reasons)
+        for group in self.groups:
+            cells = [member for member in group.members if member.proposal.name in by_name]
+            if cells:
+                some = f"{len(cells)} of " if len(cells) < len(group.members) else ""
+                lines.append(f"recorded: {group.title}: {some}{group.extent}")
+            if len(cells) == len(group.members):
+                # What a person accepts, they no longer reject.
+                reasons.pop(group.cause, None)
+            if reason := rejected.get(group.cause):
+                lines.append(f"rejected: {group.title}: {group.extent}: {reason}")
+        reasons.update(rejected)
+        if reasons != self.rejections.reasons:
+            self.rejections.write(reasons)
+        print(untrusted.shown("\n".join(lines)))
+        if declared:
+            # It is a change of the checkout, which proposals are bound to: it comes last.
+            file = self.standing.repository.known_defects
+            declare(file, declared)
+            print(f"declared as known: {count(sum(map(len, declared.values())), 'cell')}, in {file}")
+        if by_name:
+            print(f"read what was written: git diff {goldens}")

@@ -1,0 +1,56 @@
+"""The command ``run``: check the cells of a zoo against their goldens, by pytest."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from typing import Any
+
+from executorch_goldens.running import options
+
+#: The command that a wrapper of this one was called with, for messages: nox, for instance.
+CALLED_AS = "EXECUTORCH_GOLDENS_CALLED_AS"
+
+#: What makes pytest run the cells, and nothing of the project that it is started in.
+PYTEST = (
+    *(
+        "-p",
+        "executorch_goldens.running.plugin",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "addopts=",
+        "--pyargs",
+        "executorch_goldens.running.cells",
+    ),
+    # How far a run is, the plugin shows.
+    *("-o", "console_output_style=classic"),
+    # ExecuTorch brings packages with plugins that no cell needs: hypothesis' takes a second at the end to find that
+    # there is nothing to say, to import the others takes a tenth of a run that exports nothing.
+    *("-p", "no:hypothesispytest", "-p", "no:hydra_pytest", "-p", "no:anyio"),
+    # No module of the harness asserts for pytest to rewrite.
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
+)
+
+
+def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
+    parser = subparsers.add_parser(
+        "run",
+        help="check the cells of a zoo against their goldens",
+        description="Export the cells of a zoo and compare them with their goldens.",
+        epilog="--snapshot-update records what is right and repeats; pytest's own options (-x, -q, -v, -k, "
+        "--junit-xml) are passed on.",
+        allow_abbrev=False,
+    )
+    options.add_to(parser.add_argument)
+    parser.set_defaults(run=run, forwarded=())
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Call pytest with the words that were given; return its exit code."""
+    import pytest
+
+    words = arguments.forwarded
+    called = os.environ.pop(CALLED_AS, "") or shlex.join(["goldens", "run", *words])
+    return int(pytest.main([*PYTEST, f"--called-as={called}", *words]))

@@ -1,0 +1,135 @@
+"""In what two tensors differ: the numbers a person needs to judge a changed constant or output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from executorch_goldens.decode.constant import Array
+from executorch_goldens.decode.numbers import Double, Float32
+
+#: How many differing elements are shown, from the first.
+SHOWN = 3
+#: Elements compared at once, so that comparing large tensors does not double the memory they take.
+PIECE = 1 << 18
+
+
+class TensorLike(Protocol):
+    """A constant, or any other tensor with a name for its type."""
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def array(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class TensorDifference:
+    """How two tensors differ.
+
+    Attributes
+    ----------
+    dtypes, shapes
+        Before and after.
+    differing
+        How many elements differ in any bit; None where the shapes do not allow comparing them.
+    size
+        How many elements there are.
+    largest, mean
+        Largest absolute difference, and the mean one over all elements, the equal ones included, as upstream reports
+        give it. Differences that are not finite do not count; None where none is.
+    first
+        Index, value before and value after of the first few differing elements.
+    """
+
+    dtypes: tuple[str, str]
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    differing: int | None
+    size: int
+    largest: float | None
+    mean: float | None
+    first: tuple[tuple[tuple[int, ...], str, str], ...]
+
+    def lines(self) -> Iterator[str]:
+        """Yield a report: a line for the whole and one for each element shown."""
+        types = [
+            f"{dtype}[{','.join(map(str, shape))}]"
+            for dtype, shape in zip(self.dtypes, self.shapes, strict=True)
+        ]
+        type_ = types[0] if types[0] == types[1] else f"{types[0]} -> {types[1]}"
+        if self.differing is None:
+            yield type_
+            return
+        size = f"{self.differing} of {self.size} differ"
+        if self.largest is not None and self.mean is not None:
+            size += f", max {self.largest:.6g}, mean {self.mean:.6g}"
+        yield f"{type_}: {size}"
+        for index, before, after in self.first:
+            yield f"{list(index)}: {before} -> {after}"
+
+
+def tensor_difference(before: TensorLike, after: TensorLike) -> TensorDifference | None:
+    """Return how two tensors differ; None if dtype, shape and every bit are the same.
+
+    NaNs with the same bits are the same; 0.0 and -0.0 are not.
+    """
+    dtypes, shapes = (before.dtype, after.dtype), (tuple(before.shape), tuple(after.shape))
+    if shapes[0] != shapes[1]:
+        return TensorDifference(dtypes, shapes, None, 0, None, None, ())
+    left, right = np.asarray(before.array()), np.asarray(after.array())
+    first: list[tuple[tuple[int, ...], str, str]] = []
+    differing, total, finite, largest = 0, 0.0, 0, 0.0
+    flat = left.reshape(-1), right.reshape(-1)
+    for start in range(0, left.size, PIECE):
+        a, b = (side[start : start + PIECE] for side in flat)
+        at = np.flatnonzero(_differ(a, b))
+        for offset in at[: SHOWN - len(first)].tolist():
+            index = tuple(int(axis) for axis in np.unravel_index(start + offset, left.shape))
+            first.append((index, _text(a[offset]), _text(b[offset])))
+        gaps = _gaps(a[at], b[at])
+        differing += len(at)
+        total += float(gaps.sum())
+        finite += len(gaps)
+        largest = max(largest, float(gaps.max(initial=0.0)))
+    if not differing and dtypes[0] == dtypes[1]:
+        return None
+    return TensorDifference(
+        dtypes,
+        shapes,
+        differing,
+        left.size,
+        largest=largest if finite else None,
+        mean=total / left.size if finite else None,
+        first=tuple(first),
+    )
+
+
+def _differ(a: Array, b: Array) -> Array:
+    """Mark the elements of which any bit differs, or, for different types, the number."""
+    if a.dtype != b.dtype:
+        return np.asarray(a != b)
+    if np.iscomplexobj(a):
+        return _differ(a.real, b.real) | _differ(a.imag, b.imag)
+    bits = np.dtype(f"u{a.dtype.itemsize}")
+    return np.asarray(np.ascontiguousarray(a).view(bits) != np.ascontiguousarray(b).view(bits))
+
+
+def _gaps(a: Array, b: Array) -> Array:
+    """Return the absolute differences that are finite."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        wide = np.complex128 if np.iscomplexobj(a) or np.iscomplexobj(b) else np.float64
+        gaps = np.abs(a.astype(wide) - b.astype(wide))
+    return np.asarray(gaps[np.isfinite(gaps)])
+
+
+def _text(number: Any) -> str:
+    if isinstance(number, np.float32 | np.float16):
+        wide = np.float32(number)
+        return str(Float32(int(wide.view(np.uint32))))
+    return str(Double(number)) if isinstance(number, np.floating) else str(number.item())

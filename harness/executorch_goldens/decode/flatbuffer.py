@@ -1,0 +1,393 @@
+"""A bounds-checked FlatBuffers reader driven by a schema.
+
+It reads everything there is, keeps account of which bytes it has read, and fails with `DecodeError` on the
+first byte that cannot be what the schema says. Byte vectors are views into the payload: nothing large is
+copied.
+
+Wire format: https://flatbuffers.dev/internals/
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from executorch_goldens.decode.errors import DecodeError
+from executorch_goldens.decode.numbers import Double, Float32
+from executorch_goldens.decode.schema import (
+    Enum,
+    Field,
+    Scalar,
+    Schema,
+    String,
+    TableRef,
+    Type,
+    Union,
+    Vector,
+)
+
+#: What a field can hold. `memoryview` for a vector of unsigned bytes, `Table` for a table or a union's
+#: member.
+Node: TypeAlias = "bool | int | float | str | memoryview | tuple[Node, ...] | Table | None"
+
+#: Every byte may be read this many times on average (shared strings and tables are legal) before the buffer
+#: counts as hostile: a few kilobytes of crossing offsets could otherwise stand for gigabytes.
+READS_PER_BYTE = 16
+#: No format here nests tables deeper than 8; the limit only has to stop a cycle of a recursive schema.
+DEPTH = 64
+
+_U16 = struct.Struct("<H")
+_U32 = struct.Struct("<I")
+_I32 = struct.Struct("<i")
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table as read.
+
+    Attributes
+    ----------
+    type
+        Name of the table in the schema.
+    offset
+        Where it stands in the payload.
+    fields
+        Every field of the schema, in its order; absent ones hold their default. The type of a union field
+        ``f`` is held by ``f_type`` (``None`` for an absent one).
+    """
+
+    type: str
+    offset: int
+    fields: dict[str, Node]
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Bytes that no field refers to and that are not the zeros of padding."""
+
+    offset: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A decoded FlatBuffer: its root table and the bytes nothing in it refers to."""
+
+    root: Table
+    unread: tuple[Unread, ...]
+
+
+def read(
+    schema: Schema,
+    payload: memoryview,
+    start: int = 0,
+    stop: int | None = None,
+    apart: tuple[int, int] = (0, 0),
+) -> Buffer:
+    """Read the FlatBuffer at ``payload[start:stop]``.
+
+    Parameters
+    ----------
+    apart
+        Where, relative to `start`, something else stands in the midst of the FlatBuffer.
+
+    Raises
+    ------
+    DecodeError
+        With offsets counted from the start of `payload`.
+    """
+    reader = _Reader(schema, payload[start:stop], start)
+    reader.spans.append(apart)
+    root = reader.root()
+    return Buffer(root, reader.unread())
+
+
+#: Reads one field's value: (position of the field) -> value.
+_Read = Callable[[int], Node]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How the tables of one type that share one vtable are laid out."""
+
+    #: Every field at its default.
+    absent: dict[str, Node]
+    #: (field name, offset in the table, reader) of the fields that are present.
+    present: tuple[tuple[str, int, _Read], ...]
+    #: (field name, offset of its type, offset of its value, union) of the unions that are present.
+    unions: tuple[tuple[str, int, int, Union], ...]
+    #: Parts of the table that its fields take, relative to its start.
+    spans: tuple[tuple[int, int], ...]
+    #: Where the last of its fields ends.
+    size: int
+
+
+class _Reader:
+    def __init__(self, schema: Schema, data: memoryview, base: int) -> None:
+        self.schema = schema
+        self.data = data
+        self.size = len(data)
+        self.base = base
+        self.budget = READS_PER_BYTE * self.size
+        self.depth = 0
+        self.spans: list[tuple[int, int]] = []
+        self.layouts: dict[tuple[int, str], _Layout] = {}
+        self.readers: dict[Type, _Read] = {}
+
+    def fail(self, at: int, what: str, path: str = "") -> DecodeError:
+        return DecodeError(path, self.base + at, what)
+
+    def root(self) -> Table:
+        name = self.schema.root
+        try:
+            if self.size < 8:
+                raise self.fail(0, f"a root offset and an identifier take 8 bytes, {self.size} left")
+            found = bytes(self.data[4:8])
+            if found != self.schema.identifier:
+                raise self.fail(4, f"identifier {self.schema.identifier!r} expected, {found!r} found")
+            self.spans.append((0, 8))
+            return self.table(self.follow(0), name)
+        except DecodeError as error:
+            raise error.inside(name) from None
+
+    def unread(self) -> tuple[Unread, ...]:
+        return unread_between(self.spans, self.data, self.base)
+
+    def take(self, at: int, size: int, what: str) -> int:
+        """Account for `size` bytes at `at`; return where they end."""
+        end = at + size
+        if end > self.size:
+            raise self.fail(at, f"{what} takes {size} bytes, {max(0, self.size - at)} left")
+        self.budget -= size
+        if self.budget < 0:
+            raise self.fail(at, f"more than {READS_PER_BYTE} references to every byte")
+        return end
+
+    def table(self, at: int, name: str) -> Table:
+        if at < 4 or at + 4 > self.size:
+            raise self.fail(at, f"a table {name} expected, outside the {self.size} bytes there are")
+        vtable = at - int(_I32.unpack_from(self.data, at)[0])
+        layout = self.layouts.get((vtable, name)) or self.layout(vtable, name, at)
+        self.take(at, layout.size, f"table {name}")
+        self.depth += 1
+        if self.depth > DEPTH:
+            raise self.fail(at, f"tables nest deeper than {DEPTH}")
+        for start, stop in layout.spans:
+            self.spans.append((at + start, at + stop))
+        fields = layout.absent.copy()
+        field = ""
+        try:
+            for field, offset, reader in layout.present:
+                fields[field] = reader(at + offset)
+            for field, type_at, value_at, union in layout.unions:
+                self.union(fields, field, at + type_at, at + value_at, union)
+        except DecodeError as error:
+            raise error.inside(field) from None
+        self.depth -= 1
+        return Table(name, self.base + at, fields)
+
+    def union(self, fields: dict[str, Node], name: str, type_at: int, value_at: int, union: Union) -> None:
+        stored = self.data[type_at]
+        if stored not in union.members:
+            raise self.fail(type_at, f"{union.name} has no member {stored} in {self.schema.source}")
+        label, table = union.members[stored]
+        fields[name + "_type"] = label
+        fields[name] = self.table(self.follow(value_at), table)
+
+    def layout(self, vtable: int, name: str, at: int) -> _Layout:
+        if vtable < 0 or vtable + 4 > self.size:
+            raise self.fail(at, f"vtable of {name} expected at {self.base + vtable}, outside the payload")
+        size = _U16.unpack_from(self.data, vtable)[0]
+        if size < 4 or size % 2 or vtable + size > self.size:
+            raise self.fail(vtable, f"vtable of {name} has the impossible size {size}")
+        # What the vtable says of the table's own size is not used: Python's FlatBuffers builder shares one
+        # vtable between tables whose fields stand at the same offsets, however wide they are (seen in .pte of
+        # 1.5.1).
+        slots: tuple[int, ...] = struct.unpack_from(f"<{size // 2 - 2}H", self.data, vtable + 4)
+        spans = [(0, 4)]
+        absent: dict[str, Node] = {}
+        present: list[tuple[str, int, _Read]] = []
+        unions: list[tuple[str, int, int, Union]] = []
+
+        def place(slot: int, width: int, what: str) -> int:
+            """Return the offset of the slot's value in the table, 0 if it is absent."""
+            offset = slots[slot] if slot < len(slots) else 0
+            if offset:
+                if offset < 4:
+                    raise self.fail(
+                        vtable + 4 + 2 * slot, f"a field at {offset} overlaps its table's head", what
+                    )
+                spans.append((offset, offset + width))
+            return offset
+
+        known = 0
+        for field in self.schema.tables[name]:
+            known = field.slot + 1
+            if isinstance(field.type, Union):
+                absent[field.name + "_type"] = None
+                type_at = place(field.slot - 1, 1, field.name + "_type")
+                value_at = place(field.slot, 4, field.name)
+                if type_at and value_at:
+                    unions.append((field.name, type_at, value_at, field.type))
+                elif type_at or value_at:
+                    raise self.fail(at, "a union's type and value come together, one is missing", field.name)
+            else:
+                width = field.type.size if isinstance(field.type, Scalar | Enum) else 4
+                offset = place(field.slot, width, field.name)
+                if offset:
+                    present.append((field.name, offset, self.reader(field.type)))
+                elif field.required:
+                    raise self.fail(at, "is required, and absent", field.name)
+            absent[field.name] = self.default(field)
+        for slot in range(known, len(slots)):
+            if slots[slot]:
+                where = vtable + 4 + 2 * slot
+                raise self.fail(where, f"{name} holds a field {slot} that {self.schema.source} does not know")
+        self.spans.append((vtable, vtable + size))
+        layout = _Layout(
+            absent, tuple(present), tuple(unions), _merged(spans), max(stop for _, stop in spans)
+        )
+        self.layouts[vtable, name] = layout
+        return layout
+
+    def default(self, field: Field) -> Node:
+        if isinstance(field.type, Scalar) and isinstance(field.default, float):
+            return Float32.of(field.default) if field.type.code == "f" else Double(field.default)
+        return field.default
+
+    def reader(self, type_: Type) -> _Read:
+        if type_ not in self.readers:
+            self.readers[type_] = self.make_reader(type_)
+        return self.readers[type_]
+
+    def make_reader(self, type_: Type) -> _Read:
+        if isinstance(type_, Scalar):
+            return self.scalar_reader(type_)
+        if isinstance(type_, Enum):
+            return self.enum_reader(type_)
+        if isinstance(type_, TableRef):
+            name = type_.name
+            return lambda at: self.table(self.follow(at), name)
+        if isinstance(type_, Vector):
+            return self.vector_reader(type_)
+        if isinstance(type_, String):
+            return lambda at: self.string(self.follow(at))
+        raise TypeError(type_)
+
+    def follow(self, at: int) -> int:
+        """Return the position that the offset stored at `at` points to."""
+        target = at + int(_U32.unpack_from(self.data, at)[0])
+        if target % 4:
+            raise self.fail(at, f"an offset to a multiple of 4 expected, to {target} found")
+        return target
+
+    def scalar_reader(self, scalar: Scalar) -> _Read:
+        data = self.data
+        if scalar.code == "?":
+            return self.boolean
+        if scalar.code == "f":
+            return lambda at: Float32(_U32.unpack_from(data, at)[0])
+        unpack = struct.Struct("<" + scalar.code).unpack_from
+        if scalar.code == "d":
+            return lambda at: Double(unpack(data, at)[0])
+
+        def integer(at: int) -> int:
+            value: int = unpack(data, at)[0]
+            return value
+
+        return integer
+
+    def boolean(self, at: int) -> bool:
+        stored = self.data[at]
+        if stored > 1:
+            raise self.fail(at, f"a bool is 0 or 1, not {stored}")
+        return bool(stored)
+
+    def enum_reader(self, enum: Enum) -> _Read:
+        unpack = struct.Struct("<" + enum.code).unpack_from
+        names = enum.names
+
+        def named(at: int) -> str:
+            stored = unpack(self.data, at)[0]
+            name = names.get(stored)
+            if name is None:
+                raise self.fail(at, f"{enum.name} has no value {stored} in {self.schema.source}")
+            return name
+
+        return named
+
+    def string(self, at: int) -> str:
+        length = self.count(at, 1, "text")
+        end = at + 4 + length
+        if end >= self.size or self.data[end] != 0:
+            raise self.fail(end, "text ends with a zero byte")
+        self.spans.append((at, end + 1))
+        try:
+            return str(self.data[at + 4 : end], "utf-8")
+        except UnicodeDecodeError as error:
+            raise self.fail(at + 4 + error.start, f"text is not UTF-8: {error.reason}") from None
+
+    def count(self, at: int, width: int, what: str) -> int:
+        """Return the number of elements of the vector at `at`, all of which fit."""
+        if at < 0 or at + 4 > self.size:
+            raise self.fail(at, f"{what} expected, outside the {self.size} bytes there are")
+        count: int = _U32.unpack_from(self.data, at)[0]
+        self.take(at, 4 + count * width, f"{what} of {count}")
+        return count
+
+    def vector_reader(self, vector: Vector) -> _Read:
+        element = vector.element
+        if element == Scalar("B"):
+            return lambda at: self.octets(self.follow(at))
+        if isinstance(element, Scalar) and element.code not in "?fd":
+            return lambda at: self.integers(self.follow(at), element.code, element.size)
+        width = element.size if isinstance(element, Scalar | Enum) else 4
+        read_one = self.reader(element)
+        return lambda at: self.items(self.follow(at), width, read_one)
+
+    def octets(self, at: int) -> memoryview:
+        end = at + 4 + self.count(at, 1, "bytes")
+        self.spans.append((at, end))
+        return self.data[at + 4 : end]
+
+    def integers(self, at: int, code: str, width: int) -> tuple[int, ...]:
+        count = self.count(at, width, "vector")
+        self.spans.append((at, at + 4 + count * width))
+        return struct.unpack_from(f"<{count}{code}", self.data, at + 4)
+
+    def items(self, at: int, width: int, read_one: _Read) -> tuple[Node, ...]:
+        count = self.count(at, width, "vector")
+        self.spans.append((at, at + 4 + count * width))
+        items: list[Node] = []
+        try:
+            for position in range(at + 4, at + 4 + count * width, width):
+                items.append(read_one(position))
+        except DecodeError as error:
+            raise error.inside(f"[{len(items)}]") from None
+        return tuple(items)
+
+
+def unread_between(spans: list[tuple[int, int]], data: memoryview, base: int = 0) -> tuple[Unread, ...]:
+    """Return the bytes of `data` outside all `spans` that are not zero; `base` is where `data` starts."""
+    found = []
+    end = 0
+    for start, stop in (*sorted(spans), (len(data), len(data))):
+        raw = bytes(data[end:start])
+        if any(raw):
+            left = len(raw) - len(raw.lstrip(b"\0"))
+            found.append(Unread(base + end + left, raw.strip(b"\0")))
+        end = max(end, stop)
+    return tuple(found)
+
+
+def _merged(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Join touching spans."""
+    merged: list[tuple[int, int]] = []
+    for start, stop in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        else:
+            merged.append((start, stop))
+    return tuple(merged)

@@ -1,0 +1,158 @@
+"""Takes a table apart field by field, so that no field can be forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import cast
+
+from executorch_goldens.decode.decoded import Attribute
+from executorch_goldens.decode.errors import DecodeError
+from executorch_goldens.decode.flatbuffer import Node, Table
+
+
+class Fields:
+    """The fields of a table that have not been taken yet.
+
+    A format module takes what it gives a meaning to; `rest` returns everything else as attributes, whatever
+    the schema of a later release adds.
+
+    Attributes
+    ----------
+    path
+        Where the table stands, for `DecodeError`.
+    """
+
+    def __init__(self, table: Table, path: str) -> None:
+        self.path = path
+        self.type = table.type
+        self.offset = table.offset
+        self._fields = dict(table.fields)
+
+    def fail(self, what: str) -> DecodeError:
+        """Return an error about this table."""
+        return DecodeError(self.path, self.offset, what)
+
+    def take(self, name: str, default: Node = None) -> Node:
+        """Take a field that some releases' schemas may lack."""
+        return self._fields.pop(name, default)
+
+    def text(self, name: str) -> str | None:
+        """Take a string, an enum's value or a union's type."""
+        value = self.take(name)
+        if value is not None and not isinstance(value, str):
+            raise self._expected(name, "text", value)
+        return value
+
+    def name(self, name: str) -> str:
+        """Take a string that must be there."""
+        value = self.text(name)
+        if value is None:
+            raise self.fail(f"{name} is missing")
+        return value
+
+    def number(self, name: str) -> int:
+        """Take an integer."""
+        value = self.take(name, 0)
+        if not _is_integer(value):
+            raise self._expected(name, "an integer", value)
+        return cast(int, value)
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """Take a vector of integers; None if it is absent."""
+        value = self.take(name)
+        if isinstance(value, memoryview):
+            return tuple(value)
+        return None if value is None else cast("tuple[int, ...]", self._vector(name, value, _is_integer))
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Take a vector of strings; an absent one is empty."""
+        value = self.take(name, ())
+        return cast("tuple[str, ...]", self._vector(name, value, lambda item: isinstance(item, str)))
+
+    def octets(self, name: str) -> memoryview | None:
+        """Take a vector of bytes; None if it is absent."""
+        value = self.take(name)
+        if value is not None and not isinstance(value, memoryview):
+            raise self._expected(name, "a vector of bytes", value)
+        return value
+
+    def table(self, name: str) -> Fields | None:
+        """Take a table, or a union's member; None if it is absent."""
+        value = self.take(name)
+        if value is not None and not isinstance(value, Table):
+            raise self._expected(name, "a table", value)
+        return None if value is None else Fields(value, f"{self.path}.{name}")
+
+    def tables(self, name: str) -> Iterator[Fields]:
+        """Take a vector of tables; an absent one is empty."""
+        value = self.take(name, ())
+        items = cast("tuple[Table, ...]", self._vector(name, value, lambda item: isinstance(item, Table)))
+        return iter([Fields(item, f"{self.path}.{name}[{at}]") for at, item in enumerate(items)])
+
+    def _vector(self, name: str, value: Node, fits: Callable[[Node], bool]) -> tuple[Node, ...]:
+        """Return a vector whose items all fit; an absent one is empty. An item left out would be lost to the text."""
+        if value is None:
+            return ()
+        if not isinstance(value, tuple):
+            raise self._expected(name, "a vector", value)
+        for at, item in enumerate(value):
+            if not fits(item):
+                raise self.fail(f"{name}[{at}] is {_kind(item)}, which is not what this decoder takes there")
+        return value
+
+    def _expected(self, name: str, what: str, value: Node) -> DecodeError:
+        return self.fail(f"{name} expected to be {what}, found {_kind(value)}")
+
+    def rest(self, prefix: str = "") -> dict[str, Attribute]:
+        """Take everything that is left, as attributes; tables within are named with dots and indices."""
+        named: dict[str, Attribute] = {}
+        for name, value in self._fields.items():
+            named |= _flat(prefix + name, value)
+        self._fields.clear()
+        return named
+
+    def set_apart(self, prefix: str = "") -> dict[str, Attribute]:
+        """Take everything that is left and is not none, zero, false or empty.
+
+        For fields that serializers leave at nothing: no line in the text says so.
+        """
+        return {name: value for name, value in self.rest(prefix).items() if not _is_nothing(value)}
+
+
+def _is_integer(value: Node) -> bool:
+    # To Python, a bool is an integer as well.
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _kind(value: Node) -> str:
+    """Return the type of a field's value, in words."""
+    if isinstance(value, Table):
+        return f"a table {value.type}"
+    if isinstance(value, tuple):
+        return "a vector"
+    return "a vector of bytes" if isinstance(value, memoryview) else f"{value!r:.40}"
+
+
+def _is_nothing(value: Attribute) -> bool:
+    return value is None or value == "" or (isinstance(value, int) and value == 0)
+
+
+def _flat(name: str, value: Node) -> dict[str, Attribute]:
+    if isinstance(value, Table):
+        return Fields(value, name).rest(f"{name}.")
+    if isinstance(value, tuple) and any(isinstance(item, Table) for item in value):
+        named: dict[str, Attribute] = {}
+        for at, item in enumerate(value):
+            named |= _flat(f"{name}[{at}]", item)
+        return named
+    return {name: _plain(value)}
+
+
+def _plain(value: Node) -> Attribute:
+    if isinstance(value, memoryview):
+        return bytes(value)
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    if isinstance(value, Table):
+        raise TypeError(f"table {value.type} among plain values")
+    return value

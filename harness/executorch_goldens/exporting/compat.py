@@ -1,0 +1,182 @@
+"""The only place that knows how the releases' APIs differ. Each function names the releases it is for."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import torch
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+from torch.fx.passes.infra.pass_base import PassBase
+
+from executorch_goldens.targets import TOSA, XNNPACK, Target
+
+if TYPE_CHECKING:
+    from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
+
+#: What exports of each backend load. Those of the other do not: what they make cannot depend on it, and
+#: `executorch_goldens.exporting.recording` shows so.
+MODULES = {
+    TOSA: (
+        "executorch.backends.arm._passes.arm_pass_manager",
+        "executorch.backends.arm.operators.node_visitor",
+        "executorch.backends.arm.quantizer",
+        "executorch.backends.arm.tosa.backend",
+        "executorch.backends.arm.tosa.partitioner",
+        "executorch.backends.arm.tosa.specification",
+    ),
+    XNNPACK: (
+        "executorch.backends.xnnpack._passes",
+        "executorch.backends.xnnpack.operators.node_visitor",
+        "executorch.backends.xnnpack.partition.xnnpack_partitioner",
+        "executorch.backends.xnnpack.quantizer.xnnpack_quantizer",
+        # Its kernels are what a quantized program outside of delegates needs; Arm's quantizer imports it as well.
+        "executorch.kernels.quantized",
+    ),
+}
+
+
+def load_backends(target: Target) -> None:
+    """Import what exports for `target` are watched in."""
+    for backend in target.backends:
+        for module in MODULES.get(backend, ()):
+            importlib.import_module(module)
+
+
+def _loaded(module: str, name: str) -> Any:
+    """Return what a module has under a name; None where no export of this process needs the module."""
+    return getattr(sys.modules.get(f"executorch.backends.{module}"), name, None)
+
+
+def installed_release() -> str:
+    """Return the executorch version of this interpreter, without its local label."""
+    return metadata.version("executorch").partition("+")[0]
+
+
+def tosa_quantizer(spec: TosaCompileSpec) -> Any:
+    """Return a TOSAQuantizer in the mode that the release makes its default, said explicitly.
+
+    ``use_composable_quantizer`` is absent in 1.1.0 and 1.2.0, False by default in 1.3.1 and True by default from
+    1.4.1, where False is deprecated.
+    """
+    from executorch.backends.arm.quantizer import TOSAQuantizer
+
+    parameters = inspect.signature(TOSAQuantizer.__init__).parameters
+    if "use_composable_quantizer" not in parameters:
+        return TOSAQuantizer(spec)
+    return TOSAQuantizer(spec, use_composable_quantizer=parameters["use_composable_quantizer"].default)
+
+
+def graph_module(program: torch.export.ExportedProgram) -> torch.fx.GraphModule:
+    """Return the program as a module that quantizers can annotate.
+
+    All five releases come with a torch whose ``module()`` adds a ``_guards_fn`` submodule by default; Arm's
+    annotation passes raise on its ``call_module`` node.
+    """
+    return program.module(check_guards=False)
+
+
+def named_data(delegate: LoweredBackendModule) -> tuple[tuple[str, bytes], ...]:
+    """Return (key, bytes) of what the backend put aside as named data, sorted by key.
+
+    ``pte_data`` maps a key to a ``DataEntry`` in all five releases; ``buffers`` holds bytes in some and
+    ``BufferEntry`` in others.
+    """
+    store = delegate.named_data_store_output
+    if store is None:
+        return ()
+    entries = dict(store.pte_data)
+    for external in store.external_data.values():
+        entries.update(external)
+    found = []
+    for key in sorted(entries):
+        entry = entries[key]
+        buffer = store.buffers[getattr(entry, "buffer_index", entry)]
+        found.append((key, bytes(getattr(buffer, "buffer", buffer))))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A method that runs passes one after the other.
+
+    Attributes
+    ----------
+    owner, method
+        The class and the name of its method.
+    name
+        As traces name the pipeline.
+    """
+
+    owner: type[Any]
+    method: str
+    name: str
+
+
+def pipelines() -> list[Pipeline]:
+    """Return the release's pipelines of passes, of the backends that are loaded.
+
+    ``transform_for_pre_decomposition_pipeline`` is absent before 1.5.1; all five releases have the others.
+    """
+    arm = _loaded("arm._passes.arm_pass_manager", "ArmPassManager")
+    xnnpack = _loaded("xnnpack._passes", "XNNPACKPassManager")
+    known = (
+        Pipeline(arm, "transform_for_annotation_pipeline", "arm annotation"),
+        Pipeline(arm, "transform_for_pre_decomposition_pipeline", "arm pre-decomposition"),
+        Pipeline(arm, "transform_to_backend_pipeline", "arm backend"),
+        Pipeline(xnnpack, "transform", "xnnpack"),
+    )
+    return [pipeline for pipeline in known if hasattr(pipeline.owner, pipeline.method)]
+
+
+def partitioners() -> list[type[Any]]:
+    """Return the partitioners of the backends that are loaded.
+
+    Both have a ``partition`` of their own, which returns a ``PartitionResult``, in all five releases.
+    """
+    known = (
+        _loaded("arm.tosa.partitioner", "TOSAPartitioner"),
+        _loaded("xnnpack.partition.xnnpack_partitioner", "XnnpackPartitioner"),
+    )
+    return [partitioner for partitioner in known if partitioner is not None]
+
+
+def pass_classes() -> list[type[Any]]:
+    """Return every loaded class of passes that defines ``__call__`` itself: wrapping these sees every pass.
+
+    Those are torch's ``PassBase`` and ExecuTorch's ``SpecPropPass`` in all five releases, ``ToDevicePass`` from 1.3.1
+    and Arm's ``ArmPass``, the base of its passes, from 1.4.1.
+    """
+    loaded: dict[type[Any], None] = dict.fromkeys([PassBase, *_descendants(PassBase)])
+    return [cls for cls in loaded if "__call__" in vars(cls)]
+
+
+def _descendants(cls: type[Any]) -> Iterator[type[Any]]:
+    for child in cls.__subclasses__():
+        yield child
+        yield from _descendants(child)
+
+
+#: Specifications whose visitors together are those of TOSA 1.0.
+TOSA_1_0 = ("TOSA-1.0+INT+int16", "TOSA-1.0+FP+bf16")
+
+
+def visitor_classes() -> dict[str, dict[str, type[Any]]]:
+    """Return each loaded backend's node visitors by target: ``tosa`` (those of TOSA 1.0) and ``xnnpack``.
+
+    All five releases register them in these two private tables.
+    """
+    tables: Any = _loaded("arm.operators.node_visitor", "_node_visitor_tuples")
+    specification = _loaded("arm.tosa.specification", "TosaSpecification")
+    tosa = {
+        target: visitor
+        for name in (TOSA_1_0 if tables else ())
+        for target, visitor in tables.get(specification.create_from_string(name))
+    }
+    xnnpack = _loaded("xnnpack.operators.node_visitor", "_node_visitor_dict") or {}
+    return {"tosa": tosa, "xnnpack": dict(xnnpack)}

@@ -1,0 +1,43 @@
+"""Ends what a model does on an input on which it does not end by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+from executorch_goldens.exporting.limits import WALL
+
+
+class EndlessError(Exception):
+    """What was run did not end in time."""
+
+
+@contextlib.contextmanager
+def ending_within(seconds: float | None) -> Iterator[None]:
+    """Raise `EndlessError` in what takes more than `seconds` of processor time; None for no limit.
+
+    It may take `WALL` times as many of wall time: what sleeps ends as well. Only in a main thread, and between two
+    instructions of Python: a kernel is not interrupted.
+    """
+    if seconds is None:
+        yield
+        return
+
+    def end(signum: int, frame: FrameType | None) -> None:
+        raise EndlessError(f"not ended after {seconds:.0f} s")
+
+    timers = {
+        signal.SIGPROF: (signal.ITIMER_PROF, seconds),
+        signal.SIGALRM: (signal.ITIMER_REAL, WALL * seconds),
+    }
+    before = {signum: signal.signal(signum, end) for signum in timers}
+    for timer, limit in timers.values():
+        signal.setitimer(timer, limit)
+    try:
+        yield
+    finally:
+        for signum, (timer, _) in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(signum, before[signum])

@@ -1,0 +1,605 @@
+"""(case, target) -> artifact, in the process it is called in."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import re
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from types import FrameType
+from typing import Any, TypeVar
+
+import torch
+from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+from executorch_goldens.artifact import (
+    DELEGATE,
+    EDGE,
+    EXPORTED,
+    IMPRECISE,
+    LOWERED,
+    QUANTIZED,
+    Artifact,
+    Beginning,
+    Delegate,
+    Failure,
+    Inside,
+    Lost,
+    Lowered,
+    Omission,
+    Sample,
+    Tensor,
+)
+from executorch_goldens.decode import Schemas
+from executorch_goldens.exporting import compat, kernels, loading, tosa_validation
+from executorch_goldens.exporting.blame import own_error
+from executorch_goldens.exporting.data import Data, Example, example_of
+from executorch_goldens.exporting.ending import EndlessError, ending_within
+from executorch_goldens.exporting.given import Given
+from executorch_goldens.exporting.inside import beginning, operators, tosa
+from executorch_goldens.exporting.inside.apart import ApartError, run_apart
+from executorch_goldens.exporting.loss import losses
+from executorch_goldens.exporting.numerics import arithmetic, rounding
+from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.exporting.numerics.samples import alone, samples_of, unbounded
+from executorch_goldens.exporting.observing import NOBODY, Observer
+from executorch_goldens.exporting.targets import Lowering
+from executorch_goldens.exporting.trace import Watch
+from executorch_goldens.files import logged, shortage
+from executorch_goldens.judging.accuracy import worst
+from executorch_goldens.patches import shortcuts
+from executorch_goldens.registry import Case
+from executorch_goldens.targets import REFERENCE_MODEL, RUNTIME
+
+T = TypeVar("T")
+
+#: The stage in which a case is built and its model is run.
+MODEL = "model"
+#: Seconds of processor time that looking for the operator that begins a departure may take: a third of what an export
+#: may.
+LOOKING = 60.0
+#: What the runtime says where an input is larger than memory was planned for.
+BOUNDED = "Attempted to resize a bounded tensor"
+#: Seconds of processor time after which a model does not end on a sample, beside a hundred times what it takes on its
+#: example.
+ENDLESS = 10.0
+
+
+class Export:
+    """One export of one case for one target; `stage` says how far it came.
+
+    Attributes
+    ----------
+    samples
+        What is run, by name: steps, of which the outputs of the last count. None where the program is not to be run.
+    expected
+        For each of them, the outputs of the eager model or, once quantized, of the quantized eager graph.
+    moved
+        For each of them, how far rounding alone moves the outputs.
+    floats
+        For each of them, the outputs of the model before it is quantized; none where it is not.
+    bound
+        In place of the target's.
+    off
+        See `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS`.
+    scales, codes, unjudged
+        See `Lowered`.
+    unfolded
+        Quantizes the model again, its weights in the graph; None where nothing is quantized.
+    made
+        What there is before it is run: graph and delegates.
+    program
+        The lowered program before it is emitted, once there is one that is to be run.
+    log
+        Where in the log what runs it begins to write.
+    unbounded
+        See `executorch_goldens.exporting.numerics.samples.unbounded`.
+    watch
+        Notes the stages; enter it to have passes and node visitors noted as well.
+    observer
+        Sees what is run.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        lowering: Lowering,
+        keep: int = 0,
+        execute: bool = True,
+        bound: float | None = None,
+        omission: Omission | None = None,
+        observer: Observer = NOBODY,
+    ) -> None:
+        self.case = case
+        self.executing = execute
+        self.lowering = lowering
+        self.target = lowering.target
+        self.bound = self.target.bound if bound is None else bound
+        self.off = arithmetic.APPROXIMATIONS.get(self.target.backend, {})
+        self.stage = MODEL
+        self.samples: dict[str, numerics.Steps] = {}
+        self.expected: dict[str, tuple[Tensor, ...]] = {}
+        self.moved: dict[str, rounding.Moved] = {}
+        self.floats: dict[str, tuple[Tensor, ...]] = {}
+        self.scales: tuple[float, ...] = ()
+        self.codes: tuple[Tensor, ...] = ()
+        self.unjudged: tuple[tuple[str, str], ...] = ()
+        self.unfolded: Callable[[], torch.fx.GraphModule] | None = None
+        self.made: Lowered | None = None
+        self.program: beginning.Program | None = None
+        self.log: int | None = None
+        self.unbounded: tuple[str, ...] = ()
+        self.watch = Watch(keep, omission)
+        self.observer = observer
+
+    def run(self) -> Lowered:
+        """Export, lower, emit and run; whatever the release raises passes through."""
+        example = self.lowering.cast(example_of(self.case))
+        self.unbounded = unbounded(example)
+        edge = self.lower(example)
+        lowered = edge.exported_program().graph_module
+        graph = "\n".join(
+            (f"submodule {name}:\n" if name else "") + str(module.graph) for name, module in graphs(lowered)
+        )
+        partitions = tuple(delegates(lowered))
+        for index, delegate in enumerate(partitions):
+            self.watch.stage(f"{DELEGATE}{index}", delegate.payload)
+        self.watch.stage(LOWERED, graph.encode())
+        schemas = tuple(map(str, Schemas.installed().places))
+        limit = self.case.imprecise.get(self.target.name, IMPRECISE)
+        found = tosa_validation.validation(lowered, self.target.specification) if self.executing else None
+        tosa_validation.tell(found)
+        self.made = Lowered(
+            graph=graph + "\n",
+            delegates=partitions,
+            pte=b"",
+            samples=(),
+            bound=self.bound,
+            schemas=schemas,
+            scales=self.scales,
+            codes=self.codes,
+            unjudged=self.unjudged,
+            limit=limit,
+            validation=found,
+        )
+        # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
+        not_run, outputs = "", {}
+        loads: tuple[str, ...] = ()
+        if self.target.runs == REFERENCE_MODEL:
+            self.stage, self.log = "run", logged.end()
+            program = edge.exported_program()
+            not_run = numerics.beyond_reference_model(program) if self.executing else ""
+            with self.lowering.eager():
+                outputs = self.outputs(
+                    lambda steps: numerics.in_reference_model(program, steps, self.observer), not_run
+                )
+            not_run = not_run or self.left_out
+        if self.executing:
+            self.program = beginning.Program.of(edge.exported_program())
+        self.stage = "emit"
+        emitted = edge.to_executorch()
+        pte = bytes(emitted.buffer)
+        self.watch.stage("pte", pte)
+        if self.target.runs == RUNTIME:
+            self.stage, self.log = "run", logged.end()
+            not_run = numerics.beyond_runtime(emitted.executorch_program) if self.executing else ""
+            not_run = not_run or self.left_out
+            outputs = self.outputs(lambda steps: numerics.in_runtime(pte, steps), not_run, pte)
+            loads = loading.differences(pte, self.samples, outputs, LOOKING) if outputs else ()
+        samples = tuple(
+            Sample(
+                name,
+                self.expected[name],
+                given,
+                spreads=self.moved[name].spreads,
+                floats=self.floats.get(name, ()),
+                shifts=self.moved[name].shifts,
+                alone=alone(self.samples, name),
+            )
+            for name, given in outputs.items()
+        )
+        altered = tuple(self.watch.given.altered()) if self.watch.given is not None else ()
+        return dataclasses.replace(
+            self.made,
+            pte=pte,
+            samples=samples,
+            not_run=not_run,
+            altered=altered,
+            unjudged=self.unjudged,
+            loads=loads,
+        )
+
+    @property
+    def left_out(self) -> str:
+        """Why there is no sample left; empty where there is one."""
+        return "" if self.samples or not self.unjudged else self.unjudged[0][1]
+
+    def outputs(
+        self, run: Callable[[numerics.Steps], tuple[Tensor, ...]], not_run: str, pte: bytes = b""
+    ) -> dict[str, tuple[Tensor, ...]]:
+        """Return what the program gives for each sample; each run has copies.
+
+        Samples on which TOSA leaves open what comes out are left out, if eager has no number there either.
+        """
+        made = {}
+        for name, steps in ({} if not_run else dict(self.samples)).items():
+            self.observer.runs(name, pte)
+            try:
+                made[name] = run(copy.deepcopy(steps))
+            except RuntimeError as error:
+                beyond = self.moved[name].beyond
+                # What the model gives a number for, lowering has to.
+                if not numerics.is_unpredictable(error) or not beyond:
+                    raise
+                self.leave_out(name, f"TOSA leaves open what comes out: {beyond[0]}")
+            else:
+                self.observer.ran(name, made[name])
+        return made
+
+    def with_beginning(self, lowered: Lowered) -> Lowered:
+        """Return `lowered` with where its outputs begin to depart, or what is seen of its operators if none does."""
+        if self.program is None or not lowered.samples:
+            return lowered
+        if sample := beginning.first_departing(lowered):
+            begins = self._apart(
+                functools.partial(
+                    beginning.beginning, self.program, lowered, sample, self.samples[sample.name], self.off
+                ),
+                lambda why: Beginning(sample.name, f"cannot be told: {why}"),
+            )
+            return dataclasses.replace(lowered, begins=begins)
+        if not lowered.moves_far():
+            # What the outputs may be off by hides no operator, and to look at each takes as long as an export.
+            return lowered
+        chosen = {name: self.samples[name] for name in operators.chosen(self.samples)}
+        found, inside = self._apart(
+            functools.partial(operators.looked_into, self.program, lowered, chosen, self.off),
+            lambda why: (None, Inside(tuple(chosen), 0, (("the program", why),))),
+        )
+        return dataclasses.replace(lowered, begins=found, inside=inside)
+
+    def _apart(self, look: Callable[[], T], otherwise: Callable[[str], T]) -> T:
+        """Return what `look` finds in a process of its own, or what stands in its place where that ends otherwise."""
+        try:
+            with self.lowering.eager():
+                return run_apart(look, LOOKING)
+        except ApartError as error:
+            return otherwise(str(error))
+
+    def lost(self, outputs: Sequence[Tensor] | None = None) -> Lost | None:
+        """Return what quantization loses on the example, where that leaves an output below the floor.
+
+        Parameters
+        ----------
+        outputs
+            What the program gave; by default what the quantized eager graph gives.
+        """
+        floor = self.case.sqnr.get(self.target.name, self.target.floor)
+        name = next(iter(self.samples), "")
+        if floor is None or self.unfolded is None or name not in self.expected:
+            return None
+        floats, unfolded = self.floats[name], self.unfolded
+        found = worst(floats, self.expected[name] if outputs is None else outputs)
+        if found is None or found[1] >= floor:
+            return None
+        index, ratio = found
+
+        def look() -> tuple[str, ...]:
+            with torch.no_grad():
+                return losses(unfolded(), self.samples[name], floats, index, floor)
+
+        try:
+            with self.lowering.eager():
+                return Lost(index, ratio, floor, run_apart(look, LOOKING))
+        except ApartError as error:
+            return Lost(index, ratio, floor, (f"which quantization loses it is not known: {error}",))
+
+    def lower(self, example: Example) -> EdgeProgramManager:
+        """Run eagerly, export, quantize where the target does, and lower."""
+        if self.executing:
+            with torch.no_grad(), self.lowering.eager():
+                states = numerics.states(example.module, example.inputs)
+            self.samples = dict(samples_of(self.case, example, remembers=bool(states)))
+            self.watch.given = Given(example.module, states)
+        self.expect(example.module)
+        self.stage = "export"
+        program = export_program(example.module, example)
+        self.watch.stage(EXPORTED, program)
+        if self.lowering.quantizer is not None:
+            self.stage = "quantize"
+            self.watch.making = QUANTIZED
+            program = self.quantize(program, self.lowering.quantizer(self.case.quantization), example)
+            self.watch.stage(QUANTIZED, program)
+        else:
+            self.spread(compat.graph_module(program))
+        self.stage = "lower"
+        self.watch.making = EDGE
+        with tosa.noted() if self.executing and self.target.runs == REFERENCE_MODEL else nullcontext():
+            return to_edge_transform_and_lower(
+                program,
+                partitioner=[self.lowering.partitioner()],
+                compile_config=self.lowering.compile_config(),
+            )
+
+    def expect(self, module: torch.nn.Module) -> None:
+        """Run `module` on every sample; each run has copies, for a model may change its buffers and its inputs.
+
+        Samples that it has no meaning for are samples no longer.
+        """
+        self.expected = {}
+        limit = None
+        for name, steps in dict(self.samples).items():
+            started = time.process_time()
+            try:
+                with torch.no_grad(), self.lowering.eager(), ending_within(limit):
+                    made = numerics.given_by(copy.deepcopy(module), copy.deepcopy(steps))
+            except EndlessError:
+                self.leave_out(name, "eager does not end")
+            except Exception as error:
+                # On its example the case itself would be at fault. Memory that is missing is no fault of a sample.
+                if not self.expected or shortage.of_memory(error):
+                    raise
+                self.leave_out(name, f"eager raises {type(error).__name__}")
+            else:
+                self.expected[name] = numerics.flatten(made)
+            # The first is the example.
+            limit = limit or ENDLESS + 100 * (time.process_time() - started)
+        for name in numerics.without_meaning(self.expected):
+            self.leave_out(name, "eager is not finite")
+
+    def way_out(self, said: str) -> str:
+        """Return what to do about what the runtime said, where the case can; empty otherwise."""
+        if BOUNDED not in said or not self.unbounded:
+            return ""
+        return (
+            f"; memory is planned for the example's size of {', '.join(self.unbounded)}, which has no bound: "
+            "declare max= for it in dynamic_shapes"
+        )
+
+    def leave_out(self, sample: str, why: str) -> None:
+        del self.samples[sample]
+        self.expected.pop(sample, None)
+        self.unjudged += ((sample, why),)
+
+    def spread(self, module: torch.fx.GraphModule) -> None:
+        """Measure how far rounding alone moves the outputs of the (quantized) eager graph."""
+        with self.lowering.eager():
+            self.moved = {
+                name: rounding.moved(
+                    module,
+                    steps,
+                    self.scales,
+                    Data(self.case.name).generator(f"rounding {name}"),
+                    self.off,
+                )
+                for name, steps in self.samples.items()
+            }
+        for name, moved in self.moved.items():
+            if moved.undefined:
+                self.leave_out(name, f"eager is undefined: {moved.undefined[0]}")
+
+    def quantize(
+        self, program: torch.export.ExportedProgram, quantizer: Any, example: Example
+    ) -> torch.export.ExportedProgram:
+        """Annotate, calibrate with the example inputs, convert and export again."""
+        converted = self.convert(program, quantizer, example)
+        again = self.lowering.quantizer
+        assert again is not None
+        self.unfolded = lambda: self.convert(program, again(self.case.quantization), example, fold=False)
+        self.floats = self.expected
+        self.expect(converted)
+        scales = numerics.output_scales(converted)
+        changed = max(map(len, self.expected.values()), default=len(scales)) - len(scales)
+        self.scales = (*(0.0 for _ in range(changed)), *scales)
+        self.spread(converted)
+        if self.case.constant_outputs and self.target.runs == REFERENCE_MODEL:
+            self.codes = numerics.output_codes(converted)
+        return export_program(converted, example)
+
+    def convert(
+        self, program: torch.export.ExportedProgram, quantizer: Any, example: Example, fold: bool = True
+    ) -> torch.fx.GraphModule:
+        """Return the quantized eager graph of `program`, with its weights folded into constants unless asked for."""
+        own = set(program.graph_signature.inputs_to_buffers.values())
+        # Without gradients throughout: a folded constant that has a history cannot be copied.
+        with torch.no_grad():
+            prepared = prepare_pt2e(compat.graph_module(program), quantizer)
+            before = {name: state.clone() for name, state in prepared.named_buffers() if name in own}
+            prepared(*copy.deepcopy(example.inputs))
+            # Calibrating runs the model, and folding constants runs what writes to a state without reading an input;
+            # the program starts in the state that the model came in.
+            restore(prepared, before)
+            converted: torch.fx.GraphModule = convert_pt2e(prepared, fold_quantize=fold)
+            restore(converted, before)
+        return converted
+
+
+def restore(module: torch.nn.Module, states: Mapping[str, torch.Tensor]) -> None:
+    """Give the buffers of `module` that `states` names the values that it holds."""
+    for name, buffer in module.named_buffers():
+        if name in states:
+            buffer.copy_(states[name])
+
+
+def export_program(module: torch.nn.Module, example: Example) -> torch.export.ExportedProgram:
+    """Export `module`, which takes the inputs of `example`, strictly."""
+    return torch.export.export(module, example.inputs, dynamic_shapes=example.dynamic_shapes, strict=True)
+
+
+def export(
+    case: Case,
+    target: str,
+    patches: Sequence[str] = (),
+    keep: int = 0,
+    execute: bool = True,
+    bound: float | None = None,
+    omission: Omission | None = None,
+    observer: Observer = NOBODY,
+) -> Artifact:
+    """Export `case` for `target`; an exception of the release is an artifact, too.
+
+    Parameters
+    ----------
+    patches
+        Names of the patches that the caller has installed in this process; noted in the artifact.
+    keep, omission
+        See `executorch_goldens.exporting.trace.Watch`.
+    execute
+        Whether the program is executed on the case's samples.
+    bound
+        In place of the target's.
+    observer
+        Sees what is run.
+
+    Raises
+    ------
+    executorch_goldens.targets.UnknownTargetError, executorch_goldens.targets.TargetError
+        For a target that this environment does not have, or cannot make.
+    executorch_goldens.exporting.blame.OwnError
+        For an exception of the harness's own code, once the case has been built and run.
+    MemoryError
+        If memory was not given: the case may export all the same.
+    """
+    started = time.perf_counter()
+    kernels.load()
+    attempt = Export(case, Lowering.named(target), keep, execute, bound, omission, observer)
+    result: Lowered | Failure
+    try:
+        with attempt.watch:
+            result = attempt.observer.around(attempt)
+    except (Exception, SystemExit) as error:
+        if shortage.of_memory(error):
+            raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
+        result = failure(attempt.stage, error)
+        if own := own_error(attempt.stage, first_cause(error)):
+            # Till the model is there and has run, what cannot be used is what the case gives.
+            if attempt.stage != MODEL:
+                raise own from error
+            used = f"{result.message} (raised where the harness takes what the case gives: {own.where})"
+            result = dataclasses.replace(result, message=normalise(used))
+        if attempt.stage == "run":
+            said = logged.since(attempt.log)
+            first, *rest = result.message.split("\n")
+            message = "\n".join(
+                (normalise(logged.explained(first, said)) + attempt.way_out(first + said), *rest)
+            )
+            result = dataclasses.replace(result, message=message, made=attempt.made)
+    if isinstance(result, Lowered):
+        # What is lowered again for this is none of the export's passes: nothing watches.
+        result = attempt.with_beginning(result)
+        given = result.samples[0].outputs if result.samples else None
+        result = dataclasses.replace(result, lost=attempt.lost(given))
+    elif result.stage in ("lower", "emit"):
+        result = dataclasses.replace(result, lost=attempt.lost())
+    seconds = time.perf_counter() - started
+    noted = attempt.watch.result()
+    return Artifact(result, tuple(patches), seconds, noted, tuple(shortcuts.INSTALLED), kernels.summary())
+
+
+def graphs(module: torch.fx.GraphModule, name: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:
+    """Yield (path, graph module): `module` itself, then those its graph refers to (branches of control flow)."""
+    yield name, module
+    for node in module.graph.nodes:
+        if node.op == "get_attr" and isinstance(getattr(module, node.target, None), torch.fx.GraphModule):
+            yield from graphs(getattr(module, node.target), f"{name}.{node.target}".lstrip("."))
+
+
+def delegates(module: torch.fx.GraphModule) -> Iterator[Delegate]:
+    """Yield the delegates of the lowered program in the order in which the graph refers to them."""
+    for path, owner in graphs(module):
+        for node in owner.graph.nodes:
+            lowered = getattr(owner, node.target, None) if node.op == "get_attr" else None
+            if isinstance(lowered, LoweredBackendModule):
+                yield Delegate(
+                    name=f"{path}.{node.target}".lstrip("."),
+                    backend_id=lowered.backend_id,
+                    payload=bytes(lowered.processed_bytes),
+                    named_data=compat.named_data(lowered),
+                )
+
+
+#: Parts of a message that differ from run to run or from machine to machine, and what replaces them.
+MASKS = (
+    (re.compile(r'\bFile "[^"\n]*/'), 'File "…/'),
+    # Numbered by how many graphs the process has compiled.
+    (re.compile(r"<eval_with_key>\.\d+"), "<eval_with_key>"),
+    (re.compile(r"0x[0-9a-fA-F]{6,}"), "0x…"),
+    # Of absolute paths only, and of what follows the slashes of an address: ``int8/int16/int32`` is no path.
+    (re.compile(r"(?:(?<![^\s'\"`:=,;|<>()\[\]{}])|(?<=:/))(?:/[\w.+@-]+)+/(?=[\w.+-]+)"), "…/"),
+    (re.compile(r"\bline \d+"), "line …"),
+    (re.compile(r"\.py:\d+"), ".py:…"),
+    (re.compile(r"\b(graph_)?id=\d{9,}"), r"\1id=…"),
+    # Numbers operators by how many autograd has seen in the process.
+    (re.compile(r"('seq_nr' =) \d+"), r"\1 …"),
+)
+
+
+#: What is printed of a set; a dictionary has colons with a space behind, and names of operators two without.
+SET = re.compile(r"\{((?:[^{}:]|:(?! ))*)\}")
+
+
+def normalise(message: str) -> str:
+    """Take addresses, directories and line numbers out of `message`, and the order of the sets that it prints.
+
+    >>> normalise("cannot open /opt/env/lib/x.py:12 for <Pass object at 0x7f0123456789>")
+    'cannot open …/x.py:… for <Pass object at 0x…>'
+    >>> normalise("one of {torch.int8, torch.bool} is needed")
+    'one of {torch.bool, torch.int8} is needed'
+    >>> normalise("{'b::c', 'a::d'} but not {'b': 2, 'a': 1}")
+    "{'a::d', 'b::c'} but not {'b': 2, 'a': 1}"
+    """
+    for pattern, replacement in MASKS:
+        message = pattern.sub(replacement, message)
+    # A set prints in the order of its hashes.
+    message = SET.sub(lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}", message)
+    return "\n".join(line.rstrip() for line in message.strip().splitlines())
+
+
+def first_cause(error: BaseException) -> BaseException:
+    """Return what `error` was raised from, and that from, to the first."""
+    seen = {id(error)}
+    while error.__cause__ is not None and id(error.__cause__) not in seen:
+        error = error.__cause__
+        seen.add(id(error))
+    return error
+
+
+def failure(stage: str, error: BaseException) -> Failure:
+    """Describe `error` by what does not vary: class, normalised message, pass and function it came from.
+
+    Pass managers raise "An error occurred when running the ... pass" from the error itself: the cause is described.
+    """
+    cause = first_cause(error)
+    frames = [frame for link in (error, cause) for frame, _ in traceback.walk_tb(link.__traceback__)]
+    backend_frames = [frame for frame in frames if _module(frame).startswith("executorch.")]
+    passes = [name for frame in backend_frames if (name := _pass_name(frame)) is not None]
+    return Failure(
+        stage=stage,
+        type=f"{type(cause).__module__}.{type(cause).__qualname__}".removeprefix("builtins."),
+        message=normalise(str(cause)),
+        pass_name=passes[-1] if passes else None,
+        function=(
+            f"{_module(backend_frames[-1])}.{backend_frames[-1].f_code.co_name}" if backend_frames else None
+        ),
+        traceback="".join(traceback.format_exception(error)),
+    )
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+#: Base classes, by name, of what a maintainer calls a pass: graph passes, partitioners, node visitors.
+PASS_BASES = frozenset({"PassBase", "Partitioner", "NodeVisitor", "_ExportPassBase"})
+
+
+def _pass_name(frame: FrameType) -> str | None:
+    owner: Any = frame.f_locals.get("self")
+    bases = {base.__name__ for base in type(owner).__mro__}
+    return type(owner).__name__ if bases & PASS_BASES else None

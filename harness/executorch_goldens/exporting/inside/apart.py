@@ -1,0 +1,77 @@
+"""Runs a function in a fork of this process, so that it cannot take this one with it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+
+from executorch_goldens.exporting.limits import WALL, limit_processor
+
+T = TypeVar("T")
+
+
+class ApartError(RuntimeError):
+    """A function that ended its process, or was stopped; the message says how."""
+
+
+def run_apart(function: Callable[[], T], limit: float) -> T:
+    """Return what `function` returns, called in a fork of this process; what it prints stays on this one's output.
+
+    ExecuTorch makes its thread pool anew behind a fork, and torch computes on one thread there.
+
+    Parameters
+    ----------
+    limit
+        Seconds of processor time after which it is stopped; of wall time, `WALL` times as many.
+
+    Raises
+    ------
+    ApartError
+        If it raises, dies or is stopped.
+    """
+    reader, writer = os.pipe()
+    process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            os.close(reader)
+            limit_processor(limit)
+            torch.set_num_threads(1)
+            with os.fdopen(writer, "wb") as result:
+                pickle.dump(function(), result)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    os.close(writer)
+    deadline = time.monotonic() + WALL * limit
+    answer = b""
+    with os.fdopen(reader, "rb", buffering=0) as source:
+        while select.select([source], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not (chunk := source.read(1 << 16)):
+                break
+            answer += chunk
+        else:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            raise ApartError(f"it took more than {WALL * limit:g} s of wall time")
+    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    if code == -signal.SIGXCPU:
+        raise ApartError(f"it took more than {limit:g} s of processor time")
+    if code < 0:
+        raise ApartError(f"the process that looked into it died of {signal.Signals(-code).name}")
+    if code > 0:
+        raise ApartError("it raises an exception")
+    return pickle.loads(answer)  # type: ignore[no-any-return]

@@ -1,0 +1,149 @@
+"""The way from a sample whose outputs depart to the delegate, and the operator inside it, where that begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from executorch.exir.delegate import executorch_call_delegate
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+from torch.export.graph_signature import ExportGraphSignature
+from torch.fx import Graph, GraphModule, Node
+
+from executorch_goldens.artifact import Beginning, Departure, Lowered, Sample, Tensor
+from executorch_goldens.exporting.inside import tosa, xnnpack
+from executorch_goldens.exporting.inside.comparison import Comparison
+from executorch_goldens.exporting.inside.evaluation import exceeds, outputs_of
+from executorch_goldens.exporting.inside.held import Look
+from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.exporting.numerics.arithmetic import Approximations
+
+#: What looks into a delegate, by the id of its backend.
+LOOKS: Mapping[str, Look] = {
+    "TOSABackend": Look(numerics.run_tosa, tosa.values, tosa.opened),
+    "XnnpackBackend": Look(xnnpack.run, xnnpack.values, xnnpack.opened),
+}
+
+#: Where a departure begins that no delegate makes.
+BEFORE = (
+    "before the delegates: they compute what their graphs say, and the graphs do not give what eager gives"
+)
+AFTER = "outside of the delegates: in an operator between them, in the memory plan or in the emitted program"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A lowered program as it is before it is emitted: emission rewrites it.
+
+    Attributes
+    ----------
+    module
+        The graph, which refers to the delegates.
+    signature
+        What its placeholders and outputs are.
+    held
+        See `executorch_goldens.exporting.numerics.programs.held_by`.
+    """
+
+    module: GraphModule
+    signature: ExportGraphSignature
+    held: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, program: torch.export.ExportedProgram) -> Program:
+        graph = Graph()
+        graph.output(graph.graph_copy(program.graph, {}))
+        specs = program.graph_signature
+        signature = ExportGraphSignature(list(specs.input_specs), list(specs.output_specs))
+        return cls(GraphModule(program.graph_module, graph), signature, numerics.held_by(program))
+
+
+def first_departing(lowered: Lowered) -> Sample | None:
+    """Return the first sample whose outputs are not what they should be; None if there is none."""
+    return next((sample for sample in lowered.samples if _departs(lowered, sample, sample.outputs)), None)
+
+
+def beginning(
+    program: Program,
+    lowered: Lowered,
+    sample: Sample,
+    steps: numerics.Steps,
+    off: Approximations,
+) -> Beginning:
+    """Return where a sample whose outputs depart begins to depart.
+
+    The runtime may end the process over a program that no partitioner would have made.
+
+    Parameters
+    ----------
+    lowered
+        What the program gave when it was run.
+    steps
+        Inputs of the sample; only the last is looked into.
+    off
+        Of the backend; see `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS`.
+    """
+    walk = _Walk(program.module, lowered.bound, off)
+    held = dict(program.held)
+    try:
+        for inputs in steps[:-1]:
+            numerics.run_edge(numerics.EdgeInterpreter(program.module), program.signature, held, inputs)
+        outputs = numerics.run_edge(walk, program.signature, held, steps[-1])
+    except Exception as error:
+        # Whatever a release raises where it is asked for more than an export, the verdict stays.
+        message = (str(error).strip().splitlines() or [""])[0]
+        return Beginning(sample.name, f"cannot be told: {type(error).__name__}: {message}")
+    if walk.found is not None:
+        return Beginning(sample.name, walk.found)
+    return Beginning(sample.name, BEFORE if _departs(lowered, sample, outputs) else AFTER)
+
+
+def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> bool:
+    """Whether some output has the dtype and the shape that it should have, and not the values."""
+    return any(
+        (expected.dtype, expected.shape) == (actual.dtype, actual.shape)
+        and not expected.dtype.startswith("complex")
+        and exceeds(
+            expected.array().astype(np.float64),
+            actual.array().astype(np.float64),
+            lowered.tolerance(sample, index),
+        )
+        for index, (expected, actual) in enumerate(zip(sample.expected, outputs, strict=False))
+    )
+
+
+class _Walk(numerics.EdgeInterpreter):
+    """Runs a lowered program delegate by delegate, and looks into the first that does not give what its graph gives."""
+
+    def __init__(self, module: GraphModule, bound: float, off: Approximations) -> None:
+        super().__init__(module)
+        self.bound = bound
+        self.off = off
+        self.delegate = ""
+        self.found: Departure | str | None = None
+
+    def run_node(self, n: Node) -> Any:
+        if n.target is executorch_call_delegate:
+            self.delegate = str(n.args[0])
+        return super().run_node(n)
+
+    def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        if lowered.backend_id not in LOOKS:
+            raise LookupError(f"nobody knows how to look into a delegate of {lowered.backend_id}")
+        if self.found is not None:
+            # Nothing that follows is looked at.
+            return outputs_of(lowered, numerics.evaluate(lowered.original_module, inputs))
+        look = LOOKS[lowered.backend_id]
+        outputs = look.run(lowered, inputs)
+        comparison = Comparison(self.delegate, lowered, inputs, outputs, self.bound, self.off)
+        if order := comparison.order(outputs):
+            self.found = (
+                f"in {self.delegate}, which gives its outputs in another order than its graph: "
+                f"{', '.join(map(str, order))}"
+            )
+        elif comparison.output_departs():
+            self.found = comparison.first(look.values(lowered, inputs, outputs, comparison.departs))
+        return outputs

@@ -1,0 +1,118 @@
+"""A delegate's graph, run eagerly: what each of its values is, and how far rounding alone may move it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+from torch.fx import Node
+
+from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.exporting.numerics import rounding
+from executorch_goldens.exporting.numerics.arithmetic import Approximations
+from executorch_goldens.numerics.tolerances import ONE_CODE, allowed
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def exceeds(expected: Array, actual: Array, tolerance: Array) -> bool:
+    """Whether a number is farther from what is expected; where that is not finite, nothing is expected."""
+    judged = np.isfinite(expected)
+    allowed = np.broadcast_to(tolerance, expected.shape)[judged]
+    with np.errstate(invalid="ignore", over="ignore"):
+        difference = np.abs(actual[judged] - expected[judged])
+    return bool((np.nan_to_num(difference, nan=np.inf, posinf=np.inf) > allowed).any())
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A delegate's graph, run eagerly.
+
+    Attributes
+    ----------
+    values
+        What each node gives, by its name.
+    tolerances
+        How far each element of a delegate's value may be from it, in real numbers.
+    """
+
+    values: Mapping[str, Any]
+    tolerances: Mapping[str, Array]
+
+
+def evaluate(
+    program: torch.export.ExportedProgram,
+    inputs: Sequence[torch.Tensor],
+    given: Mapping[str, torch.Tensor],
+    bound: float,
+    off: Approximations,
+) -> Evaluated:
+    """Run a delegate's graph, and measure how far rounding alone moves each value; see `exporting.numerics.rounding`.
+
+    Parameters
+    ----------
+    given
+        By name of a node: what the nodes after it take in place of what it gives. No rounding before it counts then.
+    bound, off
+        Beside rounding, as for the outputs of the whole program.
+    """
+    values = numerics.evaluate(program, inputs, given)
+    nodes = {node.name: node for node in program.graph.nodes if isinstance(values[node.name], torch.Tensor)}
+    wanted = {name: real(node, values[name]) for name, node in nodes.items()}
+    spreads = {name: np.zeros(numbers.shape) for name, (numbers, _) in wanted.items()}
+    generator = np.random.default_rng(0)
+    for direction in rounding.RUNS:
+        own = [tensor.clone() for tensor in inputs]
+        held = {name: tensor.clone() for name, tensor in given.items()}
+        with rounding.Rounding([*own, *held.values()], direction, generator, off) as moving:
+            # Each was rounded before it came here, if only to a code.
+            for tensor in (*own, *held.values()):
+                moving.state[tensor] = rounding.ROUNDED
+            moved = numerics.evaluate(program, own, held)
+        for name, node in nodes.items():
+            numbers, scale = wanted[name]
+            if moved[name] not in moving:
+                # A constant, which the delegate may compute when it runs.
+                spreads[name].fill(scale)
+            elif moving.is_rounded(moved[name]):
+                distance = rounding.distance(real(node, moved[name])[0], numbers)
+                spreads[name] = np.maximum(spreads[name], distance)
+    tolerances = {
+        name: allowed([numbers], [spreads[name]], scale * ONE_CODE, bound)[0].reach
+        for name, (numbers, scale) in wanted.items()
+    }
+    return Evaluated(values, tolerances)
+
+
+def outputs_of(lowered: LoweredBackendModule, values: Mapping[str, Any]) -> list[Any]:
+    """Return the outputs of a delegate's graph, given the value of each of its nodes by name."""
+    return [values[node.name] for node in lowered.original_module.graph.output_node().args[0]]
+
+
+def real(node: Node, value: torch.Tensor) -> tuple[Array, float]:
+    """Return a value of `node` in real numbers, and what one code is worth: 0 where it is no code."""
+    numbers = np.asarray(value.detach().to(torch.float64).numpy())
+    if is_quantize(node):
+        scale, zero_point = (number_of(argument) for argument in node.args[1:3])
+        if scale:
+            return (numbers - zero_point) * scale, scale
+    if is_dequantize(node):
+        return numbers, number_of(node.args[1])
+    return numbers, 0.0
+
+
+def number_of(argument: Any) -> float:
+    """Return a quantization parameter that the graph holds as a number; 0 for one that it computes."""
+    return float(argument) if isinstance(argument, int | float) else 0.0
+
+
+def is_quantize(node: Node) -> bool:
+    return numerics.operator_of(node.target) in numerics.QUANTIZE
+
+
+def is_dequantize(node: Node) -> bool:
+    return numerics.operator_of(node.target) in numerics.DEQUANTIZE

@@ -1,0 +1,465 @@
+"""Runs what was exported, and says what it should have given."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from executorch.exir.delegate import executorch_call_delegate
+from executorch.exir.dialects.edge._ops import EdgeOpOverload
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind
+from torch.utils import _pytree as pytree
+
+from executorch_goldens.artifact import Tensor
+from executorch_goldens.exporting.arrays import array_of
+from executorch_goldens.exporting.blame import handed_on
+from executorch_goldens.exporting.observing import NOBODY, Observer
+from executorch_goldens.numerics import open_sizes
+from executorch_goldens.registry import ZooError
+
+#: The inputs of runs that follow one another; a program with a state keeps it between them.
+Steps = Sequence[Sequence[torch.Tensor]]
+
+_DECOMPOSED = torch.ops.quantized_decomposed
+#: The dequantize of a quantized eager graph, with its scale as a number, as a tensor, and with all as tensors.
+DEQUANTIZE = frozenset(
+    {
+        _DECOMPOSED.dequantize_per_tensor.default,
+        _DECOMPOSED.dequantize_per_tensor.tensor,
+        _DECOMPOSED.dequantize_per_tensor.tensor2,
+    }
+)
+QUANTIZE = frozenset(
+    {
+        _DECOMPOSED.quantize_per_tensor.default,
+        _DECOMPOSED.quantize_per_tensor.tensor,
+        _DECOMPOSED.quantize_per_tensor.tensor2,
+    }
+)
+#: What an output may be beside a tensor and None: types, the first of which it is one decides, what it is then, and the
+#: dtype that holds it. A bool is an int to Python.
+NUMBERS: Sequence[tuple[tuple[type, ...], type, type]] = (
+    ((bool, torch.SymBool), bool, np.bool_),
+    ((int, torch.SymInt), int, np.int64),
+    ((float, torch.SymFloat), float, np.float64),
+)
+#: What a program gives to who runs it; it keeps the rest, its buffers.
+TO_USER = frozenset({OutputKind.USER_INPUT_MUTATION, OutputKind.USER_OUTPUT})
+#: Operators whose third argument is a tensor of zero points.
+PER_CHANNEL = frozenset(
+    {_DECOMPOSED.quantize_per_channel.default, _DECOMPOSED.dequantize_per_channel.default}
+)
+
+
+def flatten(outputs: Any) -> tuple[Tensor, ...]:
+    """Return a model's outputs, of whatever structure, as tensors in order; dtypes that numpy lacks as `array_of` does.
+
+    Numbers, sizes that follow from an input's, and None keep what they are (`Tensor.kind`).
+
+    Raises
+    ------
+    ZooError
+        For an output of another type.
+    """
+    return tuple(_output(index, leaf) for index, leaf in enumerate(pytree.tree_leaves(outputs)))
+
+
+def _output(index: int, leaf: Any) -> Tensor:
+    if isinstance(leaf, torch.Tensor):
+        return Tensor.of(array_of(leaf.contiguous()))
+    if leaf is None:
+        return Tensor.of(np.zeros(0, np.bool_), "None")
+    for types, kind, dtype in NUMBERS:
+        if isinstance(leaf, types):
+            return Tensor.of(np.array(kind(leaf), dtype), kind.__name__)
+    raise ZooError(
+        f"output {index} is a {type(leaf).__name__}: let the model return tensors, numbers or None"
+    )
+
+
+def given_by(module: torch.nn.Module, steps: Steps) -> list[Any]:
+    """Run a model step by step; return the inputs that the last step changes, in order, then its outputs.
+
+    A lowered program gives the inputs that it changes ahead of its outputs (``USER_INPUT_MUTATION``).
+
+    Parameters
+    ----------
+    steps
+        The inputs of each, which the model may change.
+    """
+    made = []
+    for inputs in steps:
+        # Counts what is written to a tensor, through whichever view of it.
+        before = [x._version for x in inputs]
+        outputs = pytree.tree_leaves(module(*inputs))
+        changed = [x for x, version in zip(inputs, before, strict=True) if x._version > version]
+        made = [*changed, *outputs]
+    return made
+
+
+def states(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> frozenset[str]:
+    """Return the names of the buffers of `module`, which is left as it is, that a run of it changes."""
+    own = copy.deepcopy(module)
+    before = [(name, buffer, buffer._version) for name, buffer in own.named_buffers()]
+    if before:
+        own(*copy.deepcopy(tuple(inputs)))
+    return frozenset(name for name, buffer, version in before if buffer._version > version)
+
+
+def without_meaning(expected: Mapping[str, Sequence[Tensor]]) -> tuple[str, ...]:
+    """Return the samples on which a model gives a NaN or an infinity where it gives a number on the first, its example.
+
+    Parameters
+    ----------
+    expected
+        The model's outputs, by name of the sample.
+    """
+    first = next(iter(expected.values()), ())
+    return tuple(
+        name
+        for name, outputs in expected.items()
+        if any(_departs(output, of_first) for output, of_first in zip(outputs, first, strict=False))
+    )
+
+
+def _departs(output: Tensor, of_example: Tensor) -> bool:
+    here = ~np.isfinite(output.array())
+    there = ~np.isfinite(of_example.array())
+    # Where the shape follows the values, no element has its like in the other.
+    return bool((here & ~there).any() if here.shape == there.shape else here.any() and not there.any())
+
+
+def beyond_runtime(program: Any) -> str:
+    """Return what the installed runtime lacks for an emitted program: kernels of operators; empty if it has all.
+
+    Parameters
+    ----------
+    program
+        An `executorch.exir.schema.Program`.
+    """
+    from executorch.extension.pybindings.portable_lib import _get_operator_names
+
+    there = set(_get_operator_names())
+    asked = {
+        f"{operator.name}.{operator.overload}" if operator.overload else operator.name
+        for plan in program.execution_plan
+        for operator in plan.operators
+    }
+    lacking = ", ".join(sorted(asked - there))
+    return f"the runtime has no kernel for {lacking}" if lacking else ""
+
+
+def beyond_reference_model(program: torch.export.ExportedProgram) -> str:
+    """Return what TOSA's reference model lacks for the delegates of a lowered program; empty if it has all."""
+    found = (
+        open_sizes.lacking(module.processed_bytes)
+        for _, module in program.graph_module.named_modules()
+        if isinstance(module, LoweredBackendModule)
+    )
+    return next(filter(None, found), "")
+
+
+def in_runtime(pte: bytes, steps: Steps) -> tuple[Tensor, ...]:
+    """Run method ``forward`` of a ``.pte`` in ExecuTorch's own runtime, step by step; return what the last gives.
+
+    The runtime starts a thread pool of its own: call this in a process that will not fork afterwards.
+    """
+    return flatten(run_forward(pte, steps))
+
+
+@handed_on
+def run_forward(pte: bytes, steps: Steps) -> list[Any]:
+    from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
+
+    # The module reads the bytes of `pte`, which the caller holds, for as long as it is there.
+    module = _load_for_executorch_from_buffer(pte)
+    return last_outputs(lambda inputs: module.run_method("forward", inputs), steps)
+
+
+@handed_on
+def last_outputs(run: Callable[[tuple[torch.Tensor, ...]], Sequence[Any]], steps: Steps) -> list[Any]:
+    """Run a loaded program step by step; return copies of what the last gives.
+
+    Outputs may be views of the program's memory, which goes with it.
+    """
+    outputs: Sequence[Any] = ()
+    for inputs in steps:
+        outputs = run(tuple(inputs))
+    return [output.clone() if isinstance(output, torch.Tensor) else output for output in outputs]
+
+
+def in_reference_model(
+    program: torch.export.ExportedProgram, steps: Steps, observer: Observer = NOBODY
+) -> tuple[Tensor, ...]:
+    """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model.
+
+    What stands between the delegates runs eagerly, operator by operator. Returns what the last step gives.
+    """
+    interpreter, held = EdgeInterpreter(program.graph_module), held_by(program)
+    interpreter.observer = observer
+    given: tuple[Tensor, ...] = ()
+    for inputs in steps:
+        given = run_edge(interpreter, program.graph_signature, held, inputs)
+    return given
+
+
+def run_edge(
+    interpreter: EdgeInterpreter,
+    signature: ExportGraphSignature,
+    held: MutableMapping[str, Any],
+    inputs: Sequence[torch.Tensor],
+) -> tuple[Tensor, ...]:
+    """Run an edge program; return what it gives the user: the inputs that it changes, then its outputs.
+
+    Parameters
+    ----------
+    held
+        See `held_by`; gets the new values of the buffers that the program changes.
+    """
+    with torch.no_grad():
+        outputs = interpreter.run(*_arguments(signature, held, inputs))
+    given = list(zip(outputs, signature.output_specs, strict=True))
+    held.update((str(spec.target), value) for value, spec in given if spec.kind is OutputKind.BUFFER_MUTATION)
+    return flatten([value for value, spec in given if spec.kind in TO_USER])
+
+
+def evaluate(
+    program: torch.export.ExportedProgram,
+    inputs: Sequence[torch.Tensor],
+    given: Mapping[str, torch.Tensor] | None = None,
+) -> dict[str, Any]:
+    """Run an edge program eagerly; return what each node computes, by name.
+
+    Parameters
+    ----------
+    given
+        By name of a node: what the nodes after it take in place of what it computes.
+    """
+    interpreter = _Noting(program.graph_module, given or {})
+    with torch.no_grad():
+        interpreter.run(*_arguments(program.graph_signature, held_by(program), inputs))
+    return interpreter.values
+
+
+def held_by(program: torch.export.ExportedProgram) -> dict[str, Any]:
+    """Return parameters, buffers and constants of a program by the names that its signature has for them."""
+    return {**program.state_dict, **program.constants}
+
+
+def _arguments(
+    signature: ExportGraphSignature, held: Mapping[str, Any], inputs: Sequence[torch.Tensor]
+) -> list[Any]:
+    """Return the values of the placeholders of a program: parameters, buffers, constants, then user inputs."""
+    specs = signature.input_specs
+    _require_matching("the program takes", [s for s in specs if s.kind is InputKind.USER_INPUT], inputs)
+    remaining = iter(inputs)
+    return [
+        next(remaining) if spec.kind is InputKind.USER_INPUT else held[str(spec.target)] for spec in specs
+    ]
+
+
+@handed_on
+def _require_matching(what: str, declared: Sequence[Any], given: Sequence[Any]) -> None:
+    """Raise RuntimeError for a program that declares other inputs or outputs than there are: it is wrong."""
+    if len(declared) != len(given):
+        raise RuntimeError(f"{what} {len(declared)} tensors where there are {len(given)}")
+
+
+class EdgeInterpreter(torch.fx.Interpreter):
+    """Runs delegates in the reference model and every other node eagerly."""
+
+    observer = NOBODY
+
+    def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        return run_tosa(lowered, inputs, self.observer)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if target is executorch_call_delegate:
+            lowered, *tensors = args
+            return self.call_delegate(lowered, tensors)
+        if operator_of(target) in PER_CHANNEL:
+            # Quantizers leave int32 zero points; the eager kernel, unlike the runtime's, takes int64 only.
+            args = tuple(
+                arg.long() if _is_int32(arg) and index == 2 else arg for index, arg in enumerate(args)
+            )
+        return super().call_function(target, args, kwargs)
+
+
+class _Noting(EdgeInterpreter):
+    """Notes what each node computes; see `evaluate`."""
+
+    def __init__(self, module: torch.fx.GraphModule, given: Mapping[str, torch.Tensor]) -> None:
+        super().__init__(module)
+        self.given = given
+        self.values: dict[str, Any] = {}
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        self.values[n.name] = super().run_node(n)
+        return self.given.get(n.name, self.values[n.name])
+
+
+def operator_of(target: Any) -> Any:
+    """Return the operator of torch that a node's target is, in the edge dialect or as it is."""
+    return target._op if isinstance(target, EdgeOpOverload) else target
+
+
+def _is_int32(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype == torch.int32
+
+
+def run_tosa(
+    lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor], observer: Observer = NOBODY
+) -> list[torch.Tensor]:
+    """Run one TOSA delegate in tosa-tools' reference model, in this process.
+
+    A delegate takes and gives tensors as they lie in memory: a channels-last tensor of shape (N, C, H, W) is an array
+    of shape (N, H, W, C). Which are, the graph that was lowered says.
+
+    Raises
+    ------
+    RuntimeError
+        If the reference model finds the payload, or its inputs, not to be valid TOSA.
+    """
+    given = next(node for node in lowered.original_module.graph.nodes if node.op == "output").args[0]
+    payload, arrays = lowered.processed_bytes, tosa_arrays(lowered, inputs)
+    observer.calls(payload, arrays)
+    outputs = run_model(payload, arrays)
+    observer.called(payload, arrays, outputs)
+    _require_matching("a delegate gives", given, outputs)
+    return [
+        _of_rank(from_model(output, node.meta["val"].dtype), node).permute(
+            tuple(np.argsort(_dim_order(node)))
+        )
+        for node, output in zip(given, outputs, strict=True)
+    ]
+
+
+def tosa_arrays(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[np.ndarray[Any, Any]]:
+    """Return what the reference model takes for the inputs of a TOSA delegate."""
+    nodes = lowered.original_module.graph.nodes
+    placeholders = {node.name: node for node in nodes if node.op == "placeholder"}
+    taken = [placeholders[name] for name in lowered.original_module.graph_signature.user_inputs]
+    _require_matching("a delegate takes", taken, inputs)
+    return [
+        _to_model(_of_rank(tensor.detach(), node).permute(_dim_order(node)).contiguous())
+        for node, tensor in zip(taken, inputs, strict=True)
+    ]
+
+
+@handed_on
+def run_model(payload: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    """Run a TOSA payload in the reference model; raise RuntimeError if it, or an input, is not valid TOSA.
+
+    Sizes that the payload leaves open are those that follow from the arrays.
+    """
+    import tosa_reference_model
+
+    try:
+        sized = open_sizes.with_sizes(payload, [array.shape for array in arrays])
+    except open_sizes.OpenSizeError as error:
+        raise RuntimeError(str(error)) from None
+    outputs, status = tosa_reference_model.run(
+        sized,
+        list(arrays),
+        verbosity="LOW",
+        initialize_variable_tensor_from_numpy=True,
+        debug_mode=None,
+    )
+    if status != tosa_reference_model.GraphStatus.TOSA_VALID:
+        raise RuntimeError(f"the TOSA reference model says {status}")
+    return list(outputs)
+
+
+def is_unpredictable(error: RuntimeError) -> bool:
+    """Whether the reference model says of what it was given that TOSA leaves open what comes out."""
+    return "TOSA_UNPREDICTABLE" in str(error)
+
+
+@handed_on
+def _of_rank(tensor: torch.Tensor, node: torch.fx.Node) -> torch.Tensor:
+    """Return `tensor`, which a delegate takes or gives for `node`, with the node's number of dimensions.
+
+    The reference model gives a tensor without dimensions as one of a single element.
+    """
+    rank = node.meta["val"].dim()
+    if rank == 0 and tensor.numel() == 1:
+        return tensor.reshape(())
+    if tensor.dim() != rank:
+        raise RuntimeError(f"a delegate has {tensor.dim()} dimensions where {node.name} has {rank}")
+    return tensor
+
+
+def _to_model(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Return what the reference model takes for `tensor`: for a floating dtype that numpy lacks, its bits."""
+    if tensor.dtype is torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(np.uint16)
+    return (tensor.view(torch.uint8) if _is_float8(tensor.dtype) else tensor).numpy()
+
+
+def from_model(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
+    """Return the tensor that the reference model gave as `array`."""
+    copied = np.array(array)
+    if dtype is torch.bfloat16:
+        return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
+    if _is_float8(dtype):
+        return torch.from_numpy(copied.view(np.uint8)).view(dtype)
+    return torch.from_numpy(copied)
+
+
+def _is_float8(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point and dtype.itemsize == 1
+
+
+def _dim_order(node: torch.fx.Node) -> tuple[int, ...]:
+    return tuple(node.meta["val"].dim_order())
+
+
+class _OutputCodes(torch.fx.Interpreter):
+    """Notes the argument of the last dequantize before each output: the output in integer codes."""
+
+    def __init__(self, module: torch.fx.GraphModule) -> None:
+        super().__init__(module)
+        self.values: dict[torch.fx.Node, Any] = {}
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        self.values[n] = super().run_node(n)
+        return self.values[n]
+
+
+def output_codes(converted: torch.fx.GraphModule) -> tuple[Tensor, ...]:
+    """Return the integer codes of each output of a quantized eager graph that takes no inputs.
+
+    Outputs are ``dequantize(codes)`` in a graph that the quantizer annotated to its end; an output that is not is
+    returned as the float tensor it is.
+    """
+    interpreter = _OutputCodes(converted)
+    with torch.no_grad():
+        interpreter.run()
+    found = []
+    for node in _outputs(converted):
+        if not isinstance(node, torch.fx.Node):
+            found.append(node)
+            continue
+        source: Any = node.args[0] if node.target in DEQUANTIZE else node
+        found.append(interpreter.values[source])
+    return flatten(found)
+
+
+def output_scales(converted: torch.fx.GraphModule) -> tuple[float, ...]:
+    """Return the scale of the dequantize before each output of a quantized eager graph; 0 where there is none."""
+    return tuple(
+        node.args[1]
+        if isinstance(node, torch.fx.Node) and node.target in DEQUANTIZE and isinstance(node.args[1], float)
+        else 0.0
+        for node in _outputs(converted)
+    )
+
+
+def _outputs(module: torch.fx.GraphModule) -> list[Any]:
+    """Return what a graph gives: nodes, and the values of what is no tensor and always the same."""
+    (output,) = (node for node in module.graph.nodes if node.op == "output")
+    return pytree.tree_leaves(output.args[0])

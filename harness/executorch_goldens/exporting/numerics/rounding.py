@@ -1,0 +1,356 @@
+"""How far rounding alone may move what a model gives: measured, not guessed.
+
+The (quantized) eager graph is run a few times more, with every rounding in it moved by what a target's arithmetic may
+move it: a floating result by units in its last place, a quantization by a part of a code before it rounds. How far each
+element of an output goes is its tolerance. This is Monte Carlo arithmetic (Parker 1997; verificarlo and CADNA do it to
+programs), applied to ATen's operators.
+
+Only what follows from an input is moved. Constants, and what hands inputs on, stay exact: their tolerance is zero. An
+output that follows from parameters and buffers alone may be computed when the program runs: there, what follows from
+these is moved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch._decomp import decomposition_table
+from torch._ops import HigherOrderOperator
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakIdKeyDictionary
+
+from executorch_goldens.artifact import Tensor
+from executorch_goldens.exporting.eager import FLOAT8, is_float8
+from executorch_goldens.exporting.numerics.arithmetic import (
+    APPROXIMATED,
+    ARITHMETIC,
+    CODES,
+    DYNAMIC_CODES,
+    FORMULAS,
+    INT16_CODES,
+    SUMS,
+    SUMS_OF_FLOAT8,
+    Approximations,
+    kind_of,
+    step_of_sum,
+)
+from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by
+from executorch_goldens.exporting.undefined import Undefined, run_nested
+from executorch_goldens.numerics.tolerances import TOUCHED
+
+aten = torch.ops.aten
+
+#: Where every rounding goes in one run: all up, all down, or each its own way. Lowering may round all ties the other
+#: way, which no run at random shows.
+RUNS: Sequence[float | None] = (1.0, -1.0, None, None)
+
+#: What became of a value on its way from an input: nothing that changes a number; it was codes, and is their numbers;
+#: it was rounded.
+GIVEN, CODED, ROUNDED = range(3)
+
+#: Codes are whole numbers; what float32 leaves of them is this near.
+WHOLE = 2.0**-12
+
+
+class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While it is entered, every rounding of what follows from `inputs` is moved.
+
+    Parameters
+    ----------
+    inputs
+        What the model is run on.
+    direction
+        Of all moves; None for each its own, drawn from `generator`.
+    off
+        Those of `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS` that the backend has.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(
+        self,
+        inputs: Sequence[torch.Tensor],
+        direction: float | None,
+        generator: np.random.Generator,
+        off: Approximations,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.direction = direction
+        self.generator = generator
+        self.off = off
+        #: What follows from an input, and what became of it on its way.
+        self.state: MutableMapping[torch.Tensor, int] = WeakIdKeyDictionary()
+        #: The same of memory that was written into, by its address: other tensors may be views of it. What is held
+        #: here keeps its address.
+        self.written: dict[int, tuple[torch.UntypedStorage, int]] = {}
+        for tensor in inputs:
+            self.state[tensor] = GIVEN
+
+    def is_rounded(self, tensor: torch.Tensor) -> bool:
+        """Whether `tensor` follows from an input and was rounded on its way."""
+        return self._state_of(tensor) == ROUNDED
+
+    def _state_of(self, tensor: torch.Tensor) -> int | None:
+        found = [self.state[tensor]] if tensor in self.state else []
+        if self.written and (memory := self.written.get(tensor.untyped_storage().data_ptr())):
+            found.append(memory[1])
+        return max(found, default=None)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Run `func`, and move its result."""
+        kwargs = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            return run_nested(self, func, args, kwargs)
+        tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        states = [state for state in map(self._state_of, tensors) if state is not None]
+        if not states:
+            return func(*args, **kwargs)
+        name = func.overloadpacket.__name__
+        kind = kind_of(func)
+        if name in SUMS_OF_FLOAT8 and any(map(is_float8, args)):
+            made = self._sum_of_float8(func, name, args, kwargs)
+            self.state[made] = ROUNDED
+            return made
+        if kind == "formula":
+            with self:
+                result = FORMULAS[name](args[0])
+            if name in self.off:
+                result += self._draw(result) * self.off[name](args[0])
+            return result
+        if kind == "decomposed":
+            with self:
+                return decomposition_table[func](*args, **kwargs)
+        if kind == "composite":
+            with self:
+                return func.decompose(*args, **kwargs)
+        if kind == "quantize":
+            scale = args[1]
+            if name == "quantize_per_channel":
+                with self:
+                    scale = _along_axis(args[0], scale, args[3])
+            if self._is_exact(args[0], scale, name):
+                kind = "exact"
+            else:
+                args = (self._before_quantizing(args[0], scale, name, args[-1]), *args[1:])
+        result = _sum_of_float16(func, args, kwargs) if kind == "sum" else func(*args, **kwargs)
+        for made in pytree.tree_leaves(result):
+            if not isinstance(made, torch.Tensor):
+                continue
+            # Casts to float8 round alike on both sides, and no other operator gives it.
+            if kind in ("sum", "approximated") and made.is_floating_point() and made.dtype not in FLOAT8:
+                by = self._error_of_sum(func, name, made, args, kwargs) if kind == "sum" else made.abs()
+                self._move(made, by, name)
+                if name in self.off:
+                    made += self._draw(made) * self.off[name](args[0])
+            is_rounded = kind == "quantize" or (kind != "exact" and made.dtype.is_floating_point)
+            coded = CODED if name.startswith("dequantize_") else GIVEN
+            own = ROUNDED if is_rounded else coded
+            self.state[made] = max(*states, own, self.state.get(made, GIVEN))
+            if func._schema.is_mutable:
+                storage = made.untyped_storage()
+                self.written[storage.data_ptr()] = storage, self.state[made]
+        return result
+
+    def __contains__(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and self._state_of(value) is not None
+
+    def _error_of_sum(
+        self, func: Any, name: str, made: torch.Tensor, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> torch.Tensor:
+        """Return the sizes of the terms of each element of `made`, added up in kind: relative to it, its units."""
+        positive = [x.abs() if isinstance(x, torch.Tensor) else x for x in args]
+        total = _sum_of_float16(func, positive, kwargs)
+        # Of n roundings at random: sqrt(n) of one (Higham and Mary 2019). Kernels add up in float32 at least.
+        finer = torch.finfo(torch.float32).eps / torch.finfo(made.dtype).eps
+        error: torch.Tensor = made.abs() + total * (finer * math.sqrt(SUMS[name](made, *args)))
+        return error
+
+    def _sum_of_float8(
+        self, func: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> torch.Tensor:
+        """Return a sum of float8 whose terms were added up in float16, if that rounds any of them."""
+        terms = [x.float() if is_float8(x) else x for x in args]
+        made: torch.Tensor = func(*terms, **kwargs)
+        total = func(*(x.abs() if isinstance(x, torch.Tensor) else x for x in terms), **kwargs)
+        number = SUMS_OF_FLOAT8[name](made, *args)
+        eps = torch.finfo(torch.float16).eps
+        # float16 has all multiples of a step up to 2 / eps of them.
+        if total.numel() and float(total.max()) > step_of_sum(name, terms, number) * 2.0 / eps:
+            made += self._draw(made) * (eps * (made.abs() + total * math.sqrt(number)))
+        return made.to(next(x.dtype for x in args if is_float8(x)))
+
+    def _move(self, made: torch.Tensor, size: torch.Tensor, name: str) -> None:
+        # What is narrower than float32 is computed in that, and rounded once.
+        is_exact = name in ARITHMETIC or name in SUMS or made.itemsize < 4
+        units = 1.0 if is_exact else APPROXIMATED
+        size = torch.where(size.isfinite(), size, 0.0)
+        limits = torch.finfo(made.dtype)
+        wide = torch.promote_types(made.dtype, torch.float32)
+        unit = size.to(wide) * limits.eps
+        if name not in ARITHMETIC and name not in SUMS:
+            # The units of the smallest numbers are all the same. What is zero is so exactly.
+            least = limits.smallest_normal * limits.eps
+            unit = torch.where(size != 0, unit.clamp(min=least), 0.0)
+        made.copy_(made.to(wide) + self._draw(made) * (unit * units))
+
+    def _is_chosen_anew(self, scale: Any, name: str) -> bool:
+        return name == "quantize_per_token" or scale in self
+
+    def _is_exact(self, value: torch.Tensor, scale: Any, name: str) -> bool:
+        """Whether both sides quantize the same value by the same scale, or what are codes already."""
+        state = self._state_of(value) or GIVEN
+        if self._is_chosen_anew(scale, name) or state == ROUNDED:
+            return False
+        codes = value / scale if name in ("quantize_per_tensor", "quantize_per_channel") else value
+        return state == GIVEN or bool(((codes - codes.round()).abs() < WHOLE).all())
+
+    def _before_quantizing(self, value: torch.Tensor, scale: Any, name: str, dtype: Any) -> torch.Tensor:
+        chosen_anew = self._is_chosen_anew(scale, name)
+        codes = DYNAMIC_CODES if chosen_anew else INT16_CODES if dtype is torch.int16 else CODES
+        # Scales that are chosen anew are float64.
+        moved: torch.Tensor = (value + self._draw(value) * (codes * scale)).to(value.dtype)
+        return moved
+
+    def _draw(self, like: torch.Tensor) -> torch.Tensor | float:
+        if self.direction is not None:
+            return self.direction
+        drawn = self.generator.random(tuple(like.shape), np.float32)
+        return torch.from_numpy(np.asarray(drawn)) * 2.0 - 1.0
+
+
+def _sum_of_float16(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Return what `func` gives, which adds up; what it is given in float16, it adds up in float32, and rounds once.
+
+    Without oneDNN torch multiplies matrices of float16 a hundred times slower than those of float32.
+    """
+    halves = [isinstance(x, torch.Tensor) and x.dtype is torch.float16 for x in args]
+    if not any(halves) or kwargs.get("dtype") is not None:
+        return func(*args, **kwargs)
+    wide = [x.float() if half else x for x, half in zip(args, halves, strict=True)]
+    return pytree.tree_map_only(torch.Tensor, torch.Tensor.half, func(*wide, **kwargs))
+
+
+def _along_axis(value: torch.Tensor, scales: torch.Tensor, axis: int) -> torch.Tensor:
+    """Return `scales`, one for each place along `axis` of `value`, in a shape that broadcasts to its."""
+    shape = [1] * value.dim()
+    shape[axis] = -1
+    return scales.reshape(shape)
+
+
+def distance(moved: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return how far rounding moved each element of a value that it touches: more than nothing.
+
+    Where eager gives no number nothing is compared; where a moved run gives none, anything may come.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        far = np.nan_to_num(np.abs(moved - expected), nan=np.inf)
+    return np.maximum(np.where(np.isfinite(expected), far, 0.0), TOUCHED)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far rounding alone moves the outputs of a model.
+
+    Attributes
+    ----------
+    spreads, shifts
+        See `executorch_goldens.artifact.Sample`.
+    undefined, beyond
+        See `executorch_goldens.exporting.undefined.Undefined`.
+    """
+
+    spreads: tuple[Tensor, ...]
+    shifts: tuple[float, ...]
+    undefined: tuple[str, ...]
+    beyond: tuple[str, ...]
+
+
+def moved(
+    model: torch.nn.Module,
+    steps: Steps,
+    scales: Sequence[float],
+    generator: np.random.Generator,
+    off: Approximations,
+) -> Moved:
+    """Return how far rounding alone moves each element of each output of a model, and each output on average.
+
+    With several steps: of the outputs of the last.
+
+    Parameters
+    ----------
+    model
+        The (quantized) eager graph. Its buffers are left as they are.
+    scales
+        See `executorch_goldens.artifact.Lowered`.
+    """
+    kept = [(buffer, buffer.clone()) for buffer in model.buffers()]
+
+    def restore() -> None:
+        with torch.no_grad():
+            for buffer, before in kept:
+                buffer.copy_(before)
+
+    # Not what the model gives that the graph was made of: where the graph is another, that is no rounding.
+    with torch.no_grad(), Undefined() as looked:
+        expected = flatten(given_by(model, [[x.clone() for x in inputs] for inputs in steps]))
+    restore()
+    furthest = [np.zeros(tensor.shape) for tensor in expected]
+    shifts = [0.0] * len(expected)
+    # What is no tensor is never rounded.
+    constant = {index for index, tensor in enumerate(expected) if not tensor.kind}
+
+    def move(direction: float | None, source: np.random.Generator, states: Sequence[torch.Tensor]) -> None:
+        """Run the model once, every rounding moved; of what `states` are given for, only constant outputs count."""
+        own = [[x.clone() for x in inputs] for inputs in steps]
+        with (
+            torch.no_grad(),
+            Rounding([*pytree.tree_leaves(own), *states], direction, source, off) as rounding,
+        ):
+            given = given_by(model, own)
+        # An output may be a buffer itself.
+        outputs = flatten(given)
+        restore()
+        for index, (value, made, right) in enumerate(zip(given, outputs, expected, strict=True)):
+            if states and index not in constant:
+                continue
+            if made.shape != right.shape:
+                # Rounding decides of the shape.
+                furthest[index].fill(np.inf)
+            elif value in rounding:
+                if not states:
+                    constant.discard(index)
+                if rounding.is_rounded(value):
+                    furthest[index] = np.maximum(furthest[index], distance(made.wide(), right.wide()))
+                    shifts[index] = max(shifts[index], _shift(made.wide(), right.wide()))
+
+    for direction in RUNS:
+        move(direction, generator, ())
+    for index, scale in enumerate(scales):
+        if index in constant and scale:
+            furthest[index].fill(scale)
+            constant.discard(index)
+    if constant:
+        # Other draws than those of the case: they stay what they are.
+        (apart,) = generator.spawn(1)
+        for direction in RUNS:
+            move(direction, apart, [*model.parameters(), *model.buffers()])
+    return Moved(
+        tuple(Tensor.of(each.astype(np.float32)) for each in furthest),
+        tuple(shifts),
+        tuple(looked.undefined),
+        tuple(looked.beyond),
+    )
+
+
+def _shift(made: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
+    """Return how far the mean of what is finite in both was moved."""
+    finite = np.isfinite(made) & np.isfinite(expected)
+    return float(np.abs((made[finite] - expected[finite]).mean())) if finite.any() else 0.0

@@ -1,0 +1,139 @@
+"""What the lowered program of a case is run on: its example, inputs like it, other sizes, several steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from executorch_goldens.exporting.data import Data, Example
+from executorch_goldens.exporting.numerics.programs import Steps
+from executorch_goldens.registry import Case
+
+#: Sizes that the dynamic dimensions of the inputs may have together.
+SIZES = ("least", "largest")
+#: Elements of an input above which its largest size is not run, but twice that of the example.
+ELEMENTS = 1 << 20
+#: torch.export takes a size of 0 or 1 for a constant unless the least is said to be that.
+LEAST = 2
+
+#: What the steps after the first are run on.
+STEPS: Mapping[str, tuple[str, ...]] = {
+    "second step": ("example", "drawn"),
+    "third step": ("example", "drawn", "extremes"),
+}
+
+
+def samples_of(
+    case: Case, example: Example, remembers: bool = False
+) -> dict[str, tuple[tuple[torch.Tensor, ...], ...]]:
+    """Return what the lowered program of `case` is run on, by name: the inputs of one or several steps.
+
+    Where dimensions are dynamic, at their least and largest as well.
+
+    Parameters
+    ----------
+    remembers
+        Whether the model has a state that it changes: it is run for several steps in a row as well.
+    """
+    data = Data(case.name)
+
+    def inputs(sample: str) -> tuple[torch.Tensor, ...]:
+        return example.inputs if sample == "example" else data.all_like(example.inputs, sample)
+
+    names = case.run_on if example.inputs else ("example",)
+    samples: dict[str, tuple[tuple[torch.Tensor, ...], ...]] = {name: (inputs(name),) for name in names}
+    drawn = "drawn" in names
+    for which in SIZES:
+        if resized := _of_size(example, which):
+            samples[which] = (data.all_like(resized, which) if drawn else resized,)
+    if remembers:
+        for name, steps in STEPS.items():
+            samples[name] = tuple(inputs(step if step in names else "example") for step in steps)
+    return samples
+
+
+def alone(samples: Mapping[str, Steps], name: str) -> str:
+    """Return the sample of one step that has the inputs of the last step of another; empty where there is none."""
+    *before, last = samples[name]
+    same = (
+        other
+        for other, (first, *others) in samples.items()
+        if not others and all(map(torch.equal, first, last))
+    )
+    return next(same, "") if before else ""
+
+
+def _of_size(example: Example, which: str) -> tuple[torch.Tensor, ...]:
+    """Return the inputs of an example repeated, or cut off, to one of `SIZES`; none where that is their own."""
+    shapes = example.dynamic_shapes
+    declared = list(shapes.values() if isinstance(shapes, Mapping) else shapes or ())
+    found = {
+        number: dict(_sizes(tensor, of_input, which))
+        for number, (tensor, of_input) in enumerate(zip(example.inputs, declared, strict=False))
+    }
+    for number, tensor in enumerate(example.inputs):
+        sizes = found.get(number, {})
+        whole = [sizes.get(dimension, size) for dimension, size in enumerate(tensor.shape)]
+        if torch.Size(whole).numel() > ELEMENTS:
+            return _resized(
+                example, {n: {d: 2 * example.inputs[n].shape[d] for d in found[n]} for n in found}
+            )
+    return _resized(example, found)
+
+
+def unbounded(example: Example) -> tuple[str, ...]:
+    """Return the dynamic dimensions of the inputs that may be of any size, in words."""
+    shapes = example.dynamic_shapes
+    declared = list(shapes.values() if isinstance(shapes, Mapping) else shapes or ())
+    found = []
+    for number, of_input in enumerate(declared):
+        sequence = list(enumerate(of_input)) if isinstance(of_input, Sequence) else []
+        for dimension, dim in of_input.items() if isinstance(of_input, Mapping) else sequence:
+            is_dim = isinstance(dim, torch.export.Dim)
+            # What has no name, ``Dim.AUTO`` for instance, may have a bound, too.
+            is_dynamic = is_dim or (dim is not None and not isinstance(dim, int))
+            if is_dynamic and not isinstance(getattr(dim, "max", None), int):
+                name = f" ({dim.__name__})" if is_dim else ""
+                found.append(f"dimension {dimension} of input {number}{name}")
+    return tuple(found)
+
+
+def _resized(example: Example, sizes: Mapping[int, Mapping[int, int]]) -> tuple[torch.Tensor, ...]:
+    if all(example.inputs[n].shape[d] == size for n in sizes for d, size in sizes[n].items()):
+        return ()
+    made: dict[int, torch.Tensor] = {}
+    for number, tensor in enumerate(example.inputs):
+        resized = tensor
+        for dimension, size in sizes.get(number, {}).items():
+            resized = resized.index_select(dimension, torch.arange(size) % tensor.shape[dimension])
+        if tensor.dim() == 4 and not tensor.is_contiguous():
+            resized = resized.contiguous(memory_format=torch.channels_last)
+        # What is one tensor stays one.
+        made.setdefault(id(tensor), resized)
+    return tuple(made[id(tensor)] for tensor in example.inputs)
+
+
+def _sizes(tensor: torch.Tensor, declared: Any, which: str) -> Iterator[tuple[int, int]]:
+    """Yield each dynamic dimension of an input with its size."""
+    if isinstance(declared, Mapping):
+        dimensions = list(declared.items())
+    else:
+        dimensions = list(enumerate(declared if isinstance(declared, Sequence) else ()))
+    for dimension, dim in dimensions:
+        size = _size(dim, which)
+        if size is not None:
+            yield dimension, size if size > 0 else 2 * tensor.shape[dimension]
+
+
+def _size(dim: Any, which: str) -> int | None:
+    """Return a size of a `torch.export.Dim`; 0 for one without limits, None for what is not dynamic."""
+    if not isinstance(dim, torch.export.Dim):
+        return None
+    if which == "largest":
+        return dim.max if isinstance(dim.max, int) else 0
+    if dim.min:
+        return dim.min
+    # A dimension that is a multiple of another, for instance.
+    return dim.fn(LEAST) if hasattr(dim, "fn") else LEAST

@@ -1,0 +1,374 @@
+"""Watches an export from within: which passes run, in which pipeline, which change the graph, which visitors serialize.
+
+What a release has of these is in `exporting.compat`. What counts as a change is a change of the graph's
+fingerprint, not what the pass says of itself: a pass that retraces reports a modification whether it made one or not.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import Any
+
+import torch
+from executorch.exir.backend.backend_details import PreprocessResult
+from executorch.exir.backend.partitioner import PartitionResult
+from executorch.exir.backend.utils import WhyNoPartition, WhyNoPartitionReporter
+from torch.fx.passes.infra.pass_base import PassResult
+
+from executorch_goldens.artifact import (
+    DELEGATE,
+    EDGE,
+    EXPORTED,
+    LOWERED,
+    ORIGINS,
+    PARTITIONING,
+    STAGE,
+    Omission,
+    PassRun,
+    Watched,
+)
+from executorch_goldens.exporting import compat
+from executorch_goldens.exporting.given import Given
+from executorch_goldens.exporting.numerics.programs import operator_of
+from executorch_goldens.exporting.origins import Origins
+
+#: The pipeline of passes that run outside of all of `compat.pipelines`.
+OUTSIDE = "exir"
+
+#: Hexadecimal digits of a fingerprint.
+DIGITS = 12
+
+#: Metadata of a node that later passes or serialization act on. The rest says where a node comes from.
+METADATA = (
+    *("input_qparams", "output_qparams", "delegation_tag", "tosa_dim_order", "_arm_disallow_tfa"),
+    *("XNN_FUSED_ACTIVATION", "XNN_NHWC_NODE", "IS_IMPLICIT_Q_DQ_TAG"),
+)
+ADDRESS = re.compile(r"0x[0-9a-f]+|id=\d+|graph_id=\d+")
+#: A symbolic size. torch numbers it by a hash of where it comes from, which for a constant has an address in it.
+SYMBOL = re.compile(r"\b[su]\d+\b")
+
+
+class Fingerprints:
+    """Digests of the graphs of one export: operators, edges, arguments, `METADATA`, values of constants; no names."""
+
+    def __init__(self) -> None:
+        # A tensor is held with its digest: its address could be reused for a different one.
+        self._tensors: dict[int, tuple[torch.Tensor, int, str]] = {}
+        # Whether a symbolic size has been seen.
+        self._symbolic = False
+
+    def of(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None = None) -> str:
+        """Return the digest of a graph and the graphs nested in it.
+
+        Parameters
+        ----------
+        program
+            Holds the values of placeholders for parameters, buffers and constants.
+        """
+        return hashlib.sha256(self.text(module, program).encode()).hexdigest()[:DIGITS]
+
+    def text(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None) -> str:
+        """Return what `of` is the digest of: a line per node."""
+        lines = self._lines(module, constants(program) if program is not None else {})
+        text = "".join([f"{line.rstrip()}\n" for line in lines])
+        # Few graphs have either, and every pass's are looked at.
+        if "0x" in text or "id=" in text:
+            text = ADDRESS.sub("", text)
+        if self._symbolic:
+            symbols: dict[str, str] = {}
+            text = SYMBOL.sub(lambda found: symbols.setdefault(found[0], f"s{len(symbols)}"), text)
+        return text
+
+    def _lines(self, module: torch.fx.GraphModule, placeholders: Mapping[str, torch.Tensor]) -> Iterator[str]:
+        numbers = {node: number for number, node in enumerate(module.graph.nodes)}
+        for node in module.graph.nodes:
+            owned = (
+                getattr(module, node.target, None) if node.op == "get_attr" else placeholders.get(node.name)
+            )
+            named = node.op in ("placeholder", "get_attr")
+            metadata = "".join(f" {key}={node.meta[key]}" for key in METADATA if key in node.meta)
+            yield (
+                f"{node.op} {'' if named else node.target} {_argument(node.args, numbers)}"
+                f" {_argument(node.kwargs, numbers)} {self._shape(node.meta.get('val'))}{metadata} {self._value(owned)}"
+            )
+            if isinstance(owned, torch.fx.GraphModule):
+                yield from self._lines(owned, {})
+
+    def _shape(self, value: Any) -> str:
+        if isinstance(value, torch.Tensor):
+            shape = str(tuple(value.shape))
+            # Numbers have no letters.
+            self._symbolic |= "s" in shape or "u" in shape
+            return f"{value.dtype} {shape} {value.stride()}"
+        return str([self._shape(item) for item in value]) if isinstance(value, list | tuple) else ""
+
+    def _value(self, tensor: Any) -> str:
+        """Return the digest of a constant's values, which is made again when it was written to."""
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            return ""
+        held = self._tensors.get(id(tensor))
+        if held is None or held[1] != tensor._version:
+            values = tensor.detach().contiguous().flatten().view(torch.uint8).numpy()
+            digest = hashlib.sha256(values.tobytes()).hexdigest()[:DIGITS]
+            held = self._tensors[id(tensor)] = (tensor, tensor._version, digest)
+        return held[2]
+
+
+def names(module: torch.fx.GraphModule) -> str:
+    """Return the digest of the names of a graph's nodes."""
+    return digest_of(node.name for node in module.graph.nodes)
+
+
+def digest_of(words: Iterable[str]) -> str:
+    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:DIGITS]
+
+
+def constants(program: torch.export.ExportedProgram) -> dict[str, torch.Tensor]:
+    """Return the value of every placeholder for a parameter, a buffer or a constant."""
+    targets = {
+        spec.arg.name: spec.target
+        for spec in program.graph_signature.input_specs
+        if spec.target is not None and hasattr(spec.arg, "name")
+    }
+    values = {**program.constants, **program.state_dict}
+    return {name: values[target] for name, target in targets.items() if target in values}
+
+
+def _argument(value: Any, numbers: Mapping[torch.fx.Node, int]) -> str:
+    if isinstance(value, torch.fx.Node):
+        return f"%{numbers[value]}"
+    if isinstance(value, list | tuple):
+        return f"({','.join([_argument(item, numbers) for item in value])})"
+    if isinstance(value, dict):
+        return f"({','.join([f'{key}={_argument(item, numbers)}' for key, item in value.items()])})"
+    return str(value)
+
+
+class Watch:
+    """A context in which the passes and node visitors of this process are recorded.
+
+    Parameters
+    ----------
+    keep
+        Number, from 1, of the run whose text is kept with its fingerprint; 0 keeps none, and `ORIGINS` keeps origins.
+    omission
+        The run of a pass that is left out, or of a partitioner whose tags are put in order.
+
+    Attributes
+    ----------
+    passes
+        And partitioners, in order of their end.
+    visitors
+        ``backend target`` of each visitor that serialized a node, once.
+    refusals
+        Node to operator and reason, of what the partitioners leave outside.
+    making
+        The stage that makes what no pass does.
+    given
+        The model that is lowered; None if nobody asks what becomes of it.
+    """
+
+    def __init__(self, keep: int = 0, omission: Omission | None = None) -> None:
+        self.keep = keep
+        self.omission = omission
+        self.kept = ""
+        self.making = EXPORTED
+        self.given: Given | None = None
+        self.passes: list[PassRun] = []
+        self.visitors: dict[str, None] = {}
+        self.refusals: dict[str, tuple[str, str]] = {}
+        self._fingerprints = Fingerprints()
+        self._origins = Origins() if keep == ORIGINS else None
+        self._pipelines = [OUTSIDE]
+        # The program that the running pipeline works on, and the graph that the last pass left, with its fingerprint.
+        self._program: torch.export.ExportedProgram | None = None
+        self._last: tuple[torch.fx.GraphModule, str] | None = None
+        self._stack = ExitStack()
+        # How many passes and partitioners have begun, and the number of each that has not ended.
+        self._begun = 0
+        self._running: dict[int, int] = {}
+
+    def __enter__(self) -> Watch:
+        for pipeline in compat.pipelines():
+            self._wrap(pipeline.owner, pipeline.method, functools.partial(self._in_pipeline, pipeline.name))
+        for partitioner in compat.partitioners():
+            self._wrap(partitioner, "partition", self._in_partitioner)
+        self._wrap(WhyNoPartition, "__call__", self._in_refusal)
+        self._wrap(WhyNoPartitionReporter, "report_reject", self._in_refusal)
+        for cls in compat.pass_classes():
+            self._wrap(cls, "__call__", self._in_pass)
+        for backend, visitors in compat.visitor_classes().items():
+            # Some inherit the method: wherever it is defined, it is wrapped once.
+            definers = {
+                cls for visitor in visitors.values() for cls in visitor.__mro__ if "define_node" in vars(cls)
+            }
+            for definer in definers:
+                self._wrap(definer, "define_node", functools.partial(self._in_visitor, backend))
+        if self._origins is not None:
+            self._wrap(PreprocessResult, "__init__", self._in_result)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def result(self) -> Watched:
+        return Watched(
+            tuple(self.passes),
+            tuple(self.visitors),
+            self.kept,
+            tuple(self.refusals.values()),
+            tuple(self._origins.delegates) if self._origins is not None else (),
+        )
+
+    def stage(self, name: str, made: torch.export.ExportedProgram | bytes) -> None:
+        """Note what a stage of the export made."""
+        if isinstance(made, bytes):
+            run = PassRun(STAGE, name, hashlib.sha256(made).hexdigest()[:DIGITS], True)
+            if self._origins is not None and name.startswith(DELEGATE):
+                self._origins.delegate(made)
+        else:
+            self._note(made.graph_module, name)
+            digest = self._fingerprints.of(made.graph_module, made)
+            run = PassRun(STAGE, name, digest, True, names(made.graph_module))
+            self._keep(made.graph_module, made)
+        self.passes.append(run)
+
+    def _note(self, module: torch.fx.GraphModule, maker: str) -> None:
+        if self.given is not None:
+            self.given.note(maker)
+        if self._origins is not None:
+            self._origins.note(module, maker)
+
+    def _keep(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None) -> None:
+        if len(self.passes) + 1 == self.keep:
+            self.kept = self._fingerprints.text(module, program)
+
+    def _wrap(self, owner: type, name: str, around: Callable[..., Any]) -> None:
+        """Replace a method by `around`, which is called with the method, its instance and its arguments."""
+        method = vars(owner)[name]
+
+        @functools.wraps(method)
+        def wrapper(instance: Any, *args: Any, **kwargs: Any) -> Any:
+            return around(method, instance, *args, **kwargs)
+
+        setattr(owner, name, wrapper)
+        self._stack.callback(setattr, owner, name, method)
+
+    def _in_pipeline(
+        self, pipeline: str, method: Callable[..., Any], instance: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        program = self._program
+        given = (*args, getattr(instance, "exported_program", None))
+        self._program = next(
+            (value for value in given if isinstance(value, torch.export.ExportedProgram)), None
+        )
+        self._pipelines.append(pipeline)
+        try:
+            result = method(instance, *args, **kwargs)
+            if self._origins is not None and self._program is not None:
+                self._origins.constants = frozenset(constants(self._program))
+            return result
+        finally:
+            self._pipelines.pop()
+            self._program = program
+
+    def _in_pass(
+        self,
+        method: Callable[..., Any],
+        instance: Any,
+        module: torch.fx.GraphModule,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        with self._number(instance) as start:
+            if self.omission is not None and self.omission.start == start:
+                return PassResult(module, False)
+            before = self._fingerprint(instance, module)
+            self._note(module, self.making)
+            self._last = None
+            result = method(instance, module, *args, **kwargs)
+            left = module if result is None else result.graph_module
+            after = self._fingerprint(instance, left)
+            self._last = (left, after)
+            self._keep(left, self._program)
+            name = type(instance).__name__
+            self._note(left, name)
+            self.passes.append(PassRun(self._pipelines[-1], name, after, before != after, names(left), start))
+            return result
+
+    @contextmanager
+    def _number(self, instance: Any) -> Iterator[int]:
+        """Give the number of the run that `instance` begins, or is in: a class may call the method of its base."""
+        if id(instance) in self._running:
+            yield self._running[id(instance)]
+            return
+        self._begun += 1
+        self._running[id(instance)] = self._begun
+        try:
+            yield self._begun
+        finally:
+            del self._running[id(instance)]
+
+    def _fingerprint(self, instance: Any, module: torch.fx.GraphModule) -> str:
+        """Return the fingerprint of what a pass got or left.
+
+        Between two passes of a pipeline nothing works on the graph: what one left the next one gets.
+        """
+        if self._last is not None and self._last[0] is module and len(self._pipelines) > 1:
+            return self._last[1]
+        # Some pipelines work on a shallow copy of the program, which only the passes know.
+        program = getattr(instance, "exported_program", None)
+        if isinstance(program, torch.export.ExportedProgram):
+            self._program = program
+        return self._fingerprints.of(module, self._program)
+
+    def _in_partitioner(self, method: Callable[..., Any], instance: Any, program: Any) -> PartitionResult:
+        """Note the tags in the order in which backend lowering will follow them: no graph shows it."""
+        self.stage(EDGE, program)
+        self.making = LOWERED
+        with self._number(instance) as start:
+            result: PartitionResult = method(instance, program)
+        if self.omission is not None and self.omission.start == start:
+            result.partition_tags = {tag: result.partition_tags[tag] for tag in self.omission.tags}
+        tags = " ".join(result.partition_tags)
+        placed = digest_of(str(node.meta.get("delegation_tag")) for node in program.graph.nodes)
+        self.passes.append(PassRun(PARTITIONING, type(instance).__name__, tags, bool(tags), placed, start))
+        return result
+
+    def _in_refusal(
+        self, method: Callable[..., Any], instance: Any, node: torch.fx.Node, reason: str
+    ) -> None:
+        """Note what a partitioner first says of a node; several checks may refuse it."""
+        if node.op == "call_function":
+            self.refusals.setdefault(node.name, (str(operator_of(node.target)), " ".join(reason.split())))
+        method(instance, node, reason)
+
+    def _in_visitor(
+        self,
+        backend: str,
+        method: Callable[..., Any],
+        instance: Any,
+        node: torch.fx.Node,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        self.visitors[f"{backend} {instance.target}"] = None
+        result = method(instance, node, *args, **kwargs)
+        if self._origins is not None:
+            self._origins.visited(node, (*args, *kwargs.values()))
+        return result
+
+    def _in_result(
+        self, method: Callable[..., Any], instance: PreprocessResult, *args: Any, **kwargs: Any
+    ) -> None:
+        """Note that a backend has serialized a partition."""
+        method(instance, *args, **kwargs)
+        assert self._origins is not None
+        self._origins.serialized(instance.processed_bytes)

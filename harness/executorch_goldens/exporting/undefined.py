@@ -1,0 +1,158 @@
+"""Where eager has no value that lowering could be held to: what torch leaves undefined, and what leaves a domain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._ops import HigherOrderOperator
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from executorch_goldens.exporting.eager import is_float8
+
+SHIFTS = frozenset(
+    {
+        *("bitwise_left_shift", "bitwise_right_shift", "bitwise_left_shift_", "bitwise_right_shift_"),
+        *("__lshift__", "__rshift__", "__ilshift__", "__irshift__"),
+    }
+)
+CASTS = frozenset({"_to_copy", "to", "copy", "copy_"})
+DIVISIONS = frozenset({"div", "floor_divide", "remainder", "fmod"})
+#: Operators of integers whose results may have more bits than these have; then they wrap around.
+WRAPPING = frozenset({"add", "sub", "rsub", "mul", "neg", "abs", "sum", "cumsum", "mm", "bmm"})
+
+
+class Undefined(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While it is entered, notes which operators are given what they have no value for.
+
+    Attributes
+    ----------
+    undefined
+        What torch leaves open: what comes out may differ from run to run, and from kernel to kernel. C++ says so of
+        shifts by a negative number of bits or by as many as there are ([expr.shift]), of casts of floating numbers that
+        the integer cannot hold ([conv.fpint]), and of the least integer divided by minus one ([expr.mul]).
+    beyond
+        What comes out is no finite number though what goes in is, or integers wrap around: torch says what it is,
+        and other arithmetic need not have it.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.undefined: dict[str, None] = {}
+        self.beyond: dict[str, None] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            return run_nested(self, func, args, kwargs)
+        if why := _undefined(func, args, kwargs):
+            self.undefined[f"{_called(func)} {why}"] = None
+        given = [x.clone() if func._schema.is_mutable else x for x in _tensors((args, kwargs))]
+        made = func(*args, **kwargs)
+        if why := _beyond(func, given, args, kwargs, made):
+            self.beyond[f"{_called(func)} {why}"] = None
+        return made
+
+
+def run_nested(
+    mode: TorchDispatchMode, func: HigherOrderOperator, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """Run a condition or a loop operator by operator under a mode, and any other nested graph as it is."""
+    name = func.name()  # type: ignore[no-untyped-call]
+    with mode:
+        if name == "cond":
+            condition, taken, other, operands = args
+            return (taken if condition else other)(*operands)
+        if name == "while_loop":
+            condition, body, carried, *further = args
+            beside = tuple(further[0]) if further else ()
+            while condition(*carried, *beside):
+                carried = body(*carried, *beside)
+            return tuple(carried)
+    return func(*args, **kwargs)
+
+
+def _undefined(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """Return what torch leaves open of a call; empty if nothing."""
+    name = func.overloadpacket.__name__
+    if name in SHIFTS:
+        shifted, by = (torch.as_tensor(each) for each in args[:2])
+        bits = torch.iinfo(torch.result_type(args[0], args[1])).bits
+        if shifted.numel() and by.numel() and bool(((by < 0) | (by >= bits)).any()):
+            return f"shifts by bits that an integer of {bits} does not have"
+    if name in CASTS:
+        source = args[1] if name in ("copy", "copy_") else args[0]
+        target = args[0].dtype if name in ("copy", "copy_") else _dtype(args[1:], kwargs)
+        if isinstance(source, torch.Tensor) and source.is_floating_point() and _is_integer(target):
+            limits = torch.iinfo(target)
+            wide = source.double().trunc()
+            # 2**63 - 1 is no float64: what is less than the next is in range.
+            inside = (wide >= float(limits.min)) & (wide < float(limits.max) + 1.0)
+            if not bool(inside.all()):
+                return f"casts what {str(target).removeprefix('torch.')} cannot hold"
+    if name.removesuffix("_") in DIVISIONS and all(_is_integer(x.dtype) for x in _tensors(args)):
+        of, by = (torch.as_tensor(each) for each in args[:2])
+        if _is_integer(of.dtype) and _is_integer(by.dtype) and (kwargs.get("rounding_mode") or name != "div"):
+            least = torch.iinfo(torch.result_type(args[0], args[1])).min
+            if bool(((of == least) & (by == -1)).any()):
+                return "divides the least integer by minus one"
+    return ""
+
+
+def _beyond(
+    func: Any, given: Sequence[torch.Tensor], args: Sequence[Any], kwargs: Mapping[str, Any], made: Any
+) -> str:
+    """Return in what way the result of a call leaves the numbers that it is given; empty if in none."""
+    finite = [x for x in given if x.is_floating_point()]
+    results = [x for x in pytree.tree_leaves(made) if isinstance(x, torch.Tensor)]
+    if (
+        finite
+        and all(map(_is_finite, finite))
+        and all(map(math.isfinite, _numbers(args)))
+        and any(x.is_floating_point() and not _is_finite(x) for x in results)
+    ):
+        return "gives no finite number for finite ones"
+    name = func.overloadpacket.__name__
+    whole = [x for x in given if _is_integer(x.dtype) and x.dtype is not torch.int64]
+    if name in WRAPPING and whole and len(whole) == len(given):
+        wide = pytree.tree_map_only(torch.Tensor, torch.Tensor.long, tuple(args))
+        for result in results:
+            if _is_integer(result.dtype) and not torch.equal(func(*wide, **kwargs), result.long()):
+                return "wraps around"
+    return ""
+
+
+def _is_finite(value: torch.Tensor) -> bool:
+    # torch says it of no float8.
+    return bool((value.float() if is_float8(value) else value).isfinite().all())
+
+
+def _tensors(values: Any) -> list[torch.Tensor]:
+    return [x for x in pytree.tree_leaves(values) if isinstance(x, torch.Tensor)]
+
+
+def _numbers(values: Any) -> list[float]:
+    return [x for x in pytree.tree_leaves(values) if isinstance(x, float)]
+
+
+def _is_integer(dtype: Any) -> bool:
+    return isinstance(dtype, torch.dtype) and not (
+        dtype.is_floating_point or dtype.is_complex or dtype is torch.bool
+    )
+
+
+def _dtype(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Return the dtype that a call asks for."""
+    found = [x for x in (*args, *kwargs.values()) if isinstance(x, torch.dtype)]
+    return found[0] if found else None
+
+
+def _called(func: Any) -> str:
+    return str(func).removesuffix(".default")

@@ -1,0 +1,55 @@
+"""The command line that a run was started with, and the same for one cell: what messages print to be typed again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+#: Options that say which cells run, and how many words follow each. A command for one cell replaces them.
+SELECTING = {
+    "--cell": 1,
+    "--family": 1,
+    "--tier": 1,
+    "--shard": 1,
+    "-k": 1,
+    "-m": 1,
+    "--deselect": 1,
+    "--lf": 0,
+    "--last-failed": 0,
+}
+#: Options that say what is written, and how many words follow each. A command that accepts or prunes names its own.
+WRITING = {
+    "--report": 1,
+    **dict.fromkeys(("--snapshot-update", "--snapshot-update-new-only", "--prune", "--adopt"), 0),
+    **dict.fromkeys(("--collect-only", "--co"), 0),
+}
+
+
+def again(called: Sequence[str], *further: str) -> str:
+    """Return `called` without what selects cells or writes goldens, with `further` words, quoted for a shell.
+
+    >>> again(["pytest", "--jobs", "2", "--cell=a/*", "-k", "x", "--snapshot-update"], "--cell", "a/b")
+    'pytest --jobs 2 --cell a/b'
+    >>> again(["goldens", "run", "-m", "slow"], "--cell", "a/b")
+    'goldens run --cell a/b'
+    """
+    return shlex.join([*_kept(called), *further])
+
+
+def _kept(called: Sequence[str]) -> Iterator[str]:
+    dropped = SELECTING | WRITING
+    # Python's own -m says what runs; pytest's, further behind, selects.
+    program = 3 if "-m" in called[1:2] and PurePath(called[0]).name.startswith("python") else 1
+    yield from called[:program]
+    words = iter(called[program:])
+    for word in words:
+        name, _, value = word.partition("=")
+        if name in dropped:
+            for _ in range(0 if value else dropped[name]):
+                next(words, None)
+        elif word.startswith("-"):
+            yield word
+        else:
+            # The path of a test, or of its file, in which --cell chooses.
+            yield word.partition("::")[0]

@@ -1,0 +1,43 @@
+"""What the machine had too little of at that moment: an export that fails for it says nothing about its cell.
+
+Nothing of torch is imported here: exporting processes ask, and so does what judges them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from executorch_goldens.artifact import Failure
+
+#: How the C++ library, torch's allocator (c10/core/impl/alloc_cpu.cpp) and the system say that memory is not given.
+MEMORY = re.compile(r"MemoryError|bad_alloc|allocate memory|out of memory", re.IGNORECASE)
+
+#: Classes of other exceptions of the kind, and what their messages say.
+CLASSES = re.compile(
+    r"MemoryError|OSError|IOError|TimeoutError|BlockingIOError|InterruptedError|Connection\w*Error"
+)
+MESSAGES = re.compile(r"No space left|Too many open files|Disk quota exceeded", re.IGNORECASE)
+
+
+def of_memory(error: BaseException) -> bool:
+    """Whether memory was not given: to what raised `error`, or to what that was raised from or after.
+
+    >>> of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"))
+    True
+    """
+    link: BaseException | None = error
+    # What was raised in the handling of what it is the cause of comes round again.
+    seen: set[int] = set()
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        if isinstance(link, MemoryError) or MEMORY.search(str(link)):
+            return True
+        link = link.__cause__ or link.__context__
+    return False
+
+
+def explains(failure: Failure) -> bool:
+    """Whether another export like the one that failed may succeed: no memory, disk space or descriptor was left."""
+    message = failure.message
+    of_class = CLASSES.fullmatch(failure.type.rpartition(".")[2])
+    return bool(of_class or MEMORY.search(message) or MESSAGES.search(message))

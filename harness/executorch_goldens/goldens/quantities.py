@@ -1,0 +1,97 @@
+"""Quantities of a program that have a direction: which of them became worse or better, and which break their budget."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Mapping
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.goldens.reading import Reading, reading
+from executorch_goldens.judging import accuracy
+from executorch_goldens.settings.config import QUANTITIES, SQNR
+
+#: Pattern of cells, ``TARGET/CASE``, to the most that there may be of each of `settings.config.QUANTITIES`, and to the
+#: least `executorch_goldens.settings.config.SQNR`.
+Budgets = Mapping[str, Mapping[str, float]]
+
+
+def measured(found: Reading) -> dict[str, int]:
+    """Return the quantities of which less is better, by key; none where there is no program.
+
+    A quantity that a compact golden has not recorded is left out.
+    """
+    if found.failure is not None:
+        return {}
+    quantities = {
+        "outside": found.outside.total(),
+        "memory": sum(found.memory),
+        "constants": found.constant_bytes,
+        "duplicated": found.duplicated,
+        "program": found.size,
+        "operators": found.operators.total() + found.outside.total(),
+        "delegates": found.delegates.total(),
+    }
+    return {key: number for key, number in quantities.items() if number is not None}
+
+
+def sqnr(found: Reading) -> float | None:
+    """Return the least ratio of signal to quantization noise of a program's outputs, in dB; None if it has none."""
+    return min(accuracy.sqnrs(found.accuracies.values()), default=None)
+
+
+def directions(before: Reading, after: Reading) -> Iterator[str]:
+    """Yield a line for each quantity that became worse, then for each better; none where one has no program."""
+    lines = [*_sizes(before, after), *_accuracies(before, after)]
+    for word in (WORSE, BETTER):
+        yield from (f"{word}: {line}" for direction, line in lines if direction == word)
+
+
+#: The directions in which a quantity changes.
+WORSE, BETTER = "worse", "better"
+
+
+def _sizes(before: Reading, after: Reading) -> Iterator[tuple[str, str]]:
+    old, new = measured(before), measured(after)
+    for key in old:
+        if key in new and old[key] != new[key]:
+            line = _line(key, old[key], new[key], before, after)
+            yield WORSE if new[key] > old[key] else BETTER, line
+
+
+def _accuracies(before: Reading, after: Reading) -> Iterator[tuple[str, str]]:
+    for field, old in before.accuracies.items():
+        new = after.accuracies.get(field, old)
+        if not accuracy.same(old, new):
+            yield WORSE if accuracy.is_worse(old, new) else BETTER, f"{field}: {old} -> {new}"
+
+
+def _line(key: str, old: int, new: int, before: Reading, after: Reading) -> str:
+    ratio = f" ({new / old:.2f} times)" if old and new else ""
+    line = f"{old:,} -> {new:,} {QUANTITIES[key]}{ratio}"
+    if key == "outside":
+        names = sorted(before.outside.keys() | after.outside.keys())
+        more = {name: after.outside[name] - before.outside[name] for name in names}
+        line += ": " + ", ".join(f"{name} {count:+d}" for name, count in more.items() if count)
+    if key == "memory" and max(len(before.memory), len(after.memory)) > 1:
+        line += f": by arena {_by_arena(before)} -> {_by_arena(after)}"
+    return line
+
+
+def _by_arena(found: Reading) -> str:
+    return " + ".join(f"{size:,}" for size in found.memory) or "none"
+
+
+def over(cell: Cell, texts: Texts, budgets: Budgets) -> Iterator[str]:
+    """Yield a line for each budget that the program of a cell breaks; what fails to lower has no quantities."""
+    asked = {pattern: limits for pattern, limits in budgets.items() if fnmatch.fnmatch(str(cell), pattern)}
+    if not asked:
+        return
+    read = reading(texts)
+    found, ratio = measured(read), sqnr(read)
+    for pattern, limits in asked.items():
+        for key, limit in limits.items():
+            if key == SQNR and ratio is not None and ratio < limit:
+                yield f"{ratio:.1f} dB of SQNR, and {limit:g} are the least in the budget ({pattern}: {key})"
+            elif found.get(key, 0) > limit:
+                yield f"{found[key]:,} {QUANTITIES[key]}, and {limit:,} are in the budget ({pattern}: {key})"

@@ -1,0 +1,272 @@
+"""Reads goldens into the facts by which releases are compared."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.decode import pte, tosa, xnnpack
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.causes import cause
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.judging.accuracy import FIELD
+from executorch_goldens.structure.outline import Outline, OutlineGraph, outline
+from executorch_goldens.structure.side import NUMBERING
+
+_CALLED = re.compile(r"call_function\[target=([\w.]+)\]")
+#: Operators that every graph has around its delegates.
+_GLUE = ("executorch_call_delegate", "operator.getitem")
+_PTE = re.compile(r"pte: (\d+) bytes")
+#: Sizes of the arenas that memory is planned in; the first entry is the constants'.
+_MEMORY = re.compile(r"^  non_const_buffer_sizes = \[(.*)\]$", re.MULTILINE)
+_TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\]")
+#: Bits of one number, by the names that the formats have for types.
+_BITS = {"bytes": 8} | {
+    name: codec.bits for table in (tosa.DTYPES, xnnpack.DTYPES, pte.DTYPES) for name, codec in table.items()
+}
+
+#: The operator, operand and dtype that a constant is used for.
+Use = tuple[str, str, str]
+#: A constant's type, digest and first values.
+Held = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a golden says about a cell.
+
+    Attributes
+    ----------
+    failure
+        Why there is no program to compare: the failure to lower, or the known defect; None if there is one.
+    delegates
+        Number of delegates, by backend.
+    operators
+        Number of operators in all delegates, by type.
+    attributes
+        (operator, attribute) to the number of times it has each value.
+    constants
+        Each use of constants to the constants used, with their number.
+    outside
+        Operators of the lowered graph that are outside of all delegates, with their number.
+    size
+        Size of the ``.pte``, in bytes.
+    constant_bytes
+        Of the constants in the delegates and beside them.
+    duplicated
+        Bytes of constants and of named data that are stored once more than once; None where a compact golden has not
+        recorded it.
+    accuracies
+        Of a quantized program, what the manifest has of each output (`executorch_goldens.judging.accuracy`), by field.
+    memory
+        Bytes that are planned in each arena, over all methods.
+    payloads
+        Text of each delegate, by the name of its file.
+    versions
+        Versions of format and serializer that are written in the payloads, by their names.
+    """
+
+    failure: str | None
+    delegates: Counter[str] = field(default_factory=Counter)
+    operators: Counter[str] = field(default_factory=Counter)
+    attributes: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    constants: dict[Use, Counter[Held]] = field(default_factory=dict)
+    outside: Counter[str] = field(default_factory=Counter)
+    size: int = 0
+    constant_bytes: int = 0
+    duplicated: int | None = 0
+    accuracies: Mapping[str, str] = field(default_factory=dict)
+    memory: tuple[int, ...] = ()
+    payloads: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def read(folder: Path, known: Mapping[str, releases.KnownDefect], pattern: str = "*") -> dict[Cell, Reading]:
+    """Read every golden in a release's folder; cells with known defects have none and are read from `known`."""
+    readings = {}
+    for cell in golden.recorded(folder):
+        place = golden.directory(folder, cell)
+        texts = golden.read(place)
+        if texts is not None:
+            try:
+                readings[cell] = reading(texts)
+            except GoldenError as error:
+                raise GoldenError(place, error.what, error.way_out) from error
+    for name, defect in known.items():
+        target, _, case = name.partition("/")
+        readings[Cell(target, case)] = Reading(f"{defect.verdict}: {defect.reason}")
+    return {cell: found for cell, found in sorted(readings.items()) if Path(str(cell)).match(pattern)}
+
+
+def reading(texts: golden.Texts) -> Reading:
+    """Return the facts of one golden; raise GoldenError where its texts are none of the harness's."""
+    try:
+        return _facts(texts)
+    except (ValueError, LookupError) as error:
+        what = f"fits its digest and cannot be read ({error})"
+        raise GoldenError(Path(golden.MANIFEST), what, "Record the golden anew.") from error
+
+
+def _facts(texts: golden.Texts) -> Reading:
+    if golden.FAILURE in texts:
+        where, error = cause(texts[golden.FAILURE])
+        return Reading(f"{where}: {error}")
+    if golden.COUNTED in texts:
+        return _of_quantities(texts)
+    size = _PTE.search(texts[golden.MANIFEST])
+    called = Counter(_CALLED.findall(texts[golden.GRAPH]))
+    outlines = {name: outline(text) for name, text in texts.items() if name.startswith(("delegate_", "pte."))}
+    found = Reading(
+        None,
+        outside=Counter({_short(name): count for name, count in called.items() if not name.endswith(_GLUE)}),
+        size=int(size[1]) if size else 0,
+        constant_bytes=sum(map(_constant_bytes, outlines.values())),
+        duplicated=_duplicated(outlines),
+        accuracies=_accuracies(texts),
+        memory=_memory(texts.get("pte.txt", "")),
+    )
+    for name, payload in outlines.items():
+        if name.startswith("delegate_"):
+            found.payloads[name] = texts[name]
+            _add(found, payload)
+    return found
+
+
+def quantities(found: Reading) -> str:
+    """Return what a compact golden keeps of a reading: how many delegates and operators there are of each kind."""
+    counted = (("delegate", found.delegates), ("operator", found.operators), ("outside", found.outside))
+    lines = [f"{what} {name}: {count}" for what, counts in counted for name, count in sorted(counts.items())]
+    lines += [f"memory {arena}: {bytes_}" for arena, bytes_ in enumerate(found.memory, 1)]
+    lines.append(f"constants bytes: {found.constant_bytes}")
+    return "".join(f"{line}\n" for line in [*lines, f"duplicated bytes: {found.duplicated}"])
+
+
+def _of_quantities(texts: golden.Texts) -> Reading:
+    size = _PTE.search(texts[golden.MANIFEST])
+    kinds = ("delegate", "operator", "outside", "memory", "constants", "duplicated")
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
+    for line in texts[golden.COUNTED].splitlines():
+        counted, _, number = line.rpartition(": ")
+        what, _, name = counted.partition(" ")
+        counts[what][name] = int(number)
+    return Reading(
+        None,
+        delegates=counts["delegate"],
+        operators=counts["operator"],
+        outside=counts["outside"],
+        size=int(size[1]) if size else 0,
+        constant_bytes=counts["constants"].total(),
+        duplicated=counts["duplicated"].get("bytes"),
+        accuracies=_accuracies(texts),
+        memory=tuple(counts["memory"].values()),
+    )
+
+
+def _memory(program: str) -> tuple[int, ...]:
+    r"""Return the bytes planned in each arena, over the methods of a program.
+
+    >>> _memory("graph forward\n  non_const_buffer_sizes = [0, 64, 8]\n")
+    (64, 8)
+    """
+    methods = [[int(size) for size in found[1].split(",")][1:] for found in _MEMORY.finditer(program)]
+    return tuple(sum(sizes) for sizes in itertools.zip_longest(*methods, fillvalue=0))
+
+
+def _constant_bytes(payload: Outline) -> int:
+    values = [value for graph in payload.graphs for value in graph.values.values()]
+    return sum(_bytes(value.type) for value in values if value.contents is not None)
+
+
+def _accuracies(texts: golden.Texts) -> dict[str, str]:
+    return {name: value for name, value in golden.fields(texts).items() if name.startswith(FIELD)}
+
+
+def _duplicated(outlines: Mapping[str, Outline]) -> int:
+    """Return the bytes that a program could spare by storing equal constants and named data once."""
+    copies: dict[str, int] = {}
+    spared = 0
+    for digest, size in itertools.chain.from_iterable(map(_stored, outlines.values())):
+        spared += size if digest in copies else 0
+        copies[digest] = size
+    return spared
+
+
+def _stored(payload: Outline) -> Iterator[tuple[str, int]]:
+    """Yield digest and bytes of each constant that a payload stores itself, however often it is used.
+
+    Left out are shapes and single numbers: they are an operator's attributes.
+    """
+    seen = set()
+    values = [(graph.name, value) for graph in payload.graphs for value in graph.values.values()]
+    for where, value in (*values, *(("", blob) for blob in payload.blobs.values())):
+        # XNNPACK's constants and those of a program have a number, by which several values may use one. Those that
+        # XNNPACK has in the named data are found there.
+        number = value.attributes.get("constant_data") or value.attributes.get("data_buffer_idx")
+        # What a state begins with has a number of its own kind.
+        place = (
+            (where, value.name) if number is None else (f"memory {'memory_id' in value.attributes}", number)
+        )
+        named = f"constant_data[{number}].named_key" in payload.facts
+        if value.contents is None or place in seen or named or value.type.startswith("SHAPE"):
+            continue
+        seen.add(place)
+        if not value.type.endswith(("[]", "[1]")):
+            yield value.contents.sha256, _bytes(value.type)
+
+
+def _bytes(type_: str) -> int:
+    """Return how many bytes a tensor takes; 0 for a type of a format that is not the harness's own.
+
+    >>> _bytes("INT8[8,1,1,12]"), _bytes("fp32[3]"), _bytes("mine[3]")
+    (96, 12, 0)
+    """
+    match = _TYPE.fullmatch(type_)
+    if match is None or match["dtype"] not in _BITS:
+        return 0
+    shape = [int(length) for length in match["shape"].split(",") if length]
+    return (math.prod(shape) * _BITS[match["dtype"]] + 7) // 8
+
+
+def _short(target: str) -> str:
+    """Return an operator's name without its dialect's module path.
+
+    >>> _short("executorch.exir.dialects.edge._ops.aten.add.Tensor")
+    'aten.add.Tensor'
+    """
+    return target.removeprefix("executorch.exir.dialects.edge._ops.").removeprefix("torch.ops.")
+
+
+def _add(found: Reading, delegate: Outline) -> None:
+    found.delegates[delegate.kind] += 1
+    found.versions.update(
+        {f"{delegate.kind} {name}": value for name, value in delegate.facts.items() if "version" in name}
+    )
+    for graph in delegate.graphs:
+        for operator in graph.operators:
+            found.operators[operator.type] += 1
+            for name, value in operator.attributes.items():
+                if name not in NUMBERING:
+                    found.attributes.setdefault((operator.type, name), Counter())[value] += 1
+        for use, held in _constants(graph):
+            found.constants.setdefault(use, Counter())[held] += 1
+
+
+def _constants(graph: OutlineGraph) -> Iterator[tuple[Use, Held]]:
+    """Yield each constant of a graph with its use, once for each operand that reads it."""
+    for operator in graph.operators:
+        for place, (role, name) in enumerate(operator.inputs):
+            value = graph.values.get(name)
+            if value is not None and value.contents is not None:
+                facts = value.contents.facts
+                operand = role if role != "input" else f"input {place}"
+                yield (
+                    (operator.type, operand, value.type.partition("[")[0]),
+                    (value.type, value.contents.sha256, facts.get("values", facts.get("first", ""))),
+                )

@@ -1,0 +1,161 @@
+"""Whose goldens stand in a root, who may write there, and which of them match no cell any more.
+
+A root holds a directory of goldens per release, and ``zoo.txt``, which names the zoo whose goldens they are: a run over
+a different zoo would find every one of them stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.files import durable, untrusted
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.judging import merging
+
+#: The file of a root that names the format of its goldens and the modules of their zoo.
+ZOO = "zoo.txt"
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """What stands in a release's folder and matches no cell.
+
+    Attributes
+    ----------
+    stale
+        Cells that have a golden, and are not of the zoo and the release.
+    foreign
+        Folders that are no goldens, with the reason: nobody but their owner may delete them.
+    """
+
+    stale: tuple[Cell, ...]
+    foreign: tuple[tuple[Path, str], ...]
+
+
+def check(root: Path, models: Sequence[str], adopting: bool, updating: bool) -> None:
+    """Raise GoldenError unless a run over the zoo of `models` may use the goldens under `root`.
+
+    One that only reads may have further modules, which bring patches for instance, and may use goldens that do not say
+    whose they are.
+
+    Parameters
+    ----------
+    adopting
+        Whether goldens that do not say whose they are may become those of `models`.
+    updating
+        Whether the run may write.
+    """
+    owner = zoo(root)
+    asked = " ".join(sorted(models))
+    if owner is None:
+        if updating and not adopting and _holds_goldens(root):
+            raise GoldenError(
+                root,
+                f"holds goldens and no {ZOO} that says whose they are; the run is over {asked}",
+                f"Say --goldens DIR for a root of its own, or --adopt if these are the goldens of {asked}.",
+            )
+    elif not set(owner) <= set(models) or (updating and set(owner) != set(models)):
+        raise GoldenError(
+            root,
+            f"holds the goldens of {' '.join(owner)}, and the run is over {asked}",
+            f"Say --goldens DIR for a root of its own; where a zoo got a new name, change {root / ZOO}.",
+        )
+
+
+def zoo(root: Path) -> tuple[str, ...] | None:
+    """Return the modules, sorted, whose goldens stand under `root`; None where it does not say; raise GoldenError."""
+    path = root / ZOO
+    try:
+        text = untrusted.text(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise GoldenError(path, f"cannot be read ({error})", _again(path)) from error
+    fields = dict(line.partition(": ")[::2] for line in text.splitlines())
+    if fields.get("format") != str(golden.FORMAT):
+        raise GoldenError(path, f"format {fields.get('format', '')!r} is not {golden.FORMAT}", _again(path))
+    models = fields.get("models", "").split()
+    if not models:
+        raise GoldenError(path, "names no modules", _again(path))
+    return tuple(sorted(models))
+
+
+def _again(path: Path) -> str:
+    way_out = merging.bring_back(path, "name the zoo's modules in it")
+    return f"{way_out[:1].upper()}{way_out[1:]}, or pass --goldens DIR."
+
+
+def lock(root: Path, version: str) -> filelock.BaseFileLock:
+    """Return the lock that a run holds while it may write the goldens of a release under `root`."""
+    return filelock.FileLock(root / f".{version}.lock")
+
+
+def open_for_writing(folder: Path, its_lock: filelock.BaseFileLock, patience: float = 0.0) -> None:
+    """Take the lock, and finish what an interrupted run left in a release's folder; raise GoldenError.
+
+    Parameters
+    ----------
+    patience
+        Seconds to wait for a run that has the lock.
+    """
+    golden.require_no_link(folder)
+    try:
+        Path(its_lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
+        its_lock.acquire(timeout=patience)
+        golden.recover(folder)
+        probe = folder / f"probe{golden.ASIDE}"
+        probe.mkdir(parents=True, exist_ok=True)
+        probe.rmdir()
+    except filelock.Timeout as error:
+        raise golden.UnwritableError(
+            folder,
+            f"is being written by a different run (it holds {its_lock.lock_file})",
+            "Wait for it, or say --goldens DIR for a root of its own.",
+        ) from error
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def claim(root: Path, models: Sequence[str]) -> None:
+    """Say in `root` that its goldens are those of `models`, unless it says whose they are; raise GoldenError."""
+    if zoo(root) is None:
+        text = f"format: {golden.FORMAT}\nmodels: {' '.join(sorted(models))}\n"
+        try:
+            durable.replace(root / ZOO, text)
+        except OSError as error:
+            raise _unwritable(root / ZOO, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> GoldenError:
+    return golden.UnwritableError(
+        path, f"cannot be written ({error})", "Make it writable, or say --goldens DIR."
+    )
+
+
+def leftovers(folder: Path, known: Collection[Cell]) -> Leftovers:
+    """Return what a release's folder holds besides the goldens of the cells `known`."""
+    stale, foreign = [], []
+    try:
+        cells = list(golden.recorded(folder))
+    except GoldenError as error:
+        return Leftovers((), ((error.path, error.what),))
+    for cell in cells:
+        if cell in known:
+            continue
+        path = folder / cell.target / cell.case
+        try:
+            golden.read(golden.directory(folder, cell))
+            stale.append(cell)
+        except GoldenError as error:
+            foreign.append((path, error.what))
+    return Leftovers(tuple(stale), tuple(foreign))
+
+
+def _holds_goldens(root: Path) -> bool:
+    return any(root.glob(f"*/*/*/{golden.MANIFEST}"))

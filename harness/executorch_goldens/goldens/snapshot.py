@@ -1,0 +1,101 @@
+"""The syrupy extension: one snapshot is one cell, stored as a directory of text files.
+
+syrupy's own storage is one file per snapshot under a test file's directory. Measured with it (design, "Traps"): an
+update of one version deletes the goldens of the others, a test that raises before its assertion loses its golden,
+names are cut and mapped onto each other. Here the run says where a snapshot is and what it holds, nothing is ever
+discovered as unused by syrupy, and `executorch_goldens.goldens.roots` says what is stale.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from syrupy.data import Snapshot, SnapshotCollection, SnapshotCollections
+from syrupy.extensions.base import AbstractSyrupyExtension
+
+from executorch_goldens.goldens import golden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from syrupy.location import PyTestLocation
+    from syrupy.types import SerializedData, SnapshotIndex
+
+
+class GoldenExtension(AbstractSyrupyExtension):
+    """Stores the texts of a cell as a directory; `of` makes the class for one golden, which has been read.
+
+    Attributes
+    ----------
+    failed
+        Why the golden could not be written: syrupy takes whatever is raised meanwhile for a difference.
+    """
+
+    path: Path
+    reviewed: golden.Texts | None
+    failed: Exception | None = None
+    write_immediately = True
+
+    @classmethod
+    def of(cls, path: Path, reviewed: golden.Texts | None) -> type[GoldenExtension]:
+        """Return an extension class for the golden in directory `path`, which holds `reviewed`."""
+        return type(cls.__name__, (cls,), {"path": path, "reviewed": reviewed})
+
+    def serialize(self, data: golden.Texts, **_: Any) -> str:
+        """Return the texts as one JSON object, the form in which syrupy passes them around."""
+        return json.dumps(data, sort_keys=True)
+
+    def matches(self, *, serialized_data: SerializedData, snapshot_data: SerializedData) -> bool:
+        return golden.equal(json.loads(serialized_data), json.loads(snapshot_data))
+
+    @classmethod
+    def get_location(cls, *, test_location: PyTestLocation, index: SnapshotIndex) -> str:
+        return str(cls.path)
+
+    @classmethod
+    def matches_test_location(cls, *, test_location: PyTestLocation, snapshot_location: str) -> bool:
+        return snapshot_location == str(cls.path)
+
+    def discover_snapshots(self, **_: Any) -> SnapshotCollections:
+        """Return nothing: what is stale is not syrupy's to say or to delete."""
+        return SnapshotCollections()
+
+    def delete_snapshots(self, *, snapshot_location: str, snapshot_names: set[str]) -> None:
+        raise AssertionError(f"syrupy asked to delete {snapshot_location}, which it cannot have discovered")
+
+    def read_snapshot_collection(self, *, snapshot_location: str) -> SnapshotCollection:
+        collection = SnapshotCollection(location=snapshot_location)
+        collection.add(Snapshot(name=Path(snapshot_location).name))
+        return collection
+
+    def read_snapshot_data_from_location(
+        self, *, snapshot_location: str, snapshot_name: str, session_id: str
+    ) -> str | None:
+        return None if self.reviewed is None else json.dumps(self.reviewed, sort_keys=True)
+
+    @classmethod
+    def write_snapshot(
+        cls,
+        *,
+        snapshot_location: str,
+        snapshots: list[tuple[SerializedData, PyTestLocation, SnapshotIndex]],
+        **_: Any,
+    ) -> None:
+        """Write the golden. syrupy's own would make the folder of its target before: not for certain (fsync)."""
+        ((data, *_where),) = snapshots
+        assert isinstance(data, str)
+        try:
+            golden.write(Path(snapshot_location), json.loads(data))
+        except Exception as error:
+            cls.failed = error
+            raise
+
+    @classmethod
+    def write_snapshot_collection(cls, **_: Any) -> None:
+        raise AssertionError("syrupy writes a golden by another way than `write_snapshot`")
+
+    def diff_lines(self, serialized_data: SerializedData, snapshot_data: SerializedData) -> Iterator[str]:
+        """Yield nothing: `executorch_goldens.judging.verdict` says what changed."""
+        return iter(())

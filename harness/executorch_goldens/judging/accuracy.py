@@ -1,0 +1,233 @@
+"""How near a program is to eager, how near it had to be, and how near a quantized one is to the float model.
+
+The quantized eager graph, which a quantized program has to match, holds the same scales as the program: a wrong scale
+is wrong in both. So the outputs of the program are compared with those of the model before it was quantized as well, by
+the ratio of the signal's power to that of the difference (SQNR, in dB) and by the cosine of the angle between the two.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from executorch_goldens.artifact import Lowered, Tensor
+from executorch_goldens.judging.deviation import Deviation
+
+#: A ratio that differs by no more than this, in dB, is the same: another machine may compute the last bit otherwise.
+STEP = 0.5
+#: So is a count that differs by one, or by this part of all.
+SHARE = 0.005
+#: What is this near, in dB, differs by the rounding of float32 at most. Equal outputs count as it.
+MOST = 100.0
+#: What a manifest's field of an output begins with.
+FIELD = "accuracy "
+#: In the text of a `Nearness`: a ratio in dB, what is exact, the size of what should be nothing; a count out of all.
+_RATIO = re.compile(r"(-inf|-?\d{1,9}(?:\.\d{1,9})?) dB|(exact)|off by ([1-9]\.\d{1,9}e[-+]\d{1,3})")
+_COUNT = re.compile(r"(\d{1,15}) of (\d{1,15}) (equal|not finite)")
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Of all outputs on all samples, the worst.
+
+    Attributes
+    ----------
+    error
+        Largest difference of an element from what is expected, as a part of the largest absolute value of those
+        elements of its output that are as large as it.
+    tolerance
+        Largest tolerance of an element, likewise.
+    used
+        Largest part of its tolerance that an element's difference takes: 1 is as far as it may be.
+    sqnr
+        Of a quantized program, the least ratio of signal to quantization noise of an output, in dB, at most `MOST`;
+        see `Nearness`.
+    unseen
+        What of the program was not judged operator by operator, and why; empty where all of it was.
+    """
+
+    error: float
+    tolerance: float
+    used: float
+    sqnr: float | None = None
+    unseen: str | None = None
+
+    @classmethod
+    def of(cls, lowered: Lowered) -> Accuracy:
+        """Measure a program; an output of another shape than is expected is left out."""
+        error = tolerance = used = 0.0
+        for sample in lowered.samples:
+            for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=False)):
+                if expected.shape != actual.shape:
+                    continue
+                allowed = lowered.tolerance(sample, index)
+                difference = Deviation("", expected, actual).differences()
+                parts = np.divide(
+                    difference, allowed, out=np.where(difference > 0.0, np.inf, 0.0), where=allowed > 0.0
+                )
+                used = max(used, float(parts.max(initial=0.0)))
+                tolerance = max(tolerance, lowered.imprecision(sample, index))
+                sizes = lowered.sizes(sample, index)
+                errors = np.divide(difference, sizes, out=np.zeros(difference.shape), where=sizes > 0.0)
+                error = max(error, float(errors.max(initial=0.0)))
+        ratios = [min(MOST, near.sqnr) for near in nearnesses(lowered) if near.sqnr is not None]
+        inside = lowered.inside
+        unseen = "; ".join(f"{what}: {why}" for what, why in inside.unseen) if inside is not None else None
+        return cls(error, tolerance, used, min(ratios, default=None), unseen)
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """How near an output of a quantized program is to the float model's.
+
+    Attributes
+    ----------
+    text
+        What a golden's manifest has: over all samples, then on the example, which the quantizer calibrated with.
+    sqnr
+        On the example, power of the signal over that of the difference, in dB; infinity where they are equal, minus
+        infinity where the program gives a NaN or an infinity for a number. Over all samples where the example has no
+        signal; None where that has none, or where there is nothing to measure it by.
+    """
+
+    text: str
+    sqnr: float | None = None
+
+    @classmethod
+    def of(cls, lowered: Lowered, index: int) -> Nearness:
+        """Measure output number `index`."""
+        pairs = [(sample.floats[index], sample.outputs[index]) for sample in lowered.samples]
+        over_all = cls.of_pairs(pairs)
+        if len(pairs) == 1 or over_all.sqnr in (None, math.inf):
+            return over_all
+        example = cls.of_pairs(pairs[:1])
+        text = f"{over_all.text}; example {example.text.removeprefix('sqnr ').partition(', cosine')[0]}"
+        return cls(text, over_all.sqnr if example.sqnr is None else example.sqnr)
+
+    @classmethod
+    def of_pairs(cls, pairs: Sequence[tuple[Tensor, Tensor]]) -> Nearness:
+        """Measure what should be and what is, over all pairs."""
+        # Where the shape follows the values it may be another; a single number may have a dimension or none.
+        if any(wanted.array().size != given.array().size for wanted, given in pairs):
+            return cls("of another shape than the float model's")
+        wanted, given = (
+            np.concatenate([each.wide().ravel() for each in side]) for side in zip(*pairs, strict=True)
+        )
+        if not wanted.size:
+            return cls("empty")
+        if not all(each.dtype.startswith(("float", "complex")) for pair in pairs for each in pair):
+            return cls(f"{np.count_nonzero(wanted == given)} of {wanted.size} equal")
+        return cls(*_of_numbers(wanted, given))
+
+
+def _of_numbers(wanted: npt.NDArray[Any], given: npt.NDArray[Any]) -> tuple[str, float | None]:
+    """Return the text and the ratio of a `Nearness`, of outputs that are no integers."""
+    meant, made = np.isfinite(wanted), np.isfinite(given)
+    same = (wanted == given) | (np.isnan(wanted) & np.isnan(given))
+    if same.all():
+        return "exact", math.inf
+    odd = np.count_nonzero(~(meant & made) & ~same)
+    suffix = f", {odd} of {wanted.size} not finite in one alone" if odd else ""
+    if (meant & ~made).any():
+        return f"sqnr -inf dB, cosine 0.00000{suffix}", -math.inf
+    signal, found = wanted[meant & made], given[meant & made]
+    # Powers of large numbers are beyond float64.
+    most = float(max(np.abs(signal).max(initial=0.0), np.abs(found).max(initial=0.0))) or 1.0
+    signal, found = signal / most, found / most
+    power, noise, other = (float(np.square(np.abs(each)).sum()) for each in (signal, signal - found, found))
+    if not power:
+        return ("no signal" + (f", off by {most:.2e}" if noise else "") + suffix), None
+    sqnr = 10.0 * math.log10(power / noise) if noise else math.inf
+    cosine = float(np.vdot(signal, found).real) / math.sqrt(power * other) if other else 0.0
+    shown = f"{sqnr:.1f} dB" if sqnr < MOST else f"over {MOST:.0f} dB"
+    return f"sqnr {shown}, cosine {cosine:.5f}{suffix}", sqnr
+
+
+def nearnesses(lowered: Lowered) -> Iterator[Nearness]:
+    """Yield how near each output of a quantized program is to the float model's; nothing for what was not run."""
+    counts = {len(each) for sample in lowered.samples for each in (sample.floats, sample.outputs)}
+    # Another number of outputs is wrong, and what corresponds to what is not known.
+    if len(counts) == 1:
+        yield from (Nearness.of(lowered, index) for index in range(counts.pop()))
+
+
+def worst(floats: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[int, float] | None:
+    """Return the output that is farthest from the float model's, with its ratio in dB; None if none has a ratio."""
+    pairs = enumerate(zip(floats, outputs, strict=False))
+    found = [(ratio, index) for index, pair in pairs if (ratio := Nearness.of_pairs([pair]).sqnr) is not None]
+    ratio, index = min(found, default=(None, 0))
+    return None if ratio is None else (index, ratio)
+
+
+# The fields of a manifest
+
+
+def sqnrs(texts: Iterable[str]) -> Iterator[float]:
+    """Yield the ratio of each field of a manifest that has one, in dB, on the example; `MOST` for what is exact.
+
+    >>> list(sqnrs(["sqnr 41.3 dB, cosine 0.99996; example 44.0 dB", "exact", "7 of 8 equal"]))
+    [44.0, 100.0]
+    """
+    for text in texts:
+        found = [
+            MOST if exact else float(ratio) for ratio, exact, _ in _RATIO.findall(text) if ratio or exact
+        ]
+        if found:
+            yield found[-1]
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two values of a field differ by no more than a machine may change.
+
+    >>> same("sqnr 41.3 dB, cosine 0.99996", "sqnr 41.8 dB, cosine 0.99997"), same("sqnr 41.3 dB", "sqnr 41.9 dB")
+    (True, False)
+    >>> same("63 of 64 equal", "64 of 64 equal"), same("63 of 64 equal", "61 of 64 equal")
+    (True, False)
+    """
+    (ratios, counts), (others, other_counts) = _measures(one), _measures(other)
+    # What is exact over all samples is so on the example.
+    ratios, others = (
+        each * longer if each == [MOST] else each
+        for each, longer in ((ratios, len(others)), (others, len(ratios)))
+    )
+    if len(ratios) != len(others) or (not ratios and not counts and not other_counts and one != other):
+        return False
+    # Each has one decimal: what is a step apart may come out a little more.
+    near = all(mine == its or abs(mine - its) < STEP + 0.01 for mine, its in zip(ratios, others, strict=True))
+    return near and all(_like(counts.get(what), other_counts.get(what)) for what in {*counts, *other_counts})
+
+
+def is_worse(before: str, after: str) -> bool:
+    """Whether of two values of a field that are not the same the second is worse.
+
+    >>> is_worse("sqnr 41.3 dB, cosine 0.9", "sqnr 35.2 dB, cosine 0.9"), is_worse("3 of 9 equal", "9 of 9 equal")
+    (True, False)
+    """
+    (ratios, counts), (others, other_counts) = _measures(before), _measures(after)
+    had, has = (each.get("equal", (0, 1))[0] for each in (counts, other_counts))
+    odd = other_counts.get("not finite", (0, 1))[0] - counts.get("not finite", (0, 1))[0]
+    return (others, has, -odd) < (ratios, had, 0)
+
+
+def _like(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool:
+    """Whether two counts, each with its total, are the same but for one, or a small part of all; None is 0."""
+    (count, total), (also, of) = one or (0, other[1] if other else 0), other or (0, one[1] if one else 0)
+    return total == of and abs(count - also) <= max(1.0, SHARE * total)
+
+
+def _measures(text: str) -> tuple[list[float], dict[str, tuple[int, int]]]:
+    """Return the ratios in dB that a text has, and its counts with their totals.
+
+    What should be nothing and is off has the ratio of one to it.
+    """
+    ratios = [
+        MOST if exact else float(ratio) if ratio else -20.0 * math.log10(float(off))
+        for ratio, exact, off in _RATIO.findall(text)
+    ]
+    return ratios, {what: (int(count), int(total)) for count, total, what in _COUNT.findall(text)}

@@ -1,0 +1,210 @@
+"""Compares what the exports of a cell made with its golden: the verdict, and the pass that made the difference."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome, PassRun
+from executorch_goldens.decode import DecodeError
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.compact import compact
+from executorch_goldens.goldens.quantities import Budgets, over
+from executorch_goldens.judging import divergence, rightness, verdict
+from executorch_goldens.judging.diagnosis import Diagnoses
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.releases import Release
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The verdict about a cell, and what it would be recorded as.
+
+    Attributes
+    ----------
+    verdict
+        What the harness says about the cell.
+    texts
+        The golden of the artifact that all variations agree on, where it is right; otherwise None.
+    """
+
+    verdict: Verdict
+    texts: golden.Texts | None = None
+
+
+def compare(
+    cell: Cell,
+    outcomes: Sequence[Outcome],
+    reviewed: golden.Texts | None,
+    release: Release,
+    compacted: bool = False,
+    budgets: Budgets = MappingProxyType({}),
+) -> Comparison:
+    """Judge the exports of `cell` and compare them with `reviewed`, its golden; None where it has none.
+
+    Parameters
+    ----------
+    compacted
+        Whether the golden is a compact one.
+    budgets
+        See `executorch_goldens.goldens.quantities.over`.
+
+    Raises
+    ------
+    DecodeError
+        When a payload is not what its format's schema says.
+    """
+    objection = verdict.objection(cell, outcomes)
+    texts: golden.Texts = {}
+    if objection is None:
+        artifact = verdict.agreed(outcomes)
+        variations = [outcome.variation for outcome in outcomes]
+        texts = golden.render(artifact, origin(artifact, variations, release, reviewed))
+        objection = _over_budget(cell, texts, budgets)
+    defect = release.known.get(str(cell))
+    if objection is not None:
+        known = defect is not None and defect.verdict == objection.name
+        return Comparison(dataclasses.replace(_diverging(objection, outcomes, reviewed), known=known))
+    if defect is not None and isinstance(artifact.result, Lowered) and artifact.result.not_run:
+        # Nothing says that it is right.
+        detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
+        return Comparison(Verdict(cell, defect.verdict, defect.reason, detail, known=True))
+    if defect is not None:
+        known_as = f"{defect.verdict} ({defect.reason})"
+        way_out = "--snapshot-update deletes that entry" if compacted else "delete that entry"
+        reason = f"is right now, but {release.known_in} knows it as {known_as}: {way_out}"
+        return Comparison(Verdict(cell, "changed", reason))
+    if compacted:
+        texts = compact(texts)
+    if reviewed is None:
+        return Comparison(verdict.new(cell, artifact, texts), texts)
+    if golden.equal(reviewed, texts):
+        return Comparison(Verdict(cell, "stable", ""), texts)
+    judged = verdict.changed(cell, reviewed, texts, artifact.watched.refusals if artifact.watched else ())
+    return Comparison(_diverging(judged, outcomes, reviewed), texts)
+
+
+def _over_budget(cell: Cell, texts: golden.Texts, budgets: Budgets) -> Verdict | None:
+    lines = list(over(cell, texts, budgets))
+    if not lines:
+        return None
+    way_out = "if the program is worth it: a higher number under [tool.goldens.budgets] in pyproject.toml"
+    return Verdict(cell, "over-budget", lines[0], (*lines[1:], way_out))
+
+
+def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:
+    """Say that the golden of `cell` cannot be used; what a merge left of one may be recorded again."""
+    return Verdict(cell, "damaged-golden", str(error), recordable=isinstance(error, golden.ConflictError))
+
+
+def undecodable(cell: Cell, error: DecodeError, release: Release) -> Verdict:
+    """Say that a payload of `cell` is not what the schema of its release says."""
+    defect = release.known.get(str(cell))
+    known = defect is not None and defect.verdict == "undecodable"
+    return Verdict(cell, "undecodable", str(error), known=known)
+
+
+def _diverging(judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None) -> Verdict:
+    """Return a verdict with where its artifact went wrong; a golden whose trace is damaged is damaged."""
+    diagnoses = Diagnoses()
+    found = diagnoses.of(
+        "the pass that made the difference",
+        lambda: _divergence(judged, outcomes, reviewed),
+        None,
+        (golden.GoldenError,),
+    )
+    return dataclasses.replace(judged, divergence=found, detail=(*diagnoses.failed, *judged.detail))
+
+
+def _divergence(
+    judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None
+) -> divergence.Divergence | None:
+    """Return the pass at which an artifact went wrong; None where no pass is known.
+
+    Where variations disagree it is the first at which two of them diverge; else the first whose result is not the one
+    in the golden's trace.
+    """
+    recorded: Sequence[PassRun] | None = (
+        golden.read_trace(reviewed[golden.TRACE]) if reviewed and golden.TRACE in reviewed else None
+    )
+    if judged.name in verdict.DISAGREEING:
+        one, other = (passes(group[0]) for group in verdict.group_by_content(outcomes)[:2])
+        return divergence.divergence(one, other, recorded or ())
+    artifact = outcomes[0].result
+    if not isinstance(artifact, Artifact):
+        return None
+    result = artifact.result
+    if isinstance(result, Lowered) and (altered := rightness.alteration(result)) and altered.writer:
+        line = f"pass that changed the model that it was given: {altered.writer}"
+        return divergence.Divergence(line, altered.writer)
+    if reviewed is None or recorded is None:
+        return None
+    end = result.pass_name or result.function if isinstance(result, Failure) else None
+    runs: Sequence[PassRun] = passes(outcomes[0])
+    if tuple(golden.digests(reviewed)) != (golden.here(),):
+        # Payloads of equal content have other bytes there.
+        recorded, runs = ([run for run in each if not golden.makes_bytes(run)] for each in (recorded, runs))
+    found = divergence.departure(recorded, runs, end)
+    made = result.made if isinstance(result, Failure) else result
+    if found is not None and made is not None:
+        change = verdict.payload_difference(found.name, reviewed, made)
+        return dataclasses.replace(found, line=f"{found.line}: {change}") if change else found
+    return found
+
+
+def passes(outcome: Outcome) -> tuple[PassRun, ...]:
+    """Return the runs that an export noted; none if it did not finish."""
+    artifact = outcome.result
+    return artifact.watched.passes if isinstance(artifact, Artifact) and artifact.watched else ()
+
+
+def origin(
+    artifact: Artifact, variations: Sequence[str], release: Release, reviewed: golden.Texts | None = None
+) -> golden.Origin:
+    """Return how an artifact was made by the variations named, where `reviewed` is the golden that it has."""
+    before = WITHIN.search(reviewed[golden.MANIFEST]) if reviewed is not None else None
+    numerics = numerics_line(artifact, int(before[1]) if before is not None else None)
+    return golden.Origin(stack=release.stack(), variations=variations, numerics=numerics)
+
+
+#: Less than a unit in the last place of float32 says nothing.
+LEAST = -24
+#: The tolerance in a manifest, a power of two.
+WITHIN = re.compile(r"^numerics: .*within 2\^(-?\d+) of", re.MULTILINE)
+
+
+def numerics_line(artifact: Artifact, before: int | None = None) -> str:
+    """Say in one line what was checked of an artifact beyond its being the same every time.
+
+    The tolerance is rounded up to a power of two. It stays what it was `before`, if it is the next to that: on another
+    machine a value near a tie may be rounded the other way while the spread is measured.
+    """
+    lowered = artifact.result
+    if not isinstance(lowered, Lowered):
+        return "none: lowering fails"
+    if lowered.not_run:
+        return f"{verdict.NOT_RUN} {lowered.not_run}"
+    most = max(
+        (
+            lowered.imprecision(sample, index)
+            for sample in lowered.samples
+            for index in range(len(sample.expected))
+        ),
+        default=0.0,
+    )
+    within = "equal to the last bit"
+    if most:
+        power = max(LEAST, math.ceil(math.log2(most))) if math.isfinite(most) else 0
+        if before is not None and abs(power - before) <= 1:
+            power = before
+        within = f"within 2^{power} of the largest value"
+    constants = "; folded constants equal" if lowered.codes and rightness.only_holds(lowered) else ""
+    names: dict[str, list[str]] = {}
+    for name, why in lowered.unjudged:
+        names.setdefault(why, []).append(name)
+    unjudged = "".join(f"; not judged on {', '.join(left_out)}: {why}" for why, left_out in names.items())
+    return f"outputs against eager {within}{constants}{unjudged}"

@@ -1,0 +1,126 @@
+"""Names the pass at which two exports of one cell diverge, or one export departs from the trace of its golden."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """The first pass, partitioner or stage whose result is not the same in two exports of one cell.
+
+    Attributes
+    ----------
+    line
+        What a person reads.
+    name
+        Of the pass.
+    numbers
+        Where it stands in each export, from 1; None where only one of them has it.
+    omission
+        What an export is made without to see whether it is the cause; None where it cannot be left out.
+    """
+
+    line: str
+    name: str
+    numbers: tuple[int, int] | None = None
+    omission: Omission | None = None
+
+
+def divergence(
+    one: Sequence[PassRun], other: Sequence[PassRun], recorded: Sequence[PassRun] = ()
+) -> Divergence | None:
+    """Return where two variations of one cell diverge; None if no result differs.
+
+    Results of passes are compared without names. Where only serialization diverges, names show which pass gave them.
+
+    Parameters
+    ----------
+    recorded
+        The golden's trace: a partitioner that diverges is to follow its order.
+    """
+    renamed = None
+    for number, (left, right) in enumerate(itertools.zip_longest(one, other), 1):
+        if left == right:
+            if left.beyond == right.beyond or renamed is not None:
+                continue
+            line = f"first pass that diverges: {_place(left)}, number {number} of {len(one)}, "
+            if left.pipeline == PARTITIONING:
+                return Divergence(f"{line}with the same tags on different nodes", left.name)
+            renamed = Divergence(f"{line}in names only", left.name, omission=_omission(left))
+            continue
+        if renamed is not None and left is not None and left.pipeline == STAGE:
+            return renamed
+        if left is None or right is None or _place(left) != _place(right):
+            names = " | ".join("nothing" if run is None else _place(run) for run in (left, right))
+            run = left or right
+            return Divergence(f"first pass that diverges: number {number} is {names}", run.name)
+        shown = f": {left.fingerprint} | {right.fingerprint}" if left.pipeline == PARTITIONING else ""
+        line = f"first pass that diverges: {_place(left)}, number {number} of {len(one)}{shown}"
+        orders = (_omission(left, run) for run in (*recorded, left) if _place(run) == _place(left))
+        return Divergence(line, left.name, (number, number), next(filter(None, orders), None))
+    return renamed
+
+
+def departure(
+    recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None = None
+) -> Divergence | None:
+    """Return the first pass whose result is not the one in a golden's trace; None if all are.
+
+    Parameters
+    ----------
+    recorded
+        The runs that changed the graph when the golden was recorded.
+    runs
+        All runs of the export at hand.
+    end
+        Pass or function in which the export at hand failed; None if it did not.
+    """
+    effective = [run for run in runs if run.changed]
+    for was, now in itertools.zip_longest(recorded, effective):
+        if was == now:
+            continue
+        if now is None and end is not None:
+            return Divergence(f"all passes give the golden's results, until the export fails in {end}", end)
+        label = "first pass whose result differs from the golden's"
+        if was is not None and now is not None and _place(was) == _place(now):
+            shown = f": {was.fingerprint} | {now.fingerprint}" if was.pipeline == PARTITIONING else ""
+            return Divergence(f"{label}: {_place(was)}{shown}", was.name, omission=_omission(now, was))
+        if was is None or (now is not None and _put_in(was, now, recorded, effective, end)):
+            assert now is not None
+            line = f"{label}: {_place(now)}, which changed nothing when the golden was recorded"
+            return Divergence(line, now.name, omission=_omission(now))
+        idle = any(_place(run) == _place(was) and not run.changed for run in runs)
+        why = "which no longer changes the graph" if idle else "which no longer runs"
+        return Divergence(f"{label}: {_place(was)}, {why}", was.name)
+    return None
+
+
+def _put_in(
+    was: PassRun, now: PassRun, recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None
+) -> bool:
+    """Whether the run at hand was inserted before the recorded one, which comes later or is no longer reached."""
+    after = itertools.dropwhile(lambda run: run is not now, runs)
+    to_come = end is not None or any(_place(run) == _place(was) for run in after)
+    return to_come and sum(_place(run) == _place(now) for run in runs) > sum(
+        _place(run) == _place(now) for run in recorded
+    )
+
+
+def _omission(run: PassRun, wanted: PassRun | None = None) -> Omission | None:
+    """Return what leaves out the run of a pass, or gives a partitioner's tags the order of the run `wanted`."""
+    if run.start == 0 or run.pipeline == STAGE:
+        return None
+    if run.pipeline != PARTITIONING:
+        return Omission(run.start)
+    if wanted is None or sorted(run.fingerprint.split()) != sorted(wanted.fingerprint.split()):
+        return None
+    return Omission(run.start, tuple(wanted.fingerprint.split()))
+
+
+def _place(run: PassRun) -> str:
+    return f"{run.name} ({run.pipeline})"

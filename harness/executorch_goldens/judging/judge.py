@@ -1,0 +1,145 @@
+"""One way to judge a cell and to record it, for runs over zoos and for the tests of a suite.
+
+Goldens are compared, and recorded where that was asked for; what disagrees or is wrong never is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from syrupy.assertion import SnapshotAssertion
+
+from executorch_goldens.artifact import Cell, Outcome
+from executorch_goldens.decode import DecodeError
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import ConflictError, Texts
+from executorch_goldens.goldens.quantities import Budgets
+from executorch_goldens.goldens.snapshot import GoldenExtension
+from executorch_goldens.judging.comparison import Comparison, compare, damaged, undecodable
+from executorch_goldens.judging.updating import Updating, fewer
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.releases import Release
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A cell as it was judged, and what was written of it.
+
+    Attributes
+    ----------
+    texts
+        What the cell would be recorded as; None for what may not be recorded.
+    reviewed
+        Its golden; None where it has none that can be used.
+    confirmed
+        Whether its golden now says more of how it is made than before.
+    lacking
+        Whether its golden lacks what goldens recorded today have.
+    """
+
+    verdict: Verdict
+    texts: Texts | None = None
+    reviewed: Texts | None = None
+    confirmed: bool = False
+    lacking: bool = False
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges cells against the goldens under a folder, and records them.
+
+    Attributes
+    ----------
+    root
+        Directory of the goldens of a release.
+    compacted
+        Whether goldens are compact.
+    budgets
+        See `executorch_goldens.goldens.quantities.over`.
+    alone
+        Keeps others from writing there while a golden is written.
+    """
+
+    root: Path
+    updating: Updating = field(default_factory=Updating)
+    compacted: bool = False
+    budgets: Budgets = field(default_factory=dict)
+    alone: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+
+    def judge(
+        self, cell: Cell, outcomes: Sequence[Outcome], release: Release, snapshot: SnapshotAssertion
+    ) -> Judged:
+        """Judge the exports of `cell`, and record it where that was asked for.
+
+        Raises
+        ------
+        UnwritableError
+            When its golden cannot be written.
+        """
+        path = golden.directory(self.root, cell)
+        try:
+            reviewed, conflict = self._reviewed(path)
+            comparison = compare(cell, outcomes, reviewed, release, self.compacted, self.budgets)
+            if conflict is not None and comparison.texts is not None:
+                merged = dataclasses.replace(comparison.verdict, reason=conflict.what)
+                comparison = dataclasses.replace(comparison, verdict=merged)
+            return self._recorded(path, comparison, reviewed, snapshot)
+        except golden.UnwritableError:
+            raise
+        except golden.GoldenError as error:
+            return Judged(damaged(cell, error))
+        except DecodeError as error:
+            return Judged(undecodable(cell, error, release), reviewed=reviewed)
+
+    def _reviewed(self, path: Path) -> tuple[Texts | None, ConflictError | None]:
+        """Return the golden in `path`; where a merge left none and one may be written, why there is none."""
+        try:
+            return golden.read(path), None
+        except ConflictError as error:
+            if not self.updating.changed:
+                raise
+            return None, error
+
+    def _recorded(
+        self, path: Path, comparison: Comparison, reviewed: Texts | None, snapshot: SnapshotAssertion
+    ) -> Judged:
+        """Let syrupy compare once more, count and, where that was asked for, record."""
+        judged, texts = comparison.verdict, comparison.texts
+        if texts is None:
+            return Judged(judged, None, reviewed)
+        if (
+            self.updating.changed
+            and reviewed is not None
+            and (refusal := self._refusal(judged, reviewed, texts))
+        ):
+            return Judged(dataclasses.replace(judged, refusal=refusal), texts, reviewed)
+        extension = GoldenExtension.of(path, reviewed)
+        with self.alone():
+            recorded = snapshot.use_extension(extension) == texts
+            if extension.failed is not None:
+                raise extension.failed
+            stable = judged.name == "stable" and reviewed is not None
+            confirmed = stable and self.updating.changed and self._confirm(path, reviewed or {}, texts)
+        lacking = stable and not self.updating.changed and bool(golden.missing(reviewed or {}, texts))
+        judged = dataclasses.replace(judged, recorded=recorded and judged.recordable)
+        return Judged(judged, texts, reviewed, confirmed, lacking)
+
+    def _refusal(self, judged: Verdict, reviewed: Texts, texts: Texts) -> str:
+        """Return why a golden is not replaced by one that is right as well; empty where it may be."""
+        return "" if self.updating.fewer or not judged.recordable else fewer(reviewed, texts)
+
+    def _confirm(self, path: Path, reviewed: Texts, texts: Texts) -> bool:
+        """Note in a golden what agrees with it beyond what it says; return whether there was anything to note."""
+        confirmed = golden.confirmed(reviewed, texts)
+        if confirmed == reviewed:
+            return False
+        if {**confirmed, golden.MANIFEST: ""} == {**reviewed, golden.MANIFEST: ""}:
+            golden.rewrite_manifest(path, confirmed)
+        else:
+            golden.write(path, confirmed)
+        return True

@@ -1,0 +1,81 @@
+"""Says what an export proves that was made without the pass that is blamed: compare LLVM's ``-opt-bisect-limit``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from executorch_goldens.artifact import Artifact, Lowered, Omission, Outcome
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging import rightness, verdict
+from executorch_goldens.judging.comparison import compare
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.releases import Release
+
+
+def proof(
+    judged: Verdict,
+    omission: Omission,
+    before: Sequence[Outcome],
+    outcomes: Sequence[Outcome],
+    reviewed: golden.Texts | None,
+    release: Release,
+) -> str:
+    """Return what exports prove that were made without what is blamed; empty where they prove nothing.
+
+    Parameters
+    ----------
+    judged, before
+        The verdict, and the exports that it is about.
+    outcomes
+        Exports of the same cell with `omission`.
+    reviewed
+        The golden.
+
+    Raises
+    ------
+    DecodeError
+        When a payload is not what its format's schema says.
+    """
+    better = _better(judged, before, outcomes, reviewed, release)
+    if not better:
+        return ""
+    return (
+        f"with the tags in the order {' '.join(omission.tags)} {better}"
+        if omission.tags
+        else f"without it {better}"
+    )
+
+
+def _better(
+    judged: Verdict,
+    before: Sequence[Outcome],
+    outcomes: Sequence[Outcome],
+    reviewed: golden.Texts | None,
+    release: Release,
+) -> str:
+    # What breaks without the pass says nothing of it.
+    if len(_programs(outcomes)) < len(outcomes):
+        return ""
+    found = compare(judged.cell, outcomes, reviewed, release).verdict.name
+    if found == "stable":
+        return "the artifact equals the golden"
+    if judged.name in verdict.DISAGREEING:
+        return "the variations agree" if found in RIGHT else ""
+    if judged.name != "corrupt":
+        return ""
+    if found in RIGHT:
+        return "the artifact is right"
+    return "the outputs are right" if _gives_wrong(before) and not _gives_wrong(outcomes) else ""
+
+
+#: Verdicts of artifacts that are right and agree.
+RIGHT = ("changed", "new")
+
+
+def _programs(outcomes: Sequence[Outcome]) -> list[Lowered]:
+    made = [outcome.result.result for outcome in outcomes if isinstance(outcome.result, Artifact)]
+    return [result for result in made if isinstance(result, Lowered)]
+
+
+def _gives_wrong(outcomes: Sequence[Outcome]) -> bool:
+    return any(line for program in _programs(outcomes) for line in rightness.wrong_outputs(program))

@@ -1,0 +1,262 @@
+"""Whether a program is right: its outputs, its constants, the wiring of its delegates, the model left as it was."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from executorch_goldens.artifact import Altered, Lowered, Sample, Tensor
+from executorch_goldens.decode import Constant, Graph
+from executorch_goldens.goldens.golden import decode_delegates
+from executorch_goldens.judging.deviation import Deviation
+from executorch_goldens.judging.otherwise import unexplained
+
+
+@dataclass(frozen=True)
+class Excess:
+    """How far the outputs of a wrong program are beyond the tolerance.
+
+    Attributes
+    ----------
+    bound
+        The smallest bound, of two digits, within which they would be right; infinity if there is none.
+    wrong, right
+        Names of the samples on which they are wrong, and of the others.
+    """
+
+    bound: float
+    wrong: tuple[str, ...]
+    right: tuple[str, ...]
+
+
+def wrongs(lowered: Lowered) -> Iterator[str]:
+    """Yield the lines that say what is wrong with an artifact that all variations agree on; none if it is right."""
+    outputs = list(wrong_outputs(lowered))
+    yield from outputs
+    yield from beginning(lowered)
+    if not outputs:
+        if lowered.begins is not None:
+            yield "  no output is beyond its tolerance, which is wide enough to hide it"
+        yield from unexplained(lowered)
+    yield from forgotten(lowered)
+    yield from lowered.loads
+    yield from wrong_delegates(lowered)
+    yield from altered_states(lowered)
+
+
+def beginning(lowered: Lowered) -> Iterator[str]:
+    """Yield where outputs, or values inside, begin to depart from eager's; nothing where none does."""
+    if lowered.begins is None:
+        return
+    where, sample = lowered.begins.where, lowered.begins.sample
+    if isinstance(where, str):
+        yield f"where it begins (sample {sample}): {where}"
+        return
+    source = f"{where.node} of {where.module}" if where.module else where.node
+    place = f"{where.operator} ({source})" if where.operator else source
+    yield f"{'begins at' if where.alone else 'adds up from'} {place} in {where.delegate}, sample {sample}"
+    if not where.alone:
+        yield "  no operator departs by itself: differences within the tolerance add up to one beyond it"
+    elif where.before:
+        agrees = (
+            "agrees with eager" if where.agrees else "departs already, and does not explain what comes out"
+        )
+        yield f"  made from {', '.join(where.before)}, which {agrees}"
+    else:
+        yield "  made from constants only"
+    if where.uncut:
+        yield "  it is given values that were not cut off where their quantization ends: that is all there is to it"
+    if where.unseen:
+        yield f"  or at one of these just before it, whose values are not seen: {', '.join(where.unseen)}"
+    tolerance = where.tolerance.array().astype(np.float64)
+    value = Deviation("its value", where.expected, where.actual, tolerance)
+    yield from (f"  {line}" for line in value.lines())
+
+
+def wrong_outputs(lowered: Lowered) -> Iterator[str]:
+    """Yield how the program's outputs deviate from eager's, beyond the tolerance; none if they do not."""
+    for sample in lowered.samples:
+        where = "" if sample.name == "example" else f" ({sample.name})"
+        if len(sample.outputs) != len(sample.expected):
+            yield f"the program has {len(sample.outputs)} outputs{where}, eager has {len(sample.expected)}"
+        for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=False)):
+            difference = Deviation(
+                f"output {index}{where}", expected, actual, lowered.tolerance(sample, index)
+            )
+            if difference.exceeds_tolerance():
+                yield from difference.lines()
+
+
+def forgotten(lowered: Lowered) -> Iterator[str]:
+    """Yield how a quantized program has lost the state of the model that was quantized; nothing where it has not.
+
+    The quantized eager graph, which the outputs are compared with, may have lost it as well: on each sample of several
+    steps the program gives what the last step alone gives, and the float model does not.
+    """
+    of = {sample.name: sample for sample in lowered.samples}
+    pairs = [(sample, of[sample.alone]) for sample in lowered.samples if sample.floats and sample.alone in of]
+    if not pairs or any(sample.outputs != alone.outputs for sample, alone in pairs):
+        return
+    differences = [
+        float(each.differences().max())
+        for sample, alone in pairs
+        for index, (had, gives) in enumerate(zip(sample.floats, sample.outputs, strict=False))
+        if had.shape == gives.shape and not gives.dtype.startswith("complex")
+        if (each := _remembered(lowered, sample, alone, index)).exceeds_tolerance()
+    ]
+    if differences:
+        names = " and ".join(sample.name for sample, _ in pairs)
+        yield (
+            f"quantization loses the model's state: {names} give what their last inputs give alone; in the float model "
+            f"that makes a difference of up to {max(differences):.3g}"
+        )
+
+
+def _remembered(lowered: Lowered, sample: Sample, alone: Sample, index: int) -> Deviation:
+    """Return what the steps before change in an output of the float model, where the program's is at no end of its own.
+
+    What is cut off there may be so with a state and without.
+    """
+    given = [each.outputs[index].wide() for each in lowered.samples]
+    least, most = (
+        min(each.min(initial=np.inf) for each in given),
+        max(each.max(initial=-np.inf) for each in given),
+    )
+    inside = (least < sample.outputs[index].wide()) & (sample.outputs[index].wide() < most)
+    tolerance = np.where(inside, lowered.tolerance(sample, index), np.inf)
+    return Deviation("", alone.floats[index], sample.floats[index], tolerance)
+
+
+def wrong_delegates(lowered: Lowered) -> Iterator[str]:
+    """Yield what is wrong with the delegates as they are, whatever they compute; none if they are right."""
+    yield from lowered.validation.invalid if lowered.validation is not None else ()
+    if lowered.codes and only_holds(lowered):
+        for index, codes in enumerate(lowered.codes):
+            yield from missing_constant(f"output {index}", codes, lowered)
+    for index, decoded in enumerate(decode_delegates(lowered)):
+        # The first graph is what the delegate runs; the others are branches and bodies of loops, which may hand on an
+        # input, and one value twice. A format from outside may have no graph.
+        for main in decoded.graphs[:1]:
+            yield from (f"delegate {index}: {line}" for line in miswired_outputs(main))
+
+
+def altered_states(lowered: Lowered) -> Iterator[str]:
+    """Yield what lowering changed of the model that it was given; nothing if it left it alone."""
+    for state in lowered.altered:
+        writer = f", in {state.writer}" if state.writer else ""
+        yield f"lowering changed {state.name} of the model that it was given{writer}"
+        change = Deviation(state.name, state.before, state.after)
+        yield from (f"  {line}" for line in change.lines("stood before"))
+
+
+def alteration(lowered: Lowered) -> Altered | None:
+    """Return what lowering first changed of the model that it was given, if nothing else is wrong."""
+    if not lowered.altered or any(wrong_outputs(lowered)) or any(wrong_delegates(lowered)):
+        return None
+    return lowered.altered[0]
+
+
+def excess(lowered: Lowered) -> Excess | None:
+    """Return how far the outputs of a program are beyond the tolerance; None if it is not that, or not only that."""
+    if lowered.altered or any(wrong_delegates(lowered)):
+        return None
+    bound, wrong = 0.0, []
+    for sample in lowered.samples:
+        if len(sample.outputs) != len(sample.expected):
+            return None
+        for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=True)):
+            deviation = Deviation("", expected, actual, lowered.tolerance(sample, index))
+            if expected.type != actual.type:
+                return None
+            if deviation.exceeds_tolerance():
+                differences = deviation.differences()
+                beyond = differences > deviation.tolerance
+                sizes = np.broadcast_to(lowered.sizes(sample, index), differences.shape)[beyond]
+                # Where no rounding touches an output, no bound is for it.
+                allows = deviation.allows() and bool(sizes.all())
+                bound = max(bound, float((differences[beyond] / sizes).max()) if allows else math.inf)
+                wrong.append(sample.name)
+    if not wrong:
+        return None
+    right = tuple(sample.name for sample in lowered.samples if sample.name not in wrong)
+    return Excess(_rounded_up(bound), tuple(dict.fromkeys(wrong)), right)
+
+
+def _rounded_up(value: float) -> float:
+    """Return the smallest number of two significant digits that is not less than `value`.
+
+    >>> [_rounded_up(value) for value in (0.01201, 0.012, 3.0e-5, 0.999, math.inf)]
+    [0.013, 0.012, 3e-05, 1.0, inf]
+    """
+    if not math.isfinite(value):
+        return value
+    shortened = float(f"{value:.2g}")
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return shortened if shortened >= value else float(f"{shortened + step:.2g}")
+
+
+def miswired_outputs(graph: Graph) -> Iterator[str]:
+    """Yield a line for each declared output that is declared twice or that nothing writes.
+
+    Outputs are distinguished by name only: an output slot whose name another slot has is lost (report #18866), one that
+    nothing writes is read as whatever the memory holds (#22436).
+    """
+    written = {name for operator in graph.operators for name in operator.outputs}
+    read = {name for operator in graph.operators for name in operator.inputs}
+    listed = f"[{', '.join(graph.outputs)}]"
+    for name, count in Counter(graph.outputs).items():
+        if name not in graph.values:
+            yield f"outputs are {listed}: {name} is not declared as a value"
+            continue
+        if count > 1:
+            dead = sorted(str(dead) for dead in written - read - set(graph.outputs))
+            unused = f"; {', '.join(dead)} is written but never read" if dead else ""
+            yield f"outputs are {listed}: {name} is in {count} output slots{unused}"
+        if name not in written and graph.values[name].constant is None:
+            is_input = ", which is an input" if name in graph.inputs else ""
+            yield f"outputs are {listed}: no operator writes {name}{is_input}"
+
+
+#: TOSA operators that hand values on, wherever they put them.
+HANDING_ON = frozenset({"CONST", "IDENTITY", "TRANSPOSE", "RESHAPE", "CONCAT", "SLICE"})
+
+
+def only_holds(lowered: Lowered) -> bool:
+    """Whether the delegates compute nothing: then what they give must stand in them as constants."""
+    graphs = [graph for decoded in decode_delegates(lowered) for graph in decoded.graphs]
+    return all(operator.type in HANDING_ON for graph in graphs for operator in graph.operators)
+
+
+def missing_constant(what: str, expected: Tensor, lowered: Lowered) -> Iterator[str]:
+    """Yield nothing if some delegate holds `expected` as a constant, in any order of dimensions, else the nearest.
+
+    The constant is found by what it is: lowering may store it as NCHW or NHWC, and names differ by release.
+    """
+    candidates = [
+        Deviation(f"constant {name!r} (delegate {index}), which should be {what},", expected, permuted)
+        for index, decoded in enumerate(decode_delegates(lowered))
+        for name, constant in decoded.constants().items()
+        for permuted in _arrangements(constant, expected)
+    ]
+    if not candidates:
+        if lowered.delegates:
+            yield f"no delegate holds {what}, {expected.dtype}{list(expected.shape)}, as a constant"
+        return
+    nearest = min(candidates, key=lambda candidate: float(np.mean(candidate.differences())))
+    if nearest.exceeds_tolerance():
+        yield from nearest.lines()
+
+
+def _arrangements(constant: Constant, expected: Tensor) -> Iterator[Tensor]:
+    """Yield `constant` with its dimensions in each order that gives the expected dtype and shape."""
+    if constant.dtype.lower() != expected.dtype or sorted(constant.shape) != sorted(expected.shape):
+        return
+    array = constant.array()
+    for axes in itertools.permutations(range(array.ndim)):
+        if tuple(array.shape[axis] for axis in axes) == expected.shape:
+            yield Tensor.of(array.transpose(axes).astype(expected.dtype))

@@ -1,0 +1,50 @@
+"""What may be written of goldens, and when a golden may not replace another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from executorch_goldens import variations
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import Texts
+
+#: How a person lets a golden name fewer variations than it does.
+FEWER = "--fewer-variations"
+
+
+@dataclass(frozen=True)
+class Updating:
+    """What may be written of goldens.
+
+    Attributes
+    ----------
+    new
+        Goldens of cells that have none.
+    changed
+        Goldens of every cell: those that exist are replaced, or confirmed by more variations.
+    fewer
+        Whether a golden may be replaced by one that fewer variations agreed on.
+    """
+
+    new: bool = False
+    changed: bool = False
+    fewer: bool = False
+
+    @property
+    def any(self) -> bool:
+        """Whether anything may be written."""
+        return self.new or self.changed
+
+
+def fewer(reviewed: Texts, texts: Texts) -> str:
+    """Return that the golden-to-be `texts` names fewer variations than the golden that it replaces; or nothing.
+
+    More than the full number are not asked for again: a golden that was confirmed by others names them as well.
+    """
+    before, now = (len(golden.fields(each)["variations"].split()) for each in (reviewed, texts))
+    if now >= min(before, len(variations.HASH_SEEDS)):
+        return ""
+    return (
+        f"its golden names {before} variations that agree, and this would name {now}: run it with --variations full, "
+        f"or pass {FEWER}"
+    )

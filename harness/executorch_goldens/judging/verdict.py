@@ -1,0 +1,509 @@
+"""The verdict about a cell: agreement of its variations, rightness, difference from the golden."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
+from executorch_goldens.decode import Decoded
+from executorch_goldens.files import shortage
+from executorch_goldens.goldens.golden import FAILURE, Texts, compared, decode_delegates
+from executorch_goldens.goldens.quantities import directions
+from executorch_goldens.goldens.reading import Reading, reading
+from executorch_goldens.judging.attribution import Attribution
+from executorch_goldens.judging.deviation import Deviation
+from executorch_goldens.judging.diagnosis import Diagnoses
+from executorch_goldens.judging.divergence import Divergence
+from executorch_goldens.judging.otherwise import judged_otherwise
+from executorch_goldens.judging.rightness import (
+    Excess,
+    altered_states,
+    excess,
+    wrong_delegates,
+    wrong_outputs,
+    wrongs,
+)
+from executorch_goldens.structure import BoundaryChanged, compare
+
+#: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
+SHOWN_LINES = 12
+#: Changes of a payload that are shown.
+SHOWN_CHANGES = 4
+
+#: How it is said that a program was not run, before the reason.
+NOT_RUN = "not run:"
+
+#: How the reason of a new cell begins whose artifact is no program, or a program that delegates nothing.
+FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"
+#: Operators outside of delegates that the reason of a new cell names.
+SHOWN_OUTSIDE = 3
+#: Imprecision that a message offers to accept: an outcome that may be off by more says too little.
+MOST_ACCEPTED = 0.25
+
+#: Verdicts of cells whose variations disagree.
+DISAGREEING = ("order-only", "unstable")
+#: Verdicts of cells whose variations mostly agree on what is wrong.
+AGREEING = ("corrupt", "failed")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the harness says about a cell.
+
+    Attributes
+    ----------
+    name
+        ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``imprecise``, ``changed``, ``new``, ``failed``,
+        ``over-budget``, ``crashed``, ``timed-out``, ``out-of-memory``, ``undecodable`` or ``damaged-golden`` (README,
+        "Verdicts").
+    reason
+        One line.
+    detail
+        What a person needs to see, line by line.
+    recordable
+        Whether ``--snapshot-update`` can accept the artifact as the cell's golden.
+    recorded
+        Whether ``--snapshot-update`` accepted the artifact as the cell's golden.
+    refusal
+        Why ``--snapshot-update`` did not accept an artifact that it can accept.
+    known
+        Whether releases.toml says that the cell is like this.
+    divergence
+        The pass that made the difference, where one is known.
+    excess
+        Of a program that is wrong in nothing but its outputs.
+    attribution
+        What of the variations it follows, where that is known or was sought.
+    without
+        What an export without the pass that made the difference proves; empty where it proves nothing.
+    """
+
+    cell: Cell
+    name: str
+    reason: str
+    detail: tuple[str, ...] = ()
+    recordable: bool = False
+    recorded: bool = False
+    refusal: str = ""
+    known: bool = False
+    divergence: Divergence | None = None
+    excess: Excess | None = None
+    attribution: Attribution | None = None
+    without: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether nothing is left for a person to do."""
+        return self.name == "stable" or self.recorded or self.known
+
+
+def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
+    """Return why a cell has no artifact that could be its golden; None if all variations agree on one that is right."""
+    for outcome in outcomes:
+        if isinstance(outcome.result, Casualty):
+            first, *rest = outcome.result.reason.splitlines()
+            return Verdict(cell, outcome.result.verdict, f"{outcome.variation}: {first}", tuple(rest))
+    groups = group_by_content(outcomes)
+    if len(groups) > 1:
+        return disagreement(cell, groups)
+    result = agreed(outcomes).result
+    if isinstance(result, Failure):
+        return _objection_to_failure(cell, result)
+    useless = _useless(cell, result)
+    if wrong := list(wrongs(result)):
+        # An infinite scale, for instance, explains what no program makes right.
+        explained = (useless.reason, *useless.detail) if useless is not None else ()
+        return Verdict(cell, "corrupt", wrong[0], (*wrong[1:], *explained), excess=excess(result))
+    return useless or _imprecise(cell, result)
+
+
+def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
+    """Object to a quantization of which too little is the model, whatever lowering makes of it."""
+    lost = result.lost
+    if lost is None:
+        return None
+    left = (
+        f"{lost.sqnr:.1f} dB above the noise of quantization"
+        if math.isfinite(lost.sqnr)
+        else "NaN or infinite where the float model gives numbers"
+    )
+    output = f"output {lost.output} is {left}"
+    reason = f"useless quantization: {output}, and the floor of {cell.target} is {lost.floor:g} dB"
+    way_out = "leave what is named in float, or give its values another range"
+    if math.isfinite(lost.sqnr):
+        accepted = math.floor(lost.sqnr) - 1
+        way_out += f'; if so little is enough, accept it in the case: sqnr={{"{cell.target}": {accepted}}}'
+    failure = (f"and it does not lower: {_message(result)}",) if isinstance(result, Failure) else ()
+    return Verdict(cell, "imprecise", reason, (*lost.lines, *failure, way_out))
+
+
+def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
+    """Object to a program that is right, but of which rounding leaves so little certain that it says nothing."""
+    found = {
+        (index, sample.name): result.imprecision(sample, index)
+        for sample in result.samples
+        for index in range(len(sample.expected))
+    }
+    (index, name), most = max(found.items(), key=lambda item: item[1], default=((0, ""), 0.0))
+    if most <= result.limit or judged_otherwise(result):
+        return None
+    reason = (
+        f"right within rounding, but rounding alone may move output {index} ({name}) by {most:.4g} of its largest "
+        f"value, and {result.limit:g} is accepted"
+    )
+    way_out = (
+        "an outcome that rounding decides checks little: make the model or its inputs better conditioned"
+    )
+    accepted = math.ceil(min(most, 1.0) * 110) / 100
+    if accepted <= MOST_ACCEPTED:
+        way_out += f', or accept it in the case: imprecise={{"{cell.target}": {accepted:g}}}'
+    return Verdict(cell, "imprecise", reason, (*_not_looked_into(result), way_out))
+
+
+def _not_looked_into(result: Lowered) -> Iterator[str]:
+    """Yield why the operators of a quantized program do not say whether it is right."""
+    if result.inside is None or not result.scales:
+        return
+    for what, why in result.inside.unseen:
+        yield f"its operators cannot all be judged one by one: {what} is not seen: {why}"
+
+
+def agreed(outcomes: Sequence[Outcome]) -> Artifact:
+    """Return the artifact of a cell to which there is no `objection`."""
+    artifact = outcomes[0].result
+    assert isinstance(artifact, Artifact)
+    return artifact
+
+
+def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
+    """A failure of lowering is an artifact; one of the model is the zoo's, one of the runtime is a wrong program."""
+    message = _message(failure)
+    if shortage.explains(failure):
+        reason = f"the machine had too little for this export: {message}"
+        return Verdict(cell, "failed", reason, _tail(failure.traceback))
+    if failure.stage == "model":
+        return Verdict(cell, "failed", f"the case itself does not run: {message}", _tail(failure.traceback))
+    if failure.stage == "run":
+        validation = failure.made.validation if failure.made is not None else None
+        invalid = validation.invalid if validation is not None else ()
+        detail = (*invalid, *_tail(failure.traceback))
+        return Verdict(cell, "corrupt", f"the program does not run: {message}", detail)
+    return _useless(cell, failure)
+
+
+def _message(failure: Failure) -> str:
+    return f"{failure.type}: {(failure.message.splitlines() or [''])[0]}"
+
+
+def _tail(text: str) -> tuple[str, ...]:
+    return tuple(text.rstrip().splitlines()[-SHOWN_LINES:])
+
+
+# Agreement of the variations
+
+
+Group = list[Outcome]
+
+
+def group_by_content(outcomes: Sequence[Outcome]) -> list[Group]:
+    """Group outcomes whose programs are the same and give the same outputs, in the order in which they come."""
+    groups: dict[object, list[Group]] = {}
+    for outcome in outcomes:
+        assert isinstance(outcome.result, Artifact)
+        same_program = groups.setdefault(_content(outcome.result.result), [])
+        for group in same_program:
+            if _agree(_result(group), outcome.result.result):
+                group.append(outcome)
+                break
+        else:
+            same_program.append([outcome])
+    return [group for same_program in groups.values() for group in same_program]
+
+
+def have_one_program(groups: Sequence[Group]) -> bool:
+    """Whether groups differ in nothing but what the program gave when it ran."""
+    return len({_content(_result(group)) for group in groups}) == 1
+
+
+def _content(result: Lowered | Failure) -> object:
+    """Return all of an artifact except the results of running it."""
+    if isinstance(result, Failure):
+        made = result.made
+        return (result.facts(), (made.graph, made.delegates) if made is not None else None)
+    return (result.graph, result.delegates, result.pte_sha256, result.altered)
+
+
+def _agree(one: Lowered | Failure, other: Lowered | Failure) -> bool:
+    """Whether two exports of the same program give the same outputs, and are both right or both wrong."""
+    if isinstance(one, Failure) or isinstance(other, Failure):
+        return True
+    if one.unjudged != other.unjudged:
+        return False
+    # The usual case, and all that it costs: eager outputs and the program's are equal to the last bit.
+    if one.samples == other.samples:
+        return True
+    if any(_output_differences(one, other)):
+        return False
+    return any(wrong_outputs(one)) == any(wrong_outputs(other))
+
+
+def _output_differences(one: Lowered, other: Lowered) -> Iterator[Deviation]:
+    """Yield how the outputs of the same program differ between two variations."""
+    given = {sample.name: sample for sample in other.samples}
+    for left, right in ((sample, given[sample.name]) for sample in one.samples if sample.name in given):
+        for index, (first, second) in enumerate(zip(left.outputs, right.outputs, strict=True)):
+            if first != second:
+                difference = Deviation(f"output {index} (sample {left.name})", first, second)
+                if difference.exceeds_tolerance():
+                    yield difference
+
+
+def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
+    """Say which variations disagree, whether in order only or in content, and how the first two groups differ."""
+    shape = " | ".join(" ".join(outcome.variation for outcome in group) for group in groups)
+    results = [_result(group) for group in groups]
+    if have_one_program(groups):
+        return _unequal_outputs(cell, groups)
+    order_only = differ_in_order_only(results)
+    name = "order-only" if order_only else "unstable"
+    what = "in order or numbering only" if order_only else "in content"
+    labels = [group[0].variation for group in groups[:2]]
+    texts = [dict(comparable_texts(result)) for result in results[:2]]
+    detail = [f"variations: {shape}", *text_difference(texts[0], texts[1], *labels)]
+    return Verdict(cell, name, f"{len(groups)} different artifacts, which differ {what}", tuple(detail))
+
+
+def _unequal_outputs(cell: Cell, groups: Sequence[Group]) -> Verdict:
+    """Say how the outputs of the same program differ, and under which variations they are wrong."""
+    names = [" ".join(outcome.variation for outcome in group) for group in groups]
+    results = [result for group in groups if isinstance(result := _result(group), Lowered)]
+    first_variation = groups[0][0].variation
+    lines = [
+        line
+        for difference in _output_differences(results[0], results[1])
+        for line in difference.lines(f"is given under {first_variation}")
+    ]
+    wrong = [
+        f"wrong under {name}: {line}"
+        for name, result in zip(names, results, strict=True)
+        for line in itertools.islice(wrong_outputs(result), 1)
+    ]
+    reason = f"the same program gives different outputs: {lines[0]}" if lines else RIGHT_AND_WRONG
+    if not lines and len({result.unjudged for result in results}) > 1:
+        reason = UNJUDGED_AND_JUDGED
+    detail = (f"variations: {' | '.join(names)}", *lines[1:], *wrong)
+    if miswired := list(wrong_delegates(results[0])):
+        # Outputs that nothing writes are whatever the memory held: the program is wrong, and the same every time.
+        return Verdict(cell, "corrupt", miswired[0], (*miswired[1:], reason, *detail))
+    return Verdict(cell, "unstable", reason, detail)
+
+
+#: Why a cell is unstable whose outputs are the same: what eager gives is not.
+RIGHT_AND_WRONG = "the same program is right under some variations and wrong under others"
+#: The same, where it is not even always a finite number.
+UNJUDGED_AND_JUDGED = "eager gives finite numbers under some variations and not under others"
+
+
+def _result(group: Group) -> Lowered | Failure:
+    artifact = group[0].result
+    assert isinstance(artifact, Artifact)
+    return artifact.result
+
+
+def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
+    """Yield (name, text) of all that is compared between variations, in the order of a reader's interest."""
+    if isinstance(result, Failure):
+        yield "failure.txt", "".join(f"{name}: {value}\n" for name, value in result.facts())
+        if result.made is not None:
+            yield from _made_texts(result.made)
+        return
+    yield from _made_texts(result)
+    yield "pte", f"sha256 {result.pte_sha256}\n"
+    yield "changes of the model that was given", "".join(f"{line}\n" for line in altered_states(result))
+
+
+def _made_texts(lowered: Lowered) -> Iterator[tuple[str, str]]:
+    yield "graph.txt", lowered.graph
+    for index, decoded in enumerate(decode_delegates(lowered)):
+        yield f"delegate_{index}", decoded.text()
+
+
+def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:
+    """Whether results compute the same by the same delegates and differ only in names, numbers and order."""
+    if not all(isinstance(result, Lowered) for result in results):
+        return False
+    lowered = [result for result in results if isinstance(result, Lowered)]
+    # A program that differs where graph and delegates do not has changed in something that neither shows.
+    programs = {(result.graph, result.delegates): result.pte_sha256 for result in lowered}
+    return len(programs) == len(lowered) and all(_order_only(lowered[0], other) for other in lowered[1:])
+
+
+def _order_only(one: Lowered, other: Lowered) -> bool:
+    if one.samples != other.samples or _unnumbered(one.graph) != _unnumbered(other.graph):
+        return False
+    remaining = decode_delegates(other)
+    for decoded in decode_delegates(one):
+        twin = next((twin for twin in remaining if _is_reordered(decoded, twin)), None)
+        if twin is None:
+            return False
+        remaining.remove(twin)
+    return not remaining
+
+
+def _is_reordered(one: Decoded, other: Decoded) -> bool:
+    """Whether two delegates differ in names and order only, that of their inputs and outputs included.
+
+    The graph around them undoes it, or the outputs would differ.
+    """
+    return all(
+        not change.content or (isinstance(change, BoundaryChanged) and change.order_only)
+        for change in compare(one, other).changes
+    )
+
+
+def _unnumbered(graph: str) -> Counter[str]:
+    """Return the multiset of a graph's words with the numbers at the end of names taken out."""
+    return Counter(NUMBERED.sub("", word) for word in re.findall(r"\S+", graph.replace(",", " ")))
+
+
+#: What distinguishes names of one kind: ``lowered_module_1``, ``aten_add_tensor_2``, ``getitem_1)``. Not ``int8``.
+NUMBERED = re.compile(r"_\d+(?=\W|$)|[()\[\]]")
+
+
+def text_difference(
+    old: Mapping[str, str], new: Mapping[str, str], old_label: str, new_label: str
+) -> Iterator[str]:
+    """Yield how two sets of texts differ: decoded payloads by structure, other texts by their first lines."""
+    for name in dict.fromkeys([*old, *new]):
+        before, after = old.get(name), new.get(name)
+        if before == after:
+            continue
+        if before is None or after is None:
+            yield f"{name}: only in {old_label if after is None else new_label}"
+            continue
+        yield f"{name}: - {old_label}, + {new_label}"
+        if name.startswith("delegate_") or name == "pte.txt":
+            lines = list(compare(before, after).lines(SHOWN_CHANGES))
+        else:
+            difference = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
+            lines = [line for line in difference if not line.startswith(("---", "+++", "@@"))]
+        yield from (f"  {line}" for line in lines[:SHOWN_LINES])
+        if len(lines) > SHOWN_LINES:
+            yield f"  … {len(lines) - SHOWN_LINES} more lines"
+
+
+# Difference from the golden
+
+
+def changed(
+    cell: Cell,
+    golden: Mapping[str, str],
+    received: Mapping[str, str],
+    refusals: Sequence[tuple[str, str]] = (),
+) -> Verdict:
+    """Say how the texts of an artifact differ from its golden; ``failed`` where lowering did not fail before.
+
+    Parameters
+    ----------
+    refusals
+        See `executorch_goldens.artifact.Watched`.
+    """
+    old, new = compared(golden, received), compared(received, golden)
+    if FAILURE in new and FAILURE not in old:
+        return Verdict(
+            cell, "failed", "lowering now fails", tuple(new[FAILURE].splitlines()), recordable=True
+        )
+    if FAILURE in old and FAILURE not in new:
+        reason = "now lowers; the golden is a failure"
+    else:
+        names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+        reason = f"differs from its golden in {', '.join(names)}"
+    diagnoses = Diagnoses()
+    nothing: tuple[str, ...] = ()
+    quantities = diagnoses.of(
+        "what there is more or less of", lambda: _quantities(golden, received, refusals), nothing
+    )
+    differences = diagnoses.of(
+        "what differs", lambda: tuple(text_difference(old, new, "golden", "now")), nothing
+    )
+    detail = (*quantities, *diagnoses.failed, *differences)
+    return Verdict(cell, "changed", reason, detail, recordable=True)
+
+
+def _quantities(
+    golden: Mapping[str, str], received: Mapping[str, str], refusals: Sequence[tuple[str, str]]
+) -> tuple[str, ...]:
+    """Return what there is more or less of than in a golden, and why operators are outside that were not."""
+    before, after = reading(golden), reading(received)
+    more = after.outside - before.outside
+    outside = (f"  {operator} is outside: {why}" for operator, why in refusals if more[operator])
+    return (*directions(before, after), *dict.fromkeys(outside))
+
+
+def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -> str:
+    """Return the first difference of the payload ``delegate_<n>`` from its golden; empty for what is no payload.
+
+    Where no pass has made a different graph, it says which operator, attribute or constant a node visitor serialized
+    otherwise.
+    """
+    before = [text for file, text in golden.items() if file.startswith(f"{name}.")]
+    after = {f"delegate_{index}": decoded for index, decoded in enumerate(decode_delegates(lowered))}
+    if not before or name not in after:
+        return ""
+    changes = compare(before[0], after[name]).changes
+    return next(changes[0].lines()) if changes else ""
+
+
+def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
+    """Say what an artifact is that has no golden and no `objection`, and what of it was not checked.
+
+    Parameters
+    ----------
+    texts
+        Of the artifact, as they would be recorded.
+    """
+    result = artifact.result
+    if isinstance(result, Failure):
+        place = ", ".join(filter(None, (result.stage, result.pass_name)))
+        message = f"{result.type.rpartition('.')[2]}: {(result.message.splitlines() or [''])[0]}"
+        reason = f"{FAILS}: {place}: {message}; has no golden yet"
+        accepting = "to record it is to accept that it fails"
+        return Verdict(cell, "new", reason, (*texts[FAILURE].splitlines(), accepting), recordable=True)
+    found = reading(texts)
+    unchecked = f"; {NOT_RUN} {result.not_run}" if result.not_run else ""
+    if result.validation is not None and result.validation.unread:
+        unchecked += f"; {result.validation.summary()}"
+    accepting_none = () if found.delegates else ("to record it is to accept that nothing is delegated",)
+    reason = f"{_contents(found)}; has no golden yet{unchecked}"
+    return Verdict(cell, "new", reason, accepting_none, recordable=True)
+
+
+def _contents(found: Reading) -> str:
+    """Return what a program is made of: delegates, with the operators in them, and what is outside."""
+    delegates, inside, outside = (each.total() for each in (found.delegates, found.operators, found.outside))
+    named = [f"{name} ({number})" for name, number in found.outside.most_common(SHOWN_OUTSIDE)]
+    more = ", …" if len(found.outside) > SHOWN_OUTSIDE else ""
+    left = f"{_number(outside, 'operator')} outside{': ' if named else ''}{', '.join(named)}{more}"
+    if not delegates:
+        return f"{UNDELEGATED}: {left}"
+    return f"{_number(delegates, 'delegate')} with {_number(inside, 'operator')}, {left}"
+
+
+def _number(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def kind_of_new(name: str, reason: str) -> str:
+    """Return how the reason of a new cell begins, `FAILS` or `UNDELEGATED`; empty for any other cell.
+
+    >>> kind_of_new("new", "NO DELEGATE: 2 operators outside"), kind_of_new("corrupt", "FAILURE: it")
+    ('NO DELEGATE', '')
+    """
+    kind = reason.partition(":")[0]
+    return kind if name == "new" and kind in (FAILS, UNDELEGATED) else ""

@@ -1,0 +1,141 @@
+"""Corrections of upstream's defects, one module each, for the process that imports ExecuTorch and exports.
+
+Those of the four reports are declared for the releases that need them, in ``releases.toml``, and so is `folded_scales`:
+without it, lowering makes the right program of a model and changes the model. No release declares those of other
+findings: ``--patches`` names them, and ``nox -s lab -- stock`` shows what they do.
+
+A patch replaces as little as will do: methods on their class, functions in every module that holds them, so
+that it works in a process that has imported ExecuTorch already. There is no way back; a process is patched
+once and exits.
+
+Importing this package imports neither torch nor executorch. Installed distributions add patches of their own: an entry
+point of group ``executorch_goldens.patches`` that gives a `Patch`, from a module that imports neither of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+
+from executorch_goldens import extensions
+from executorch_goldens.patches import (
+    folded_scales,
+    fused_relu,
+    gelu_tanh,
+    guard,
+    list_qparams,
+    log1p_below_zero,
+    merged_users,
+    output_aliases,
+    partition_order,
+    repeated_indices,
+    same_padding_even_kernel,
+    shared_bias,
+    unique_outputs,
+)
+from executorch_goldens.patches.patch import Patch
+from executorch_goldens.targets import Target
+
+__all__ = ["PATCHES", "Patch", "apply", "known", "register", "select"]
+
+#: The harness's own patches by name, in the order in which they are applied and named; then registered ones.
+PATCHES: dict[str, Patch] = {
+    patch.name: patch
+    for patch in (
+        *(partition_order.PATCH, unique_outputs.PATCH, list_qparams.PATCH, output_aliases.PATCH),
+        folded_scales.PATCH,
+        *(shared_bias.PATCH, merged_users.PATCH, gelu_tanh.PATCH, log1p_below_zero.PATCH),
+        *(repeated_indices.PATCH, fused_relu.PATCH, same_padding_even_kernel.PATCH),
+    )
+}
+
+
+def register(patch: Patch) -> None:
+    """Let `patch` be asked for by name in this process; raise ValueError for a taken name.
+
+    A module that exporting processes import, because ``--models`` names it, may bring edits of its own.
+    """
+    if patch.name in PATCHES:
+        raise ValueError(f"patch {patch.name!r} is registered twice")
+    PATCHES[patch.name] = patch
+
+
+def known() -> Mapping[str, Patch]:
+    """Return every patch by name: `PATCHES`, then those of installed distributions, in the order of their names.
+
+    Raises
+    ------
+    executorch_goldens.extensions.ExtensionError
+        For an entry point that gives no patch.
+    """
+    return {**PATCHES, **_installed()}
+
+
+@functools.cache
+def _installed() -> Mapping[str, Patch]:
+    return extensions.load(extensions.PATCHES, Patch, lambda patch: patch.name, PATCHES)
+
+
+def select(spec: str, declared: Sequence[str]) -> tuple[str, ...]:
+    """Return the names that ``--patches`` asks for, each once, in the order of `known`.
+
+    Parameters
+    ----------
+    spec
+        ``auto`` (what the release declares), ``none``, or names with commas between them.
+    declared
+        The names that ``releases.toml`` declares for the release.
+
+    Raises
+    ------
+    executorch_goldens.patches.guard.UnknownNameError
+        For a name that is no patch's, in `spec` or in `declared`.
+
+    Examples
+    --------
+    >>> select("auto", ["partition-order"])
+    ('partition-order',)
+    >>> select("none", ["partition-order"])
+    ()
+    >>> select("unique-outputs, partition-order", [])
+    ('partition-order', 'unique-outputs')
+    """
+    if spec == "none":
+        return ()
+    return _ordered(declared if spec == "auto" else [name.strip() for name in spec.split(",")])
+
+
+def apply(names: Iterable[str], release: str, target: Target | None = None) -> None:
+    """Verify, then install, the patches named, in this process.
+
+    Every selected patch is verified before the first is installed: either all are, or none.
+
+    Parameters
+    ----------
+    names
+        Names out of `known`, in any order.
+    release
+        The ExecuTorch release that is installed.
+    target
+        What the process exports for: what only edits the other backend's passes is left out, for they are not run.
+
+    Raises
+    ------
+    executorch_goldens.patches.guard.UnknownNameError
+        For a name that is no patch's.
+    executorch_goldens.patches.guard.GuardError
+        When a function is not the one that a patch was written for.
+    """
+    patches = [PATCHES[name] if name in PATCHES else known()[name] for name in _ordered(names)]
+    if target is not None:
+        patches = [patch for patch in patches if target.runs_any(patch.known.get(release, ()))]
+    for patch in patches:
+        guard.verify(guard.PATCH, patch.name, patch.known, release, patch.unguarded)
+    for patch in patches:
+        patch.install(release)
+
+
+def _ordered(names: Iterable[str]) -> tuple[str, ...]:
+    wanted = list(names)
+    # Entry points are read only for a name that is not among the harness's own.
+    return guard.in_order(guard.PATCH, wanted, PATCHES if set(wanted) <= set(PATCHES) else known())

@@ -1,0 +1,37 @@
+"""What a patch is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from executorch_goldens.patches.guard import Known
+
+
+@dataclass(frozen=True)
+class Patch:
+    """The correction of an upstream report or a finding, or another edit of installed code that a zoo brings.
+
+    Attributes
+    ----------
+    name
+        What ``--patches`` and ``releases.toml`` call it.
+    report
+        Number of the upstream report; None for an edit that corrects none, such as that of a finding.
+    summary
+        One line: what is different once it is installed.
+    known
+        Per release, the functions that the patch replaces or whose behaviour it relies on, as
+        ``module:qualified.name``, and the `executorch_goldens.patches.guard.digest` of the source it was written for.
+    install
+        Makes the replacement in this process for the release named; imports ExecuTorch.
+    unguarded
+        Why no function needs a digest; None where `known` names functions.
+    """
+
+    name: str
+    report: int | None
+    summary: str
+    known: Known
+    install: Callable[[str], None]
+    unguarded: str | None = None

@@ -1,0 +1,97 @@
+"""Shortcuts: what torch and ExecuTorch compute again and again in every export, computed once, with the same bytes.
+
+A shortcut is installed in the template before it warms up, so that forked children find what is computed once; a fresh
+interpreter installs them as well. Like a patch it is guarded by `patches.guard`: it names the functions that it
+replaces or relies on. Unlike a patch it must not change a byte of any artifact: ``nox -s lab -- shortcuts`` exports
+the zoo with and without and compares.
+
+Importing this package imports neither torch nor executorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from executorch_goldens.patches import guard
+from executorch_goldens.patches.shortcuts import (
+    annotation_patterns,
+    collector,
+    composite_operators,
+    composite_overrides,
+    lazy_code,
+    no_debugger,
+    node_history,
+    qat_patterns,
+    quantize_shapes,
+)
+from executorch_goldens.patches.shortcuts.shortcut import Shortcut
+from executorch_goldens.targets import Target
+
+__all__ = ["INSTALLED", "SHORTCUTS", "Shortcut", "install", "select"]
+
+#: Every shortcut by name, in the order in which they are installed and named.
+SHORTCUTS: dict[str, Shortcut] = {
+    module.SHORTCUT.name: module.SHORTCUT
+    for module in (
+        node_history,
+        composite_operators,
+        composite_overrides,
+        quantize_shapes,
+        lazy_code,
+        annotation_patterns,
+        qat_patterns,
+        no_debugger,
+        collector,
+    )
+}
+
+#: Names of the shortcuts that this process has, in the order in which they were installed.
+INSTALLED: list[str] = []
+
+
+def select(spec: str) -> tuple[str, ...]:
+    """Return the names that ``--shortcuts`` asks for, each once, in the order of `SHORTCUTS`.
+
+    Parameters
+    ----------
+    spec
+        ``all``, ``none``, or names with commas between them.
+
+    Raises
+    ------
+    executorch_goldens.patches.guard.UnknownNameError
+        For a name that is no shortcut's.
+
+    Examples
+    --------
+    >>> select("none")
+    ()
+    >>> select("collector, node-history")
+    ('node-history', 'collector')
+    """
+    if spec == "none":
+        return ()
+    names = SHORTCUTS if spec == "all" else [name.strip() for name in spec.split(",")]
+    return guard.in_order(guard.SHORTCUT, names, SHORTCUTS)
+
+
+def install(names: Sequence[str], release: str, target: Target | None = None) -> None:
+    """Verify, then install, the shortcuts named, in this process: either all are, or none.
+
+    Of what only shortens the other backend's exports than those for `target`, nothing is run: it is noted, and not
+    installed.
+
+    Raises
+    ------
+    executorch_goldens.patches.guard.UnknownNameError
+        For a name that is no shortcut's.
+    executorch_goldens.patches.guard.GuardError
+        When a function is not the one that a shortcut was written for.
+    """
+    chosen = [SHORTCUTS[name] for name in guard.in_order(guard.SHORTCUT, names, SHORTCUTS)]
+    needed = [each for each in chosen if target is None or target.runs_any(each.known.get(release, ()))]
+    for shortcut in needed:
+        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.known, release, shortcut.unguarded)
+    INSTALLED.extend(shortcut.name for shortcut in chosen)
+    for shortcut in needed:
+        shortcut.install()

@@ -1,0 +1,58 @@
+"""Export the patterns of the XNNPACK quantizer's annotators once, and hand out copies.
+
+For every model it exports the same twelve little models with ``torch.export``, a convolution and a batch norm in
+training mode each, to look for them in the model's graph: 58% of the export of an int8 linear. A pattern follows
+from the function that builds it, from what that function closes over, and from the shapes of its example inputs.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any
+
+from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
+
+#: What is replaced or relied on: the digests of its source, and the releases that have it.
+KNOWN = {
+    "executorch.backends.xnnpack.quantizer.xnnpack_quantizer_utils:_do_annotate_conv_bn": {
+        "873daa992df61b9602c9f690be29d8cd03aa7486e580580942cc88e0334a08c9": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",
+    },
+    "executorch.backends.xnnpack.quantizer.xnnpack_quantizer_utils:WrapperModule": {
+        "ac48d2dda17b7d61bf105a54ef80c06b0063ce42f53a11280a64ffcf5ba9cf14": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",
+    },
+    "torchao.quantization.pt2e.utils:_get_aten_graph_module_for_pattern": {
+        "2760e12e1e6e532552517a34f0672e8316b8a6aa55ecd7e70590cec1e2ca5c84": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",
+    },
+}
+
+
+def _install() -> None:
+    from executorch.backends.xnnpack.quantizer import xnnpack_quantizer_utils as room
+
+    upstream = room._get_aten_graph_module_for_pattern
+    patterns: dict[Any, Any] = {}
+
+    @functools.wraps(upstream)
+    def pattern_of(
+        pattern: Any, example_inputs: tuple[Any, ...], is_cuda: bool = False, **kwargs: Any
+    ) -> Any:
+        if kwargs or not isinstance(pattern, room.WrapperModule):
+            return upstream(pattern, example_inputs, is_cuda, **kwargs)
+        build = pattern.fn
+        closed_over = tuple(cell.cell_contents for cell in build.__closure__ or ())
+        key = (build.__code__, closed_over, is_cuda, *((tuple(x.shape), x.dtype) for x in example_inputs))
+        if key not in patterns:
+            patterns[key] = upstream(pattern, example_inputs, is_cuda)
+        # The matcher takes the names out of a pattern's output.
+        return copy.deepcopy(patterns[key])
+
+    room._get_aten_graph_module_for_pattern = pattern_of
+
+
+SHORTCUT = Shortcut(
+    "annotation-patterns",
+    "the XNNPACK quantizer's patterns are exported once",
+    by_release(KNOWN),
+    _install,
+)

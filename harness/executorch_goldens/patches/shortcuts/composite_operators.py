@@ -1,0 +1,70 @@
+"""Look up the composite operators of the C++ dispatcher again only when there are new ones.
+
+Every decomposition looks all of them up, once for each of some forty namespaces, so that Python knows those that
+were registered since: a tenth of the time of a small export. What they are named is asked once per decomposition.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
+
+#: What is replaced or relied on: the digests of its source, and the releases that have it.
+KNOWN = {
+    "torch._export.utils:_materialize_cpp_cia_ops": {
+        "6a75f025254b4a0ae2e23c74641f16c403004708743bf30aa55c825ffd868177": "1.1.0",
+        "51472f6b4e2c37824078c061741bf2861dcc0da2f439e19ab099ce5d0711b033": "1.2.0 1.3.1 1.4.1 1.5.1",
+    },
+    "torch._export.utils:_collect_all_valid_cia_ops": {
+        "394f86cd4229643284a8fd957e16f2077f8bfbd4ead96b1fcc17dbbd796f26fc": "1.1.0",
+        "1d09a99ea79bd377c8f0acc97247545fc7c769103e4e94cad6e72370598fd615": "1.2.0 1.3.1 1.4.1 1.5.1",
+    },
+    "torch._export.utils:_collect_all_valid_cia_ops_for_namespace": {
+        "7fb5488e38b61d73d510f9a87e5211ecee023d2f30be3c0ef67808806ce6bf59": "1.1.0 1.2.0 1.3.1",
+        "c26d5cd619830773104ec3ccb3fbdcfa84f0ff7e59fc9c54e13e7551c96701ee": "1.4.1 1.5.1",
+    },
+}
+
+
+def _install() -> None:
+    import torch
+    from torch._export import utils
+    from torch.export import decomp_utils, exported_program
+
+    materialize, collect = utils._materialize_cpp_cia_ops, utils._collect_all_valid_cia_ops
+    known: list[str] = []
+    collecting = False
+
+    def materialize_new() -> None:
+        registered = known if collecting else composite_operators()
+        if registered != known:
+            materialize()
+            known[:] = registered
+
+    def composite_operators() -> list[str]:
+        return torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
+
+    @functools.wraps(collect)
+    def collect_all() -> set[Any]:
+        nonlocal collecting
+        materialize_new()
+        collecting = True
+        try:
+            return collect()
+        finally:
+            collecting = False
+
+    utils._materialize_cpp_cia_ops = materialize_new
+    modules: tuple[Any, ...] = (utils, exported_program, decomp_utils)
+    for module in modules:
+        module._collect_all_valid_cia_ops = collect_all
+
+
+SHORTCUT = Shortcut(
+    "composite-operators",
+    "composite operators are looked up again only when there are new ones",
+    by_release(KNOWN),
+    _install,
+)

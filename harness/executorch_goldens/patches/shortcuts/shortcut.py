@@ -1,0 +1,50 @@
+"""What a shortcut is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from executorch_goldens.patches.guard import Known
+
+#: The releases whose sources were read.
+RELEASES = ("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1")
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """A piece of work that exports are spared.
+
+    Attributes
+    ----------
+    name
+        What ``--shortcuts`` calls it.
+    summary
+        One line: what is computed once or not at all.
+    known
+        Per release, the functions that it replaces or whose behaviour it relies on, as ``module:qualified.name``, and
+        the `executorch_goldens.patches.guard.digest` of the source that it was written for.
+    install
+        Makes the replacement in this process; imports what it replaces.
+    unguarded
+        Why no function needs a digest; None where `known` names functions.
+    """
+
+    name: str
+    summary: str
+    known: Known
+    install: Callable[[], None]
+    unguarded: str | None = None
+
+
+def by_release(functions: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """Turn function to digest to releases, separated by spaces, into release to function to digest."""
+    return {
+        release: {
+            function: digest
+            for function, digests in functions.items()
+            for digest, releases in digests.items()
+            if release in releases.split()
+        }
+        for release in RELEASES
+    }

@@ -1,0 +1,101 @@
+"""Report #18866: every output slot of a TOSA block has a tensor of its own.
+
+`FuseEqualPlaceholdersPass` merges constants of equal value, after which one node can stand in several output
+slots. `ToTosaMemoryFormatPass` of 1.1.0 and 1.2.0 then makes a TRANSPOSE per slot, and each rewrites *every*
+slot that the node stands in: the slots collapse onto the first TRANSPOSE, the later ones have no user and are
+serialized all the same (``[t_1, t_2, t_2]`` and a dead ``t_3``), and a slot of another memory format gets the
+data transposed too. Without transposes (rank below 4) the block names one tensor twice. From 1.3.1 repeated
+slots are TOSA IDENTITYs.
+
+Installed, the slots of one node that need a TRANSPOSE share one, slots of another memory format keep the
+node. After that pass and the `RemoveNoopPass` behind it, which makes ``y.clone(), y`` one node in two slots, each slot
+of a node that stands in more than one is an IDENTITY of it. Graphs in which every output is distinct are unchanged.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+from executorch_goldens.patches.patch import Patch
+
+ADD_PASS = "executorch.backends.arm._passes.arm_pass_manager:ArmPassManager.add_pass"
+TRANSPOSE_INPUT = (
+    "executorch.backends.arm._passes.to_tosa_memory_format_pass:ToTosaMemoryFormatPass.insert_input_transpose"
+)
+TRANSPOSE_SLOTS = (
+    "executorch.backends.arm._passes.to_tosa_memory_format_pass:ToTosaMemoryFormatPass.insert_tosa_transposes"
+)
+
+KNOWN = {
+    "1.1.0": {
+        ADD_PASS: "e88fafaf1cd5f873147cb7ced25fbe9cce69d9a112f1f09d50d3e41f687f48d8",
+        TRANSPOSE_INPUT: "fd98795250b5c27611c0f2331975a26524b0b394dcffb13ae0fef7b9284b8655",
+        TRANSPOSE_SLOTS: "01da3a9c60743a1aaae86ea724760514c667e791964cae0855fa6f42d6d90aab",
+    },
+    "1.2.0": {
+        ADD_PASS: "e88fafaf1cd5f873147cb7ced25fbe9cce69d9a112f1f09d50d3e41f687f48d8",
+        TRANSPOSE_INPUT: "a1bde5ae958c58978ace0c608a3ead3dbc153f3d48941f3dafdfaa858f397ac2",
+        TRANSPOSE_SLOTS: "718602e1fbfcac86b940d8e3cd16abe3a21e27ead5a649d0258e9c1e634db2fd",
+    },
+}
+
+
+def _install(release: str) -> None:
+    from executorch.backends.arm._passes.arm_pass_manager import ArmPassManager
+    from executorch.backends.arm._passes.remove_noop_pass import RemoveNoopPass
+    from executorch.backends.arm._passes.to_tosa_memory_format_pass import ToTosaMemoryFormatPass
+
+    # Importing it registers an operator and a visitor, which must exist only where the patch is installed.
+    from executorch_goldens.patches.tosa_identity import UniqueOutputNodesPass
+
+    _transpose_slot_by_slot(ToTosaMemoryFormatPass)
+    upstream = ArmPassManager.add_pass
+
+    @wraps(upstream)
+    def add_pass(self: Any, pipeline_pass: Any) -> None:
+        upstream(self, pipeline_pass)
+        # Erasing a clone of an output makes its slot one with the original's, so this comes after that.
+        placed = any(isinstance(earlier, ToTosaMemoryFormatPass) for earlier in self.passes)
+        if placed and isinstance(pipeline_pass, RemoveNoopPass):
+            upstream(self, UniqueOutputNodesPass())
+
+    ArmPassManager.add_pass = add_pass
+
+
+def _transpose_slot_by_slot(pass_class: Any) -> None:
+    from executorch.backends.arm.constants import NCHW_ORDER, NNCHW_ORDER, NNNCHW_ORDER
+
+    channels_first = (NCHW_ORDER, NNCHW_ORDER, NNNCHW_ORDER)  # what the pass itself transposes outputs for
+    upstream = pass_class.insert_input_transpose
+
+    @wraps(upstream)
+    def insert_input_transpose(node: Any, input_node: Any, graph_module: Any) -> None:
+        if node.op != "output":
+            upstream(node, input_node, graph_module)
+            return
+        slots = list(node.args[0])
+        orders = node.meta["original_dim_orders"]
+        wanted = [
+            slot is input_node and order in channels_first for slot, order in zip(slots, orders, strict=True)
+        ]
+        if not any(wanted):
+            return  # an earlier slot's TRANSPOSE serves this one
+        upstream(node, input_node, graph_module)  # rewrites every slot that holds input_node
+        node.args = (
+            type(node.args[0])(
+                new if want else old for old, new, want in zip(slots, node.args[0], wanted, strict=True)
+            ),
+            *node.args[1:],
+        )
+
+    pass_class.insert_input_transpose = staticmethod(insert_input_transpose)
+
+
+PATCH = Patch(
+    name="unique-outputs",
+    report=18866,
+    summary="every output slot of a TOSA block has a tensor of its own, repeated ones through an IDENTITY",
+    known=KNOWN,
+    install=_install,
+)

@@ -1,0 +1,315 @@
+"""What a corpus is: values and programs in memory, and the manifest that is written of them.
+
+The manifest is JSON, read with a declared type for everything in it: what is not declared here is an error. Tensors
+and programs are raw bytes in files of their own, named by their SHA-256: a header of a format of arrays would be one
+more thing that can claim what is not there, and none has bfloat16.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import Meta
+
+from executorch_goldens.artifact import Tensor
+from executorch_goldens.errors import HarnessError
+
+#: Version of what is written.
+FORMAT = 1
+#: The manifest; the file beside it with its digest, as sha256sum writes it; and the folder of everything else.
+MANIFEST, SEAL, OBJECTS = "corpus.json", "corpus.json.sha256", "objects"
+
+#: What runs a program: ExecuTorch's runtime, the reference model of tosa-tools, or only the device it was made for.
+EXECUTORCH, REFERENCE_MODEL, DEVICE = ENGINES = ("executorch", "tosa-reference-model", "device")
+
+#: Bytes of an element, by what torch calls the dtype.
+ITEMSIZE = {
+    **dict.fromkeys(("bool", "int8", "uint8", "float8_e4m3fn", "float8_e5m2"), 1),
+    **dict.fromkeys(("int16", "uint16", "float16", "bfloat16"), 2),
+    **dict.fromkeys(("int32", "uint32", "float32"), 4),
+    **dict.fromkeys(("int64", "uint64", "float64", "complex64"), 8),
+    "complex128": 16,
+}
+#: Of these, those that numpy has not.
+NOT_IN_NUMPY = frozenset(("bfloat16", "float8_e4m3fn", "float8_e5m2"))
+
+#: Bytes of a program, and of a tensor. The largest of the zoo have 3 MB and 0.6 MB.
+LARGEST_PROGRAM = 1 << 30
+LARGEST_TENSOR = 1 << 28
+#: How many there may be of what a manifest lists, each by itself; the size of the file bounds them together.
+MOST_CELLS, MOST_PROGRAMS, MOST_SAMPLES, MOST_TENSORS = 10_000, 1_000, 100, 1_000
+#: Dimensions of a tensor: as in ExecuTorch (runtime/core/exec_aten/util/tensor_dimension_limit.h).
+MOST_DIMENSIONS = 16
+
+
+class CorpusError(HarnessError):
+    """A corpus that is not used.
+
+    Attributes
+    ----------
+    path
+        The file, or the folder.
+    what
+        What is wrong with it.
+    way_out
+        What a person can do.
+    """
+
+    def __init__(self, path: Path, what: str, way_out: str) -> None:
+        super().__init__(path, what, way_out)
+        self.path = path
+        self.what = what
+        self.way_out = way_out
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.what}. {self.way_out}"
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor of any dtype of `ITEMSIZE`.
+
+    Attributes
+    ----------
+    dtype
+        As torch calls it: ``float32``, ``bfloat16``.
+    shape
+        Lengths of the dimensions.
+    data
+        The elements in C order, little endian, ``prod(shape) * ITEMSIZE[dtype]`` bytes.
+    strides
+        How far elements are from each other in memory when it is handed to a program, where not as in C order: a
+        channels-last image for instance.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes = field(repr=False)
+    strides: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where there are not the bytes that dtype and shape take, or strides do not fit."""
+        if self.dtype not in ITEMSIZE:
+            raise ValueError(f"no dtype {self.dtype!r} is known")
+        size = math.prod(self.shape) * ITEMSIZE[self.dtype]
+        if len(self.data) != size:
+            raise ValueError(f"{self.dtype}{list(self.shape)} takes {size:,} bytes, not {len(self.data):,}")
+        _require_strides(self.shape, self.strides)
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> Value:
+        return cls(tensor.dtype, tensor.shape, tensor.data)
+
+    @classmethod
+    def of_array(cls, array: np.ndarray[Any, Any]) -> Value:
+        """Return what the reference model takes or gives; of a dtype that numpy lacks, the bits as whole numbers."""
+        bits = array if array.dtype.kind in "biufc" else array.view(f"u{array.dtype.itemsize}")
+        return cls(str(bits.dtype), tuple(bits.shape), bits.tobytes())
+
+    def tensor(self) -> Tensor:
+        """Return the same numbers in a dtype that numpy has; raise ValueError where it has none for them.
+
+        >>> Value("bfloat16", (2,), bytes.fromhex("803f00c0")).tensor().array()
+        array([ 1., -2.], dtype=float32)
+        """
+        if self.dtype == "bfloat16":
+            # It is the upper half of a float32.
+            wide = np.frombuffer(self.data, "<u2").astype("<u4") << 16
+            return Tensor("float32", self.shape, wide.astype("<u4").tobytes())
+        if self.dtype in NOT_IN_NUMPY:
+            raise ValueError(f"numbers of {self.dtype} are not compared")
+        return Tensor(self.dtype, self.shape, self.data)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a program is run on, and what it gives.
+
+    Attributes
+    ----------
+    name
+        See `executorch_goldens.registry.SAMPLES`.
+    steps
+        The inputs of runs that follow one another; a program with a state keeps it between them.
+    outputs
+        What the last of them gave when it was frozen.
+    expected
+        For each output, what it is measured by: what the (quantized) eager model gives.
+    tolerances
+        For each output, the largest absolute difference from `expected` that rounding explains: of all its elements, or
+        float64 for each.
+    """
+
+    name: str
+    steps: tuple[tuple[Value, ...], ...]
+    outputs: tuple[Value, ...] = ()
+    expected: tuple[Value, ...] = ()
+    tolerances: tuple[float | Value, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where tolerances do not fit what is expected."""
+        _require_measures(self.expected, self.tolerances)
+
+    def tolerance(self, index: int) -> npt.NDArray[np.float64] | float:
+        """Return how far an output may be off, for all its elements or for each."""
+        tolerance = self.tolerances[index]
+        return tolerance.tensor().wide() if isinstance(tolerance, Value) else tolerance
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program with its samples.
+
+    Attributes
+    ----------
+    name
+        ``program`` for the whole of a cell; ``delegate_<n>`` for a payload that can be run by itself, and
+        ``delegate_<n>-sizes-<m>`` for each of the sizes that it was run at, where it leaves sizes open.
+    engine
+        One of `ENGINES`.
+    backends
+        Ids of the backends of its delegates.
+    data
+        A ``.pte``, or a TOSA flatbuffer.
+    """
+
+    name: str
+    engine: str
+    backends: tuple[str, ...]
+    data: bytes = field(repr=False)
+    samples: tuple[Sample, ...]
+
+
+# The manifest
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Length = Annotated[int, Meta(ge=0, le=LARGEST_TENSOR)]
+Dimensions = Annotated[tuple[Length, ...], Meta(max_length=MOST_DIMENSIONS)]
+
+
+class _Struct(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What is in a manifest."""
+
+
+class TensorEntry(_Struct):
+    """A `Value`, with the digest of its bytes in their place."""
+
+    dtype: Name
+    shape: Dimensions
+    sha256: Digest
+    strides: Dimensions | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that it has."""
+        return math.prod(self.shape) * ITEMSIZE[self.dtype]
+
+
+Tensors = Annotated[list[TensorEntry], Meta(max_length=MOST_TENSORS)]
+
+
+class SampleEntry(_Struct):
+    """A `Sample`."""
+
+    name: Name
+    steps: Annotated[list[Tensors], Meta(min_length=1, max_length=MOST_SAMPLES)]
+    outputs: Tensors
+    expected: Tensors
+    tolerances: Annotated[list[Annotated[float, Meta(ge=0)] | TensorEntry], Meta(max_length=MOST_TENSORS)]
+
+
+class ProgramEntry(_Struct):
+    """A `Program`, with the digest and number of its bytes in their place."""
+
+    name: Name
+    engine: Name
+    backends: Annotated[list[Name], Meta(max_length=MOST_PROGRAMS)]
+    sha256: Digest
+    size: Annotated[int, Meta(ge=0, le=LARGEST_PROGRAM)]
+    samples: Annotated[list[SampleEntry], Meta(min_length=1, max_length=MOST_SAMPLES)]
+
+
+class CellEntry(_Struct):
+    """A cell: its name, the variations that agreed on it, its programs."""
+
+    cell: Name
+    variations: Annotated[list[Name], Meta(min_length=2, max_length=MOST_SAMPLES)]
+    programs: Annotated[list[ProgramEntry], Meta(min_length=1, max_length=MOST_PROGRAMS)]
+
+
+class Manifest(_Struct):
+    """What a corpus holds, and which versions of what made it."""
+
+    format: int
+    made_with: Annotated[dict[Name, Name], Meta(max_length=MOST_TENSORS)]
+    patches: Annotated[list[Name], Meta(max_length=MOST_TENSORS)]
+    cells: Annotated[list[CellEntry], Meta(min_length=1, max_length=MOST_CELLS)]
+
+
+class Head(msgspec.Struct):
+    """As much of a manifest as every version has."""
+
+    format: int
+
+
+def tensors(sample: SampleEntry) -> Iterator[TensorEntry]:
+    """Yield every tensor of a sample."""
+    for step in sample.steps:
+        yield from step
+    yield from sample.outputs
+    yield from sample.expected
+    yield from (each for each in sample.tolerances if isinstance(each, TensorEntry))
+
+
+def require_whole(sample: SampleEntry) -> None:
+    """Raise ValueError where what a sample says of its tensors does not fit together."""
+    for tensor in tensors(sample):
+        if tensor.dtype not in ITEMSIZE:
+            raise ValueError(f"no dtype {tensor.dtype!r} is known")
+        if tensor.size > LARGEST_TENSOR:
+            raise ValueError(f"a tensor of {tensor.size:,} bytes, more than {LARGEST_TENSOR:,}")
+        _require_strides(tensor.shape, tensor.strides)
+    if len(sample.outputs) != len(sample.expected):
+        raise ValueError("outputs and what is expected are not as many")
+    _require_measures(sample.expected, sample.tolerances)
+    for expected, tolerance in zip(sample.expected, sample.tolerances, strict=True):
+        if expected.dtype in NOT_IN_NUMPY:
+            raise ValueError(f"{expected.dtype} expected, which nothing can be measured by")
+        # What is one number for all elements is written as a number here.
+        if isinstance(tolerance, TensorEntry) and tolerance.shape != expected.shape:
+            raise ValueError(f"a tolerance is {tolerance.dtype}{list(tolerance.shape)}")
+
+
+def _require_measures(
+    expected: Sequence[Value | TensorEntry], tolerances: Sequence[float | Value | TensorEntry]
+) -> None:
+    """Raise ValueError unless each tensor that is expected has a tolerance: for all elements, or for each."""
+    if len(expected) != len(tolerances):
+        raise ValueError("what is expected and tolerances are not as many")
+    for tensor, tolerance in zip(expected, tolerances, strict=True):
+        if isinstance(tolerance, Value | TensorEntry) and (
+            tolerance.dtype != "float64" or tolerance.shape not in ((), tensor.shape)
+        ):
+            raise ValueError(f"a tolerance is {tolerance.dtype}{list(tolerance.shape)}")
+
+
+def _require_strides(shape: Sequence[int], strides: Sequence[int] | None) -> None:
+    """Raise ValueError unless the elements lie side by side in some order of the dimensions."""
+    if strides is None:
+        return
+    if len(strides) != len(shape):
+        raise ValueError("strides are not as many as dimensions")
+    span = 1
+    # A dimension of one element may have any stride: no other element is reached by it.
+    for stride, length in sorted(zip(strides, shape, strict=True)):
+        if length > 1 and stride != span:
+            raise ValueError(f"strides {list(strides)} do not fit the shape {list(shape)}")
+        span *= length

@@ -1,0 +1,176 @@
+"""Makes the programs of a corpus from exports: of cells that repeat and are right, as goldens are recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from executorch_goldens import targets
+from executorch_goldens.artifact import Cell, Failure, Lowered, Outcome
+from executorch_goldens.decode import DecodeError
+from executorch_goldens.judging import verdict
+from executorch_goldens.programs import comparing
+from executorch_goldens.programs.format import DEVICE, EXECUTORCH, REFERENCE_MODEL, Program, Sample, Value
+from executorch_goldens.programs.record import FOLDER, RECORDER, Call, Record, of_call
+from executorch_goldens.programs.running import Runtime
+from executorch_goldens.variations import Variation
+from executorch_goldens.workers.settings import Settings
+from executorch_goldens.workers.sweep import Sweep
+
+#: Seconds between two looks at a sweep.
+LOOK = 5.0
+
+
+class RefusedError(ValueError):
+    """A cell that a corpus does not take; the message says why."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The exports of a cell under every variation, and what the first of them was run on."""
+
+    outcomes: tuple[Outcome, ...]
+    record: Record | None
+
+
+def exported(
+    cells: Sequence[Cell], variations: Sequence[Variation], settings: Settings
+) -> Iterator[tuple[Cell, Exported]]:
+    """Export `cells` under each of `variations`; yield them in their order.
+
+    Under the first variation the exporting process writes down what it runs, so that no store can serve for that. The
+    others are exported, or reused, as in any run.
+    """
+    first, *others = variations
+    recording = replace(settings, observer=RECORDER, reuse=None)
+    with tempfile.TemporaryDirectory(prefix="goldens-records-") as name, _variable(FOLDER, name):
+        folder = Path(name)
+        with Sweep(cells, (first,), recording) as recorded:
+            for cell in cells:
+                while not recorded.ready(cell, LOOK):
+                    pass
+            with Sweep(cells, others, settings) as repeated:
+                for cell in cells:
+                    outcomes = (*recorded.outcomes(cell), *repeated.outcomes(cell))
+                    yield cell, Exported(outcomes, Record.read(folder, cell))
+
+
+@contextlib.contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
+
+
+def programs(cell: Cell, exports: Exported, runtime: Runtime) -> tuple[Program, ...]:
+    """Return what is frozen of a cell.
+
+    Each program that can be run here is run once more, as `thaw` will: what does not give the same bytes again in the
+    runtime that it was made with says nothing in another.
+
+    Raises
+    ------
+    RefusedError
+        For a cell that could not be recorded as a golden either, or whose golden would be a failure; for one that was
+        not run, does not give the same again, or holds what a corpus has no form for.
+    """
+    lowered = _right(cell, exports.outcomes)
+    if exports.record is None:
+        raise RefusedError("its export did not say what it was run on")
+    try:
+        made = tuple(_programs(cell, lowered, exports.record))
+        return tuple(
+            program if program.engine == DEVICE else _run_again(program, runtime) for program in made
+        )
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
+
+
+def _right(cell: Cell, outcomes: Sequence[Outcome]) -> Lowered:
+    """Return what all exports of a cell agree on, and what is right; raise RefusedError."""
+    try:
+        objection = verdict.objection(cell, outcomes)
+    except DecodeError as error:
+        raise RefusedError(f"undecodable: {error}") from error
+    if objection is not None:
+        raise RefusedError(f"{objection.name}: {objection.reason}")
+    result = verdict.agreed(outcomes).result
+    if isinstance(result, Failure):
+        raise RefusedError(f"lowering fails: {result.type}: {result.message.partition(chr(10))[0]}")
+    if result.not_run:
+        raise RefusedError(f"{verdict.NOT_RUN} {result.not_run}")
+    return result
+
+
+def _programs(cell: Cell, lowered: Lowered, record: Record) -> Iterator[Program]:
+    """Yield the whole program; where the reference model ran its delegates, each of these by itself as well."""
+    backends = tuple(dict.fromkeys(delegate.backend_id for delegate in lowered.delegates))
+    in_runtime = targets.find(cell.target).runs == targets.RUNTIME
+    samples = tuple(
+        Sample(
+            sample.name,
+            record.samples[sample.name],
+            tuple(map(Value.of, sample.outputs)),
+            tuple(map(Value.of, sample.expected)),
+            tuple(_tolerance(lowered.tolerance(sample, index)) for index in range(len(sample.expected))),
+        )
+        for sample in lowered.samples
+    )
+    yield Program("program", EXECUTORCH if in_runtime else DEVICE, backends, lowered.pte, samples)
+    calls: dict[bytes, list[tuple[str, Call]]] = defaultdict(list)
+    for name, of_sample in record.calls.items():
+        for call in of_sample:
+            calls[call.payload].append((name, call))
+    for index, delegate in enumerate(lowered.delegates):
+        # Two delegates may have one payload: it is frozen once. One that leaves sizes open is frozen at each size that
+        # it was run at: no reference model takes it as it is.
+        by_sizes: dict[bytes, list[Sample]] = defaultdict(list)
+        for at, (name, call) in enumerate(calls.pop(delegate.payload, [])):
+            sample = of_call(f"{name}, call {at}", call.inputs, call.outputs, lowered.bound)
+            by_sizes[call.ran].append(sample)
+        for number, (payload, of_sizes) in enumerate(by_sizes.items()):
+            name = f"delegate_{index}" + (f"-sizes-{number}" if len(by_sizes) > 1 else "")
+            yield Program(name, REFERENCE_MODEL, (delegate.backend_id,), payload, tuple(of_sizes))
+
+
+def _tolerance(tolerance: npt.NDArray[np.float64]) -> float | Value:
+    """Return a tolerance as one number where it is the same for every element."""
+    if not np.isfinite(tolerance).all():
+        raise RefusedError("rounding alone may move an output by any amount")
+    least, most = float(tolerance.min(initial=np.inf)), float(tolerance.max(initial=0.0))
+    if least >= most:
+        return most
+    return Value("float64", tuple(tolerance.shape), tolerance.astype("<f8").tobytes())
+
+
+def _run_again(program: Program, runtime: Runtime) -> Program:
+    """Return `program` with its outputs in the dtypes in which the runtime gives them; raise RefusedError."""
+    ran = runtime.run(program)
+    samples = tuple(
+        replace(sample, outputs=tuple(map(_in_own_dtype, sample.outputs, given)))
+        if len(sample.outputs) == len(given)
+        else sample
+        for sample, given in zip(program.samples, ran.outputs, strict=False)
+    )
+    own = replace(program, samples=(*samples, *program.samples[len(samples) :]))
+    result = comparing.compare(own, ran)
+    if result.word != comparing.SAME:
+        raise RefusedError(
+            f"{program.name} is not the same when it is run again: {result.word}: {result.reason}"
+        )
+    return own
+
+
+def _in_own_dtype(frozen: Value, given: Value) -> Value:
+    """Return `given` where it has the numbers of `frozen` in a dtype that numpy has not."""
+    return given if given.dtype != frozen.dtype and given.tensor() == frozen.tensor() else frozen

@@ -1,0 +1,93 @@
+"""What an exporting process writes down of one export for the process that freezes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.programs.format import Sample, Value
+
+#: What writes records, in the processes that export.
+RECORDER = "executorch_goldens.programs.recorder:Recorder"
+#: Environment variable: the folder that records go to.
+FOLDER = "GOLDENS_RECORDS"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a TOSA delegate in the reference model: bfloat16 and float8 are the bits, in a dtype of numpy's.
+
+    Attributes
+    ----------
+    payload
+        As it is in the program.
+    ran
+        What the reference model was given: `payload`, with the sizes of these inputs where it leaves sizes open.
+    """
+
+    payload: bytes
+    ran: bytes
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+
+
+def of_call(name: str, inputs: tuple[Value, ...], outputs: tuple[Value, ...], bound: float) -> Sample:
+    """Return a call of a delegate as a sample: there is nothing else to measure it by than what it gave.
+
+    Integers are exact in TOSA. Floating values have the target's bound; none was measured inside of a program.
+
+    Parameters
+    ----------
+    bound
+        See `executorch_goldens.artifact.Lowered.bound`.
+    """
+    tolerances = []
+    for output in outputs:
+        values = output.tensor().array()
+        rounded = np.issubdtype(values.dtype, np.inexact)
+        sizes = np.abs(values[np.isfinite(values)]) if rounded else np.zeros(0)
+        tolerances.append(bound * float(sizes.max(initial=0.0)))
+    return Sample(name, (inputs,), outputs, outputs, tuple(tolerances))
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a program was run on.
+
+    Attributes
+    ----------
+    samples
+        The inputs of each step, by name of the sample.
+    calls
+        What its delegates were run on meanwhile, by name of the sample; none where the runtime ran it.
+    """
+
+    samples: Mapping[str, tuple[tuple[Value, ...], ...]]
+    calls: Mapping[str, tuple[Call, ...]]
+
+    def write(self, folder: Path, cell: Cell) -> None:
+        """Leave the record of a cell whole, or nothing."""
+        file = _file(folder, cell)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        aside = file.with_suffix(".partial")
+        aside.write_bytes(msgspec.msgpack.encode(self))
+        aside.replace(file)
+
+    @classmethod
+    def read(cls, folder: Path, cell: Cell) -> Record | None:
+        """Return the record of a cell, and delete it; None where its export made no program."""
+        file = _file(folder, cell)
+        if not file.exists():
+            return None
+        found = msgspec.msgpack.decode(file.read_bytes(), type=cls)
+        file.unlink()
+        return found
+
+
+def _file(folder: Path, cell: Cell) -> Path:
+    return folder / cell.target / f"{cell.case}.msgpack"

@@ -1,0 +1,222 @@
+"""Runs programs, each in a process of its own, in an interpreter that need have nothing of this project.
+
+`programs.running` starts it as ``PYTHON -I runner.py ANSWERS ENGINE...``: a file of its own that imports Python's
+library, and then what the engines are: ExecuTorch and torch, or numpy and tosa-tools. It has to be understood by
+whatever Python a later release needs.
+
+Requests arrive on standard input, a JSON object a line: ``{"folder": PATH, "seconds": 60.0, "megabytes": 4096}``. In
+the folder are ``job.json``, which names the engine and the samples, ``program``, and a file for each input. Answers
+leave on the file descriptor ANSWERS. The first says what was imported, ``{"versions": {"executorch": "1.5.1"}}`` or
+``{"missing": "executorch", "error": "..."}``. Then there is one for each request, ``{"status": 0, "timed_out": false,
+"seconds": 0.2}``, with a negative number for a signal. What the program gave is in the folder, ``out-<n>.json`` and
+``out-<n>-<i>`` for output i of sample n; an exception of the engine is in ``error``; and ``log`` has what was printed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import os
+import resource
+import runpy
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+#: Exit status of a child whose engine raised.
+RAISED = 3
+#: How often a child is looked at, in seconds.
+POLL = 0.005
+#: How many times its limit of processor time a program may take of wall time: a busy machine does not end it.
+WALL = 20.0
+#: Bytes that a program may leave in one file.
+LARGEST_FILE = 1 << 29
+#: What each engine is installed as.
+DISTRIBUTIONS = {"executorch": ("executorch", "torch"), "tosa-reference-model": ("tosa-tools",)}
+
+
+def in_executorch(program: bytes, samples: list[list[list[Any]]], leave: Any) -> None:
+    """Run method ``forward`` of a ``.pte`` on each sample, step by step; leave what the last step gives."""
+    import torch
+    from executorch.runtime import Runtime, Verification
+
+    for number, steps in enumerate(samples):
+        # Anew for each: a program with a state keeps it.
+        loaded = Runtime.get().load_program(program, verification=Verification.InternalConsistency)
+        method = loaded.load_method("forward")
+        outputs: Any = ()
+        for step in steps:
+            outputs = method.execute([_tensor(torch, *given) for given in step])
+        leave(number, [_of_tensor(torch, output) for output in outputs])
+
+
+def _tensor(torch: Any, meta: dict[str, Any], data: bytes) -> Any:
+    dtype, shape, strides = getattr(torch, meta["dtype"]), meta["shape"], meta["strides"]
+    if not data:
+        return torch.empty(shape, dtype=dtype)
+    tensor = torch.frombuffer(bytearray(data), dtype=dtype).reshape(shape)
+    return tensor if strides is None else torch.empty_strided(shape, strides, dtype=dtype).copy_(tensor)
+
+
+def _of_tensor(torch: Any, output: Any) -> tuple[str, list[int], bytes]:
+    if not isinstance(output, torch.Tensor):
+        raise TypeError(f"the program gives a {type(output).__name__}, and no tensor")
+    plain = output.detach().contiguous()
+    data = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+    return str(plain.dtype).partition(".")[2], list(plain.shape), data
+
+
+def in_reference_model(program: bytes, samples: list[list[list[Any]]], leave: Any) -> None:
+    """Run a TOSA flatbuffer in the reference model on each sample, which has one step."""
+    import numpy
+    import tosa_reference_model as model
+
+    for number, steps in enumerate(samples):
+        for step in steps:
+            arrays = [numpy.frombuffer(data, meta["dtype"]).reshape(meta["shape"]) for meta, data in step]
+            outputs, status = model.run(
+                program,
+                arrays,
+                verbosity="LOW",
+                initialize_variable_tensor_from_numpy=True,
+                debug_mode=None,
+            )
+            if status != model.GraphStatus.TOSA_VALID:
+                raise RuntimeError(f"the TOSA reference model says {status}")
+        leave(number, [_of_array(output) for output in outputs])
+
+
+def _of_array(output: Any) -> tuple[str, list[int], bytes]:
+    """Return an output; of a dtype that numpy lacks, the bits as whole numbers."""
+    known = output.dtype.kind in "biufc"
+    bits = output if known else output.view(f"u{output.dtype.itemsize}")
+    return str(bits.dtype), list(bits.shape), bits.tobytes()
+
+
+ENGINES = {"executorch": in_executorch, "tosa-reference-model": in_reference_model}
+
+
+def load(engine: str) -> None:
+    """Import what an engine needs, once for all programs."""
+    if engine == "executorch":
+        import torch
+
+        # As exports do: a file that imports Python's library, as this one.
+        runpy.run_path(str(Path(__file__).parents[1] / "exporting" / "kernels.py"))["load"]()
+        # Threads do not survive a fork.
+        torch.set_num_threads(1)
+    else:
+        import numpy  # noqa: F401
+        import tosa_reference_model  # noqa: F401
+
+
+def versions(engines: list[str]) -> dict[str, str]:
+    """Return what is installed."""
+    from importlib import metadata
+
+    return {name: metadata.version(name) for engine in engines for name in DISTRIBUTIONS[engine]}
+
+
+def run(folder: Path) -> None:
+    """Carry out one request in this process."""
+    job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+    samples = [
+        [[(meta, (folder / meta["file"]).read_bytes()) for meta in step] for step in steps]
+        for steps in job["samples"]
+    ]
+
+    def leave(number: int, outputs: list[tuple[str, list[int], bytes]]) -> None:
+        for index, (_, _, data) in enumerate(outputs):
+            (folder / f"out-{number}-{index}").write_bytes(data)
+        said = [{"dtype": dtype, "shape": shape} for dtype, shape, _ in outputs]
+        (folder / f"out-{number}.json").write_text(json.dumps(said), encoding="utf-8")
+
+    ENGINES[job["engine"]]((folder / "program").read_bytes(), samples, leave)
+
+
+def child(folder: Path, megabytes: int, seconds: float) -> None:
+    """Carry out one request, and leave the process as nothing of the parent's may be left."""
+    status = RAISED
+    try:
+        log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((nothing, 0), (log, 1), (log, 2)):
+            os.dup2(source, target)
+        limit(megabytes, seconds)
+        # The reference model has a debugger look at it before it dies.
+        os.environ["PATH"] = ""
+        run(folder)
+        status = 0
+    except BaseException as error:
+        message = f"{type(error).__name__}: {error}"
+        (folder / "error").write_text(message, encoding="utf-8", errors="backslashreplace")
+    finally:
+        # The reference model writes its errors through C's buffers.
+        ctypes.CDLL(None).fflush(None)
+        os._exit(status)
+
+
+def limit(megabytes: int, seconds: float) -> None:
+    """Bound what this process may take: memory beyond what it has, processor time."""
+    most = min(math.ceil(seconds), 2**31 - 1)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
+    )
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except OSError:
+        # Other systems than Linux do not say, and macOS does not bound it.
+        return
+    most = pages * resource.getpagesize() + (megabytes << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def wait(process: int, seconds: float) -> tuple[int, bool]:
+    """Wait for a child; return its status, and whether it was ended because of its time."""
+    deadline, timed_out = time.monotonic() + WALL * seconds, False
+    while True:
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done:
+            code = os.waitstatus_to_exitcode(status)
+            return code, timed_out or code == -signal.SIGXCPU
+        if not timed_out and time.monotonic() > deadline:
+            timed_out = True
+            os.kill(process, signal.SIGKILL)
+        time.sleep(POLL)
+
+
+def main() -> None:
+    """Import, then serve until the requests end."""
+    answers, engines = int(sys.argv[1]), sys.argv[2:]
+    os.set_inheritable(answers, False)
+
+    def answer(message: dict[str, Any]) -> None:
+        os.write(answers, json.dumps(message).encode() + b"\n")
+
+    for engine in engines:
+        try:
+            load(engine)
+        except BaseException as error:
+            answer({"missing": engine, "error": f"{type(error).__name__}: {error}"})
+            return
+    answer({"versions": versions(engines)})
+    for line in sys.stdin:
+        request = json.loads(line)
+        started = time.monotonic()
+        process = os.fork()
+        if process == 0:
+            os.close(answers)
+            child(Path(request["folder"]), request["megabytes"], request["seconds"])
+        status, timed_out = wait(process, request["seconds"])
+        seconds = time.monotonic() - started
+        answer({"status": status, "timed_out": timed_out, "seconds": seconds})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,306 @@
+"""The ``@case`` registry: which models there are. It imports no torch; what builds a model does.
+
+A zoo is a module, or a package with what is in it, that registers cases; ``--models`` names it. Its cases have a
+namespace of their own: two zoos may both have a case ``linear``, and only a run over both is refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import math
+import re
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from executorch_goldens import targets
+from executorch_goldens.errors import HarnessError
+
+if TYPE_CHECKING:
+    from executorch_goldens.exporting.data import Data, Example
+
+#: Case names become directory names and parts of pytest ids: no separators, no dots, no upper case, no length at which
+#: a file system or a snapshot library would cut them.
+NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
+
+#: The sets of inputs that a lowered program is run on: the example's; zeros; each element the smallest or the largest
+#: of the example's; and values drawn anew between these.
+SAMPLES = ("example", "zeros", "extremes", "drawn")
+
+#: A version of ExecuTorch (PEP 440, public, final or not).
+RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev)\d+)?")
+
+
+class ZooError(HarnessError, ValueError):
+    """A zoo that cannot be loaded, or a case that it cannot have; the message names it and the way out."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One model of a zoo.
+
+    Attributes
+    ----------
+    name
+        Name, unique in its zoo, `NAME_PATTERN`.
+    family
+        Last part of the name of the module it stands in.
+    guards
+        One line: what this case would show if it broke.
+    build
+        Makes the example; called in the exporting process only.
+    report
+        Number of the upstream report this case shows, or None.
+    quantization
+        Name of the quantizer settings (`executorch_goldens.targets.SETTINGS`) that the quantized targets use.
+    constant_outputs
+        True where every output is a constant of the model, so that lowering must fold it: the harness then
+        looks for the eager (quantized) output among the decoded constants.
+    run_on
+        Which of `SAMPLES` its program is run on; not those that the model has no meaningful result for, for instance
+        zeros where it divides by an input.
+    backends
+        The backends (`targets.Target.backend`) that it is for, or what the names of its targets start with;
+        empty for all. Without one where nothing of the model would be delegated, or where the runtime has no kernel for
+        what is left outside.
+    also
+        Targets it is exported for in addition to those that every case is: some of those that are ``further``.
+    imprecise
+        Target to how far rounding alone may move its outputs there, as a fraction of the largest absolute value, where
+        that is more than `IMPRECISE`; the case says why.
+    sqnr
+        Target to the least ratio of signal to quantization noise of its outputs there, in dB, in place of the target's
+        `floor`; the case says why. Minus infinity takes anything.
+    releases
+        The releases that it can be built on; empty for all.
+    """
+
+    name: str
+    family: str
+    guards: str
+    build: Callable[[Data], Example] = field(repr=False)
+    report: int | None = None
+    quantization: str = "symmetric"
+    constant_outputs: bool = False
+    run_on: tuple[str, ...] = SAMPLES
+    backends: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    imprecise: Mapping[str, float] = field(default_factory=dict)
+    sqnr: Mapping[str, float] = field(default_factory=dict)
+    releases: tuple[str, ...] = ()
+
+    @property
+    def module(self) -> str:
+        """Name of the module that it is registered in."""
+        return self.build.__module__
+
+
+class Registry:
+    """The cases of all zoos that this process has imported, in order of registration."""
+
+    def __init__(self) -> None:
+        self._cases: dict[tuple[str, str], Case] = {}
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self._cases.values())
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    def add(self, case: Case) -> None:
+        """Register `case`; raise `ZooError` for a field that holds what it cannot, or a name that its module has taken.
+
+        Raises
+        ------
+        executorch_goldens.extensions.ExtensionError
+            For a name that may be one of a distribution's target, where an entry point gives no target.
+        """
+        if not isinstance(case.name, str) or not NAME_PATTERN.fullmatch(case.name):
+            raise ZooError(
+                f"case name {case.name!r} is not of the form 'lower-case-words', 64 characters at most"
+            )
+        if (case.module, case.name) in self._cases:
+            raise ZooError(f"case {case.name!r} is registered twice in {case.module}: rename one")
+        if not isinstance(case.guards, str) or not case.guards.strip() or "\n" in case.guards:
+            raise ZooError(f"case {case.name!r} must say in one line what it guards")
+        for what in wrongs(case):
+            raise ZooError(f"case {case.name!r} of {case.module}: {what}")
+        self._cases[case.module, case.name] = case
+
+    def within(self, zoos: Sequence[str]) -> dict[str, Case]:
+        """Return the cases of the zoos named, by name, in order of registration; raise `ZooError` if two share one."""
+        found: dict[str, Case] = {}
+        for case in self:
+            zoo = zoo_of(case, zoos)
+            if zoo is None:
+                continue
+            if case.name in found:
+                raise _collision(found[case.name], case, zoos)
+            found[case.name] = case
+        return found
+
+
+def wrongs(case: Case) -> Iterator[str]:
+    """Yield what is wrong with the fields of `case`, names and their spelling first."""
+    for field_of_names in ("run_on", "backends", "also", "releases"):
+        names = getattr(case, field_of_names)
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+            yield f"{field_of_names} is a tuple of names, ('a',) or ('a', 'b'), and not {names!r}"
+            return
+    for field_of_targets in ("imprecise", "sqnr"):
+        if not isinstance(given := getattr(case, field_of_targets), Mapping):
+            yield f"{field_of_targets} is a mapping of targets to numbers, and not {given!r}"
+            return
+    yield from _unknown("quantization", [case.quantization], targets.SETTINGS)
+    yield from _unknown("run_on", case.run_on, SAMPLES)
+    yield from _unknown("backends", case.backends, _backends)
+    yield from _unknown("also", case.also, _targets)
+    yield from _unknown("imprecise", case.imprecise, _targets)
+    yield from _unknown("sqnr", case.sqnr, _targets)
+    yield from _unusable(case)
+
+
+def _unusable(case: Case) -> Iterator[str]:
+    """Yield what is wrong with values that are no names."""
+    if not case.run_on:
+        yield f"run_on is empty; there are {', '.join(SAMPLES)}"
+    for target, limit in case.imprecise.items():
+        # To Python, true is 1.
+        if not isinstance(limit, int | float) or isinstance(limit, bool) or not 0.0 < limit < math.inf:
+            yield f"imprecise: {limit!r} of {target} is no number above 0"
+    for target, least in case.sqnr.items():
+        if isinstance(least, bool) or not isinstance(least, int | float) or not least < math.inf:
+            yield f"sqnr: {least!r} of {target} is no number of dB"
+    if case.report is not None and (not isinstance(case.report, int) or isinstance(case.report, bool)):
+        yield f"report is the number of an upstream report, and not {case.report!r}"
+    if not isinstance(case.constant_outputs, bool):
+        yield f"constant_outputs is True or False, and not {case.constant_outputs!r}"
+    for release in case.releases:
+        if not RELEASE.fullmatch(release):
+            yield f"releases: {release!r} is no version, such as 1.4.1"
+
+
+def _unknown(
+    field_of_names: str, names: Iterable[object], known: Sequence[str] | Callable[[], Sequence[str]]
+) -> Iterator[str]:
+    """Yield the names that are not `known`, which is asked for where there are any, with the nearest that is."""
+    for name in names:
+        there = known() if callable(known) else known
+        if name in there:
+            continue
+        near = difflib.get_close_matches(str(name).lower(), there, n=1)
+        way_out = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(there)}"
+        yield f"{field_of_names}: {name!r} is unknown; {way_out}"
+
+
+def _targets() -> Sequence[str]:
+    return tuple(targets.known())
+
+
+def _backends() -> Sequence[str]:
+    """Return what a case may name in `backends`: backends, and what the names of targets start with."""
+    known = targets.known().values()
+    names = {name: None for target in known for name in (target.backend, *_beginnings(target.name))}
+    return tuple(names)
+
+
+def _beginnings(name: str) -> Iterator[str]:
+    """Yield what a name starts with, whole words and numbers.
+
+    >>> list(_beginnings("tosa-bf16"))
+    ['tosa', 'tosa-', 'tosa-bf', 'tosa-bf16']
+    """
+    for end in range(1, len(name) + 1):
+        around = name[end - 1 : end + 1]
+        if end == len(name) or not (around.isalpha() or around.isdigit()):
+            yield name[:end]
+
+
+def zoo_of(case: Case, zoos: Sequence[str]) -> str | None:
+    """Return the zoo out of `zoos` that `case` is of, the innermost of several; None if it is of none."""
+    around = [zoo for zoo in zoos if f"{case.module}.".startswith(f"{zoo}.")]
+    return max(around, key=len, default=None)
+
+
+def _collision(one: Case, other: Case, zoos: Sequence[str]) -> ZooError:
+    first, second = zoo_of(one, zoos), zoo_of(other, zoos)
+    if first == second:
+        return ZooError(
+            f"case {one.name!r} is registered twice in {first}: in {one.module} and in {other.module}; rename one"
+        )
+    return ZooError(
+        f"case {one.name!r} is both in {first} and in {second}: goldens are named by the case, so run each of these "
+        "zoos on its own, with --models and a --goldens root for each"
+    )
+
+
+CASES = Registry()
+
+
+def load(zoos: Sequence[str]) -> dict[str, Case]:
+    """Import the zoos named and return their cases, by name; raise `ZooError`.
+
+    Examples
+    --------
+    >>> load(["json"])
+    Traceback (most recent call last):
+    executorch_goldens.registry.ZooError: --models json: no case is registered there (see executorch_goldens.case)
+    """
+    for zoo in zoos:
+        try:
+            importlib.import_module(zoo)
+        except ZooError as error:
+            raise ZooError(f"--models {zoo}: {error}") from error
+        except ImportError as error:
+            raise ZooError(f"--models {zoo} cannot be imported: {error}") from error
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            raise ZooError(
+                f"--models {zoo} cannot be imported: {where.filename}, line {where.lineno}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+    cases = CASES.within(zoos)
+    if not cases:
+        raise ZooError(
+            f"--models {' '.join(zoos)}: no case is registered there (see executorch_goldens.case)"
+        )
+    return cases
+
+
+def case(
+    *,
+    guards: str,
+    report: int | None = None,
+    quantization: str = "symmetric",
+    constant_outputs: bool = False,
+    run_on: tuple[str, ...] = SAMPLES,
+    backends: tuple[str, ...] = (),
+    also: tuple[str, ...] = (),
+    imprecise: Mapping[str, float] | None = None,
+    sqnr: Mapping[str, float] | None = None,
+    name: str | None = None,
+) -> Callable[[Callable[[Data], Example]], Callable[[Data], Example]]:
+    """Register the decorated builder; the case's name is `name`, or the function's with dashes."""
+
+    def register(build: Callable[[Data], Example]) -> Callable[[Data], Example]:
+        CASES.add(
+            Case(
+                name=name or build.__name__.replace("_", "-"),
+                family=build.__module__.rpartition(".")[2],
+                guards=guards,
+                build=build,
+                report=report,
+                quantization=quantization,
+                constant_outputs=constant_outputs,
+                run_on=run_on,
+                backends=backends,
+                also=also,
+                imprecise=imprecise or {},
+                sqnr=sqnr or {},
+            )
+        )
+        return build
+
+    return register

@@ -1,0 +1,98 @@
+"""Puts a report together: one HTML file with its script, its style and its pages.
+
+Names and texts come from models of strangers. Jinja2 escapes them in the pages, and the pages and the data of the grid
+stand in the file compressed and in base64, where nothing can end a script. A content security policy forbids the file
+to load anything, and to run any script but its own, by digest.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import jinja2
+
+from executorch_goldens.cli import CommandError
+from executorch_goldens.compare.report import KINDS
+from executorch_goldens.report import cell, drifting
+from executorch_goldens.report.gathering import Gathered
+from executorch_goldens.report.grid import SIGNS, grid
+from executorch_goldens.report.tables import Table
+from executorch_goldens.review import listing
+from executorch_goldens.review.groups import count
+from executorch_goldens.settings import config
+
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+
+
+def document(gathered: Gathered, tables: Sequence[Table]) -> str:
+    """Return the report; raise `executorch_goldens.results.evidence.EvidenceError`."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["difference"] = lambda member: "\n".join(listing.difference(member))
+    environment.globals.update(
+        signs=SIGNS, headings=listing.HEADINGS, quantities=config.QUANTITIES, count=count
+    )
+    pages = dict(_pages(environment, gathered, tables))
+    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    return environment.get_template("report.html.jinja").render(
+        data=_packed(json.dumps(grid(gathered) | {"pages": list(pages)})),
+        pages=[_packed(text) for text in pages.values()],
+        script=script,
+        style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        gathered=gathered,
+    )
+
+
+def _pages(
+    environment: jinja2.Environment, gathered: Gathered, tables: Sequence[Table]
+) -> Iterator[tuple[str, str]]:
+    """Yield what the address of each page ends in, and its HTML."""
+    yield "causes", environment.get_template("causes.html.jinja").render(groups=gathered.groups)
+    cause = environment.get_template("cause.html.jinja")
+    for group in gathered.groups:
+        facts = list(listing.facts(group, gathered.rejected))
+        yield f"cause/{group.name}", cause.render(group=group, facts=facts)
+    of_member = {member.proposal.folder: group for group in gathered.groups for member in group.members}
+    of_cell = environment.get_template("cell.html.jinja")
+    for found in gathered.found:
+        if found.row["verdict"] != "stable" or not found.row["accepted"]:
+            yield f"cell/{found.name}", of_cell.render(page=cell.page(found, of_member.get(found.folder)))
+    drifts = list(drifting.drifts(gathered.readings))
+    releases = environment.get_template("releases.html.jinja")
+    yield "releases", releases.render(drifts=drifts, tables=tables)
+    drift = environment.get_template("drift.html.jinja")
+    for each in drifts:
+        yield f"drift/{each.before}..{each.after}", drift.render(drift=each, kinds=KINDS)
+    for table in tables:
+        yield table.name, table.html()
+
+
+def _packed(text: str) -> str:
+    """Return a text compressed, in base64; the same each time."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def write(file: Path, text: str) -> None:
+    """Write a report whole, or nothing; raise CommandError."""
+    aside = file.with_name(f"{file.name}.partial")
+    try:
+        aside.write_text(text, encoding="utf-8", errors="backslashreplace")
+        aside.replace(file)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+        raise CommandError(
+            f"{file} cannot be written ({error}): name a file in a folder that is there"
+        ) from error

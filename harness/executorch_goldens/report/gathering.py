@@ -1,0 +1,160 @@
+"""Brings together what a report is made of: the results of runs, what their cells propose, the goldens."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.files import untrusted
+from executorch_goldens.goldens import golden, known
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.goldens.quantities import measured
+from executorch_goldens.goldens.reading import Reading, reading
+from executorch_goldens.judging.verdict import DISAGREEING
+from executorch_goldens.releases import MATRIX, KnownDefect
+from executorch_goldens.results import merging, proposals
+from executorch_goldens.results.evidence import Evidence
+from executorch_goldens.review.groups import Group, Member, grouped
+from executorch_goldens.review.rejections import Rejections
+from executorch_goldens.review.standing import Standing
+from executorch_goldens.settings.config import Config
+
+#: What the artifacts of a cell are called where they are not two variations.
+GOLDEN, NOW = "golden", "now"
+
+
+class GatheringError(HarnessError, ValueError):
+    """Results that no report can be made of; the message names them and the way out."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a run found of a cell.
+
+    Attributes
+    ----------
+    row
+        Its line of ``results.jsonl``.
+    folder
+        What the run kept of it.
+    patches
+        Names of those that it was exported with.
+    member
+        What it proposes, beside its golden; None where it proposes nothing.
+    """
+
+    release: str
+    row: Mapping[str, Any]
+    folder: Path
+    patches: Sequence[str]
+    member: Member | None
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.row["target"], self.row["case"])
+
+    @property
+    def name(self) -> str:
+        """By which links name it."""
+        return f"{self.release}/{self.cell}"
+
+    def evidence(self) -> Evidence:
+        """Return what the run kept for its page; raise `executorch_goldens.results.evidence.EvidenceError`."""
+        return Evidence.read(self.folder)
+
+    def labels(self, evidence: Evidence) -> tuple[str, str]:
+        """Return what the two artifacts are called that are compared."""
+        if self.row["verdict"] not in DISAGREEING:
+            return GOLDEN, NOW
+        names = [names[0] for names in evidence.agreeing]
+        return (names[0], names[1]) if len(names) > 1 else ("one variation", "another")
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What a report is made of.
+
+    Attributes
+    ----------
+    found
+        Every cell of every release, releases in their order.
+    groups
+        Causes of what is not as it should be.
+    readings
+        Of the goldens, by release; of a release without any, none.
+    rejected
+        Reasons of persons against causes, by `executorch_goldens.review.groups.Group.cause`.
+    """
+
+    found: Sequence[Found]
+    groups: Sequence[Group]
+    readings: Mapping[str, Mapping[Cell, Reading]]
+    rejected: Mapping[str, str]
+
+    @property
+    def releases(self) -> list[str]:
+        return list(dict.fromkeys(found.release for found in self.found))
+
+    def quantities(self, found: Found) -> Mapping[str, int]:
+        """Return the quantities of the golden of a cell; none where it has no golden, or is no program."""
+        held = self.readings.get(found.release, {}).get(found.cell)
+        return measured(held) if held is not None else {}
+
+
+def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gathered:
+    """Read the results under `folders`; raise GatheringError and the errors of what is read."""
+    parts = {release: list(each) for release, each in merging.find(folders).items()}
+    roots = dict.fromkeys(part.folder.parent for each in parts.values() for part in each)
+    # What earlier runs of other cells propose stays beside the results, and is none of them.
+    checked = {_folder(part, row) for each in parts.values() for part in each for row in part.rows}
+    proposed = [each for root in roots for each in proposals.find(root) if each.folder in checked]
+    groups = grouped(proposed, goldens, Standing(repository, goldens, MATRIX))
+    members = {member.proposal.folder: member for group in groups for member in group.members}
+    found: dict[str, Found] = {}
+    for part in (part for each in parts.values() for part in each):
+        for each in _of_part(part, members):
+            if each.name in found:
+                raise GatheringError(
+                    f"{each.cell} of ExecuTorch {each.release} is in both {found[each.name].folder} and "
+                    f"{each.folder}: name one folder with results of it"
+                )
+            found[each.name] = each
+    declared = releases.known_defects(repository.known_defects)
+    readings = {
+        release: dict(_readings(each, goldens / release, known.of(goldens, release, declared)))
+        for release, each in parts.items()
+    }
+    rejected = {cause: why for root in roots for cause, why in Rejections.read(root).reasons.items()}
+    return Gathered(list(found.values()), groups, readings, rejected)
+
+
+def _readings(
+    parts: Sequence[merging.Part], root: Path, defects: Mapping[str, KnownDefect]
+) -> Iterator[tuple[Cell, Reading]]:
+    for row in (row for part in parts for row in part.rows):
+        cell = Cell(row["target"], row["case"])
+        if defect := defects.get(str(cell)):
+            yield cell, Reading(f"{defect.verdict}: {defect.reason}")
+            continue
+        # That a golden is damaged is the cell's verdict.
+        with contextlib.suppress(GoldenError):
+            if (texts := golden.read(golden.directory(root, cell))) is not None:
+                yield cell, reading(texts)
+
+
+def _of_part(part: merging.Part, members: Mapping[Path, Member]) -> Iterator[Found]:
+    patches = part.provenance.settings.get("patches", ())
+    for row in part.rows:
+        folder = _folder(part, row)
+        yield Found(part.provenance.release, row, folder, patches, members.get(folder))
+
+
+def _folder(part: merging.Part, row: Mapping[str, Any]) -> Path:
+    """Return where a run keeps what it made of a cell."""
+    return untrusted.inside(part.folder, row["target"], row["case"])

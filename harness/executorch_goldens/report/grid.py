@@ -1,0 +1,65 @@
+"""The grid: every cell of every release with its verdict, and the little that is said of one that is green."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from executorch_goldens.report.gathering import Found, Gathered
+from executorch_goldens.settings.config import QUANTITIES
+
+#: The sign of each verdict, which says in black and white what the colour says; those that matter most first.
+SIGNS = {
+    "corrupt": "✗",
+    "unstable": "≁",
+    "order-only": "≈",
+    "failed": "!",
+    "crashed": "†",
+    "timed-out": "⧗",
+    "out-of-memory": "∅",
+    "undecodable": "?",
+    "damaged-golden": "#",
+    "imprecise": "±",
+    "over-budget": "▲",
+    "changed": "Δ",
+    "new": "+",
+    "stable": "·",
+}
+
+
+def grid(gathered: Gathered) -> dict[str, Any]:
+    """Return what the page's script makes the grid of, as JSON values."""
+    return {
+        "releases": gathered.releases,
+        "signs": SIGNS,
+        "quantities": list(QUANTITIES.values()),
+        "cells": [_cell(found, gathered) for found in gathered.found],
+    }
+
+
+def _cell(found: Found, gathered: Gathered) -> list[Any]:
+    """Return a cell as the script reads it: a list, because there are thousands."""
+    row = found.row
+    quantities = gathered.quantities(found) if row["verdict"] == "stable" else {}
+    return [
+        found.release,
+        row["target"],
+        row["case"],
+        row["verdict"],
+        int(bool(row["accepted"])),
+        row["reason"],
+        row.get("pass") or "",
+        [_rounded(row.get(name)) for name in ("difference", "tolerance", "used", "sqnr")],
+        [quantities.get(key) for key in QUANTITIES] if quantities else [],
+    ]
+
+
+def _rounded(number: float | None) -> float | str | None:
+    """Return a number short, and as text where JSON has none.
+
+    >>> _rounded(3.7335334940159573e-06), _rounded(float("inf")), _rounded(None)
+    (3.734e-06, 'inf', None)
+    """
+    if number is None:
+        return None
+    short = float(f"{number:.4g}")
+    return short if short - short == 0.0 else str(short)

@@ -1,0 +1,147 @@
+"""Sets the operators of two artifacts side by side, delegate by delegate, under the names of the second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.structure import outline
+from executorch_goldens.structure.comparison import graph_pairs
+from executorch_goldens.structure.graphs import Pairing, paired
+from executorch_goldens.structure.outline import OutlineGraph
+from executorch_goldens.structure.side import Side, described
+
+#: How an operator compares with the same one of the other artifact.
+SAME, CHANGED, REPLACED, ADDED, REMOVED = "same", "changed", "replaced", "added", "removed"
+
+
+@dataclass(frozen=True)
+class Row:
+    """An operator of one artifact beside the same of the other.
+
+    Attributes
+    ----------
+    state
+        One of the above.
+    label
+        Its type and first output.
+    before, after
+        Its lines: type and outputs, inputs, attributes. Empty where it is not there.
+    marked
+        Those of the lines that only one side has.
+    was, at
+        Its number in the graph before and in the graph after; None where it is not there.
+    """
+
+    state: str
+    label: str
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
+    marked: frozenset[str] = frozenset()
+    was: int | None = None
+    at: int | None = None
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The operators of a graph of a delegate.
+
+    Attributes
+    ----------
+    name
+        ``delegate_0 main/main``.
+    renamed
+        How many values differ in nothing but their name.
+    """
+
+    delegate: str
+    name: str
+    rows: Sequence[Row]
+    renamed: int
+
+    @property
+    def runs(self) -> list[list[Row]]:
+        """The rows, those that are the same and follow each other in one list, each other one alone."""
+        runs: list[list[Row]] = []
+        for row in self.rows:
+            if row.state == SAME and runs and runs[-1][0].state == SAME:
+                runs[-1].append(row)
+            else:
+                runs.append([row])
+        return runs
+
+
+def listings(before: Texts | None, after: Texts) -> Iterator[Listing]:
+    """Yield the operators of every delegate, beside those of `before` where that has the delegate as well."""
+    for name, text in after.items():
+        if not name.startswith("delegate_"):
+            continue
+        delegate = name.partition(".")[0]
+        graphs = outline(text).graphs
+        old = (before or {}).get(name)
+        pairs = graph_pairs(outline(old).graphs, graphs) if old is not None else []
+        for one, other in pairs:
+            pair = paired(one, other)
+            renamed = sum(was != now for was, now in pair.names.items())
+            yield Listing(delegate, f"{delegate} {other.name}", list(rows(pair)), renamed)
+        for graph in graphs[len(pairs) :]:
+            side = Side(graph)
+            state = SAME if before is None else ADDED
+            alone = [
+                Row(state, side.label(at), after=_lines(side, at, {})) for at in range(len(graph.operators))
+            ]
+            yield Listing(delegate, f"{delegate} {graph.name}", alone, 0)
+
+
+def changed_labels(found: Sequence[Listing]) -> dict[str, set[str]]:
+    """Return the labels of the operators that are not the same, by delegate."""
+    labels: dict[str, set[str]] = {}
+    for listing in found:
+        labels.setdefault(listing.delegate, set()).update(
+            row.label for row in listing.rows if row.state not in (SAME, REMOVED)
+        )
+    return labels
+
+
+def rows(pair: Pairing) -> Iterator[Row]:
+    """Yield the operators in the order after, those that are gone before what followed them."""
+    back = pair.matching.back | {other: one for one, other in pair.matching.replaced}
+    gone = [at for at in range(len(pair.before.operators)) if at not in back.values()]
+    for at, _ in enumerate(pair.after.operators):
+        was = back.get(at)
+        while was is not None and gone and gone[0] < was:
+            yield _removed(pair, gone.pop(0))
+        label, now = pair.after.label(at), _lines(pair.after, at, {})
+        if was is None:
+            yield Row(ADDED, label, after=now, at=at)
+            continue
+        old = _lines(pair.before, was, pair.names)
+        state = REPLACED if was not in pair.matching.forth else SAME if old == now else CHANGED
+        yield Row(state, label, old, now, frozenset({*old} ^ {*now}), was, at)
+    for at in gone:
+        yield _removed(pair, at)
+
+
+def _removed(pair: Pairing, at: int) -> Row:
+    return Row(REMOVED, pair.before.label(at), before=_lines(pair.before, at, pair.names), was=at)
+
+
+def _lines(side: Side, at: int, names: Mapping[str, str]) -> tuple[str, ...]:
+    operator = side.operators[at]
+    lines = [operator.type]
+    lines += [f"→ {names.get(name, name)}: {_held(side.graph, name)}" for name in side.outputs(at)]
+    lines += [
+        f"{role} {names.get(name, name)}" for role, name in operator.inputs if name not in side.outputs(at)
+    ]
+    lines += [f"{name} = {value}" for name, value in described(operator.attributes)]
+    return tuple(lines)
+
+
+def _held(graph: OutlineGraph, name: str) -> str:
+    """Return the type of a value, and the beginning of its digest where it is a constant."""
+    value = graph.values.get(name)
+    if value is None:
+        return "?"
+    digest = f" sha256 {value.contents.sha256[:12]}" if value.contents is not None else ""
+    return f"{value.type}{digest}"

@@ -1,0 +1,69 @@
+"""The passes that changed a graph, of one export beside another, as a timeline."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from executorch_goldens.artifact import PassRun
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import Texts
+
+#: Both exports have the run with the same result; both have it, with another; only one has it.
+SAME, DIFFERS, BEFORE, AFTER = "same", "differs", "before", "after"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A run of a pass, or a stage, in one export or in both.
+
+    Attributes
+    ----------
+    state
+        `SAME`, `DIFFERS`, `BEFORE` or `AFTER`.
+    before, after
+        Fingerprint of what it left; of a partitioner, its tags. Empty where it did not run, or changed nothing.
+    first
+        Whether it is the first whose result is not the same.
+    """
+
+    state: str
+    pipeline: str
+    name: str
+    before: str
+    after: str
+    first: bool = False
+
+
+def timeline(before: Texts | None, after: Texts) -> list[Step]:
+    """Return the passes of an artifact beside those of `before`; none where it has no trace."""
+    now = golden.read_trace(after.get(golden.TRACE, ""))
+    if before is None or golden.TRACE not in before:
+        return [Step(SAME, run.pipeline, run.name, "", run.fingerprint) for run in now]
+    steps = list(_steps(golden.read_trace(before[golden.TRACE]), now))
+    first = next((at for at, step in enumerate(steps) if step.state != SAME), None)
+    if first is not None:
+        step = steps[first]
+        steps[first] = Step(step.state, step.pipeline, step.name, step.before, step.after, first=True)
+    return steps
+
+
+def _steps(before: Sequence[PassRun], after: Sequence[PassRun]) -> Iterator[Step]:
+    ours, theirs = ([(run.pipeline, run.name) for run in runs] for runs in (before, after))
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        if tag == "equal":
+            for one, other in zip(before[i1:i2], after[j1:j2], strict=True):
+                state = SAME if one.fingerprint == other.fingerprint else DIFFERS
+                yield Step(state, one.pipeline, one.name, one.fingerprint, other.fingerprint)
+            continue
+        for run in before[i1:i2]:
+            yield Step(BEFORE, run.pipeline, run.name, run.fingerprint, "")
+        for run in after[j1:j2]:
+            yield Step(AFTER, run.pipeline, run.name, "", run.fingerprint)
+
+
+def by_pipeline(steps: Sequence[Step]) -> list[tuple[str, list[Step]]]:
+    """Return the steps in their order, those of one pipeline that follow each other together."""
+    return [(pipeline, list(of)) for pipeline, of in groupby(steps, key=lambda step: step.pipeline)]

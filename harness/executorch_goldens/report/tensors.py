@@ -1,0 +1,264 @@
+"""Tensors as pictures: heat maps of small ones, histograms of large ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from executorch_goldens.artifact import Tensor
+from executorch_goldens.decode.numbers import read_number
+from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.judging.deviation import Deviation
+from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, Kept
+from executorch_goldens.structure import outline
+from executorch_goldens.structure.comparison import graph_pairs
+from executorch_goldens.structure.graphs import paired
+from executorch_goldens.structure.outline import OutlineValue
+
+#: A larger tensor is shown as a histogram: its squares would be smaller than a finger or a pointer finds.
+MOST_SQUARES = 1024
+BARS = 32
+
+
+@dataclass(frozen=True)
+class Square:
+    """An element: its column and row in a picture, its position in the tensor, its value, and how strong it is shown.
+
+    Attributes
+    ----------
+    strength
+        From -1 to 1, 0 for no colour; NaN for what is no finite number.
+    """
+
+    column: int
+    row: int
+    text: str
+    strength: float
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A tensor, or what two differ by.
+
+    Attributes
+    ----------
+    title
+        ``golden``, ``now``, ``difference``...
+    facts
+        What is said of it in words: how many numbers, the least, the largest.
+    squares
+        Of a small tensor.
+    bars
+        Of a large one: how many numbers are in each of `BARS` equal parts between `least` and `most`.
+    """
+
+    title: str
+    facts: str
+    squares: Sequence[Square] = ()
+    bars: Sequence[int] = ()
+    least: float = 0.0
+    most: float = 0.0
+
+    @property
+    def columns(self) -> int:
+        return 1 + max((square.column for square in self.squares), default=0)
+
+    @property
+    def rows(self) -> int:
+        return 1 + max((square.row for square in self.squares), default=0)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A tensor of a cell's page.
+
+    Attributes
+    ----------
+    lines
+        What is known of a side of which the numbers are not.
+    """
+
+    name: str
+    pictures: Sequence[Picture]
+    lines: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Error:
+    """How far an output is from what eager gives, and how far it may be.
+
+    Attributes
+    ----------
+    used
+        The largest part of its tolerance that an element takes; infinity where it has none.
+    """
+
+    name: str
+    sample: str
+    variation: str
+    error: float
+    tolerance: float
+    used: float
+
+
+def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
+    """Yield each output, or other `kind` of tensor, against its tolerance."""
+    for kept in evidence.tensors:
+        if kept.kind == kind and kept.expected is not None and kept.tolerance is not None:
+            difference = _distance(kept.actual, kept.expected)
+            allowed = np.broadcast_to(kept.tolerance, difference.shape)
+            parts = np.divide(
+                difference, allowed, out=np.where(difference > 0, np.inf, 0.0), where=allowed > 0
+            )
+            yield Error(
+                kept.name,
+                kept.where,
+                kept.variation,
+                float(difference.max(initial=0.0)),
+                float(allowed.max(initial=0.0)),
+                float(parts.max(initial=0.0)),
+            )
+
+
+def departing(evidence: Evidence) -> Iterator[Shown]:
+    """Yield the values and outputs that are beyond their tolerance, beside what eager gives."""
+    for kept in evidence.tensors:
+        if kept.kind == CONSTANT or kept.expected is None or kept.tolerance is None:
+            continue
+        if (_distance(kept.actual, kept.expected) > kept.tolerance).any():
+            name = f"{kept.name}, sample {kept.where}, {kept.variation}"
+            yield Shown(name, pictures(kept.expected, kept.actual, ("eager", "now")))
+
+
+def constants(
+    before: Texts | None, after: Texts, labels: tuple[str, str], evidence: Evidence
+) -> Iterator[Shown]:
+    """Yield the constants in delegates that two artifacts do not have in common.
+
+    Parameters
+    ----------
+    labels
+        What the artifacts are called: ``golden`` and ``now``, or two variations.
+    """
+    kept = {(each.where, each.name, each.variation): each for each in evidence.tensors}
+    for name, text in after.items():
+        old = (before or {}).get(name)
+        if not name.startswith("delegate_") or old is None or old == text:
+            continue
+        where = name.partition(".")[0]
+        for one, other in graph_pairs(outline(old).graphs, outline(text).graphs):
+            for was, now in paired(one, other).names.items():
+                pair = one.values.get(was), other.values.get(now)
+                if pair[0] is None or pair[1] is None or not _differ(pair[0], pair[1]):
+                    continue
+                sides = [
+                    _numbers(value, kept, where, label, evidence)
+                    for value, label in zip(pair, labels, strict=True)
+                    if value is not None
+                ]
+                yield _constant(f"{where}: {now}", (pair[0], pair[1]), (sides[0], sides[1]), labels)
+
+
+def _differ(one: OutlineValue, other: OutlineValue) -> bool:
+    if one.contents is None or other.contents is None:
+        return False
+    return (one.type, one.contents.sha256) != (other.type, other.contents.sha256)
+
+
+def _constant(
+    name: str,
+    values: tuple[OutlineValue, OutlineValue],
+    numbers: tuple[Array | None, Array | None],
+    labels: tuple[str, str],
+) -> Shown:
+    one, other = numbers
+    lines = [
+        f"{label}: {value.type}" + (f", {_facts(value)}" if held is None else "")
+        for label, value, held in zip(labels, values, numbers, strict=True)
+    ]
+    if one is not None and other is not None and one.shape == other.shape:
+        return Shown(name, pictures(one, other, labels), lines)
+    alone = [picture(array, label) for array, label in zip(numbers, labels, strict=True) if array is not None]
+    return Shown(name, alone, lines)
+
+
+def _facts(value: OutlineValue) -> str:
+    """Return what a text says of the numbers of a constant that it does not list."""
+    facts = value.contents.facts if value.contents is not None else {}
+    return ", ".join(f"{name} {text}" for name, text in facts.items() if name != "sha256")
+
+
+def _numbers(
+    value: OutlineValue,
+    kept: Mapping[tuple[str, str, str], Kept],
+    where: str,
+    label: str,
+    evidence: Evidence,
+) -> Array | None:
+    """Return the numbers of a constant where its text lists them, or a run kept them; in its shape."""
+    listed = value.contents.facts.get("values") if value.contents is not None else None
+    if listed is not None:
+        shape = [int(length) for length in value.type.rpartition("[")[2][:-1].split(",") if length]
+        numbers = np.array([read_number(text) for text in listed.split()])
+        return numbers.reshape(shape) if numbers.size == math.prod(shape) else numbers
+    if label == "golden":
+        return None
+    # What variations agree on is kept of the first.
+    names = [label, *(name for group in evidence.agreeing for name in group)]
+    found = (kept.get((where, value.name, name)) for name in names)
+    return next((each.actual for each in found if each is not None), None)
+
+
+def pictures(one: Array, other: Array, labels: tuple[str, str]) -> list[Picture]:
+    """Return two tensors of one shape on one scale, and what they differ by."""
+    left, right = _wide(one), _wide(other)
+    scale = _range(np.concatenate([left.ravel(), right.ravel()]))
+    with np.errstate(invalid="ignore"):
+        difference = right - left
+    return [
+        picture(left, labels[0], scale),
+        picture(right, labels[1], scale),
+        picture(difference, "difference"),
+    ]
+
+
+def picture(array: Array, title: str, scale: tuple[float, float] | None = None) -> Picture:
+    """Return a tensor as a heat map, or as a histogram where it is large."""
+    numbers = _wide(array)
+    least, most = scale or _range(numbers)
+    own = _range(numbers)
+    apart = np.count_nonzero(numbers) if title == "difference" else None
+    facts = f"{list(numbers.shape)}, {own[0]:g} to {own[1]:g}"
+    facts += f", {apart} of {numbers.size} differ" if apart is not None else ""
+    if numbers.size <= MOST_SQUARES:
+        return Picture(title, facts, squares=list(_squares(numbers, max(abs(least), abs(most)))))
+    finite = numbers[np.isfinite(numbers)]
+    bars = np.histogram(finite, BARS, (least, most) if most > least else (least - 0.5, least + 0.5))[0]
+    return Picture(title, facts, bars=bars.tolist(), least=least, most=most)
+
+
+def _squares(numbers: Array, largest: float) -> Iterator[Square]:
+    """Yield the elements: the last dimension across, all others down."""
+    width = numbers.shape[-1] if numbers.ndim else 1
+    for place, (index, value) in enumerate(np.ndenumerate(numbers)):
+        if not math.isfinite(value):
+            strength = math.nan
+        else:
+            strength = float(value) / largest if largest else 0.0
+        yield Square(place % max(width, 1), place // max(width, 1), f"{list(index)} = {value:.9g}", strength)
+
+
+def _wide(array: Array) -> Array:
+    return np.abs(array) if np.iscomplexobj(array) else array.astype(np.float64)
+
+
+def _range(numbers: Array) -> tuple[float, float]:
+    finite = numbers[np.isfinite(numbers)]
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+
+
+def _distance(actual: Array, expected: Array) -> Array:
+    return Deviation("", Tensor.of(expected), Tensor.of(actual)).differences()

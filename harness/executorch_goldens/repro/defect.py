@@ -1,0 +1,170 @@
+"""What is wrong with a cell, as far as a script can show it by itself."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.goldens.golden import decode_delegates
+from executorch_goldens.judging import rightness, verdict
+from executorch_goldens.judging.deviation import Deviation
+
+#: Parts of a message that name something of the model, by which messages of the same cause differ: what is quoted or
+#: listed, numbers, and names with a digit or an underscore in them.
+OF_THE_MODEL = re.compile(
+    r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\[\]]*\]|\(\w*\)|\b\w*[\d_]\w*(?:\.\w+)*\b|…[^\s…]*"
+)
+#: Characters that two messages must share to be the same failure, and how many are looked for.
+SHORTEST_FRAGMENT, LONGEST_FRAGMENT = 12, 48
+
+
+class NotShownError(HarnessError, ValueError):
+    """A cell that is right, or a verdict that no script of its own can show; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Defect:
+    """One thing that a script can show.
+
+    Attributes
+    ----------
+    kind
+        ``raises``: a stage of the export does. ``follows-seed``: two hash seeds give two programs. ``outputs``: they
+        are not what eager computes. ``slots``: a TOSA delegate declares an output twice, or one that nothing writes.
+        ``alters``: the model that was given is another afterwards. ``crashes``: the process dies of a signal.
+    verdict
+        The verdict about the cell; ``failed`` where lowering raises, golden or not.
+    reason
+        One line.
+    stage
+        Of ``raises``: see `executorch_goldens.artifact.Failure`.
+    type, fragment
+        Of ``raises``: name of the exception's class, and a part of its message that names nothing of the model.
+    seeds
+        The hash seeds that show it: two for ``follows-seed``, otherwise the first that was tried.
+    sample
+        Of ``outputs``: the inputs that show it, see `executorch_goldens.registry.SAMPLES`.
+    tolerances
+        Of ``outputs``: the largest absolute difference of each output that is none.
+    """
+
+    kind: str
+    verdict: str
+    reason: str
+    stage: str = ""
+    type: str = ""
+    fragment: str = ""
+    seeds: tuple[int, ...] = ()
+    sample: str = "example"
+    tolerances: tuple[float, ...] = ()
+
+    def is_like(self, other: Defect) -> bool:
+        """Whether two programs show the same, names and numbers of either aside."""
+        return (self.kind, self.verdict, self.stage, signature(self.reason)) == (
+            *(other.kind, other.verdict, other.stage, signature(other.reason)),
+        )
+
+
+def find(cell: Cell, outcomes: Sequence[Outcome]) -> Defect:
+    """Return what is wrong with a cell that was exported under one hash seed or several.
+
+    Raises
+    ------
+    NotShownError
+        If nothing is wrong, or nothing that a script could show.
+    """
+    seeds = tuple(int(o.variation.partition("-")[0].removeprefix("seed")) for o in outcomes)
+    results = [o.result.result for o in outcomes if isinstance(o.result, Artifact)]
+    failures = [_raises(result, seeds[:1]) for result in results if isinstance(result, Failure)]
+    # A failure that names a different node under a different seed is the same failure.
+    if len(failures) == len(outcomes) and all(failure.is_like(failures[0]) for failure in failures):
+        return failures[0]
+    judged = verdict.objection(cell, outcomes)
+    if judged is None:
+        tried = ", ".join(outcome.variation for outcome in outcomes)
+        raise NotShownError(f"is right under {tried}: there is nothing to show (--hash-seeds tries others)")
+    groups = verdict.group_by_content(outcomes) if judged.name in verdict.DISAGREEING else []
+    if groups and not verdict.have_one_program(groups):
+        disagreeing = tuple(seeds[outcomes.index(group[0])] for group in groups[:2])
+        return Defect("follows-seed", judged.name, judged.reason, seeds=disagreeing)
+    if judged.name == "crashed" and "killed by" in judged.reason:
+        killed = [isinstance(outcome.result, Casualty) for outcome in outcomes].index(True)
+        reason = judged.reason.partition(": ")[2]
+        return Defect("crashes", "crashed", reason, stage="run", seeds=(seeds[killed],))
+    for defect in _corrupt(results[0], judged, seeds[:1]) if judged.name == "corrupt" else ():
+        return defect
+    raise NotShownError(f"is {judged.name} ({judged.reason}), which no script of its own can show")
+
+
+def _raises(failure: Failure, seeds: tuple[int, ...]) -> Defect:
+    message = (failure.message.splitlines() or [""])[0]
+    kind = failure.type.rpartition(".")[2]
+    reason = f"{kind}: {message}"
+    if failure.stage in ("model", "export"):
+        raise NotShownError(f"has no exported graph to start from: {reason}")
+    name = "corrupt" if failure.stage == "run" else "failed"
+    return Defect("raises", name, reason, failure.stage, kind, fragment(message), seeds)
+
+
+def _corrupt(result: Lowered | Failure, judged: verdict.Verdict, seeds: tuple[int, ...]) -> Iterator[Defect]:
+    assert isinstance(result, Lowered)
+    for sample in result.samples:
+        allowed = [result.tolerance(sample, index) for index in range(len(sample.expected))]
+        pairs = zip(sample.expected, sample.outputs, allowed, strict=False)
+        deviations = [Deviation(f"output {n}", *of_output) for n, of_output in enumerate(pairs)]
+        wrong = [
+            line for deviation in deviations if deviation.exceeds_tolerance() for line in deviation.lines()
+        ]
+        if wrong or len(sample.expected) != len(sample.outputs):
+            reason = wrong[0] if wrong else judged.reason
+            tolerances = tuple(map(_one_tolerance, deviations))
+            yield Defect(
+                "outputs", judged.name, reason, seeds=seeds, sample=sample.name, tolerances=tolerances
+            )
+    for delegate, decoded in zip(result.delegates, decode_delegates(result), strict=True):
+        # As `judging.rightness.wrongs`: branches and bodies of loops may do what is wrong in the first.
+        graphs = decoded.graphs[:1] if delegate.backend_id == "TOSABackend" else ()
+        for line in (line for graph in graphs for line in rightness.miswired_outputs(graph)):
+            yield Defect("slots", judged.name, f"a delegate's {line.partition(';')[0]}", seeds=seeds)
+    for state in result.altered[:1]:
+        # The name is the model's: in its exported graph it is another one.
+        reason = f"lowering changed the model that it was given{', in ' * bool(state.writer)}{state.writer}"
+        yield Defect("alters", judged.name, reason, seeds=seeds)
+
+
+def _one_tolerance(deviation: Deviation) -> float:
+    """Return a tolerance for all elements of an output, which it exceeds as it does those of each element."""
+    difference = deviation.differences()
+    tolerance = np.broadcast_to(deviation.tolerance, difference.shape)
+    beyond = tolerance[difference > tolerance]
+    return float((beyond if beyond.size else tolerance).min(initial=np.inf))
+
+
+def signature(line: str) -> str:
+    """Return a one-line reason without what names or counts something of the model.
+
+    >>> signature("RuntimeError: Output node 'aten_permute_copy_default' is already in the inputs")
+    'RuntimeError: Output node … is already in the inputs'
+    >>> signature("output 0 float32[1, 2]: 20 of 40 values differ, max 0.75 (tolerance 0.006)")
+    'output … …… … of … values differ, max … (tolerance …'
+    """
+    while (shorter := OF_THE_MODEL.sub("…", line)) != line:
+        line = shorter
+    return line
+
+
+def fragment(message: str) -> str:
+    """Return the longest part of a message that names and counts nothing of the model, empty if it is too short.
+
+    >>> fragment("Output node 'aten_permute_copy_default' is already in the inputs set(1)")
+    'is already in the inputs set'
+    """
+    longest = max((part.strip(" .,:;()[]{}") for part in OF_THE_MODEL.split(message)), key=len)
+    words = textwrap.wrap(longest, LONGEST_FRAGMENT, break_long_words=False, break_on_hyphens=False)[:1]
+    return words[0] if words and len(words[0]) >= SHORTEST_FRAGMENT else ""

@@ -1,0 +1,58 @@
+"""Writes the text of a bug report around a script: what ExecuTorch's form for bugs asks for."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+
+from executorch_goldens.releases import Release
+from executorch_goldens.repro.defect import Defect
+from executorch_goldens.repro.script import KINDS, templates
+from executorch_goldens.targets import find
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script and what it shows.
+
+    Attributes
+    ----------
+    text
+        Its source.
+    defect
+        What was found wrong with the cell's program, or with the smaller one.
+    origin
+        What a reader learns about where the program comes from.
+    """
+
+    text: str
+    defect: Defect
+    origin: str
+
+
+def issue(script: Script, target: str, release: Release, seen: str) -> str:
+    """Return the report as Markdown; its first line is the title.
+
+    Parameters
+    ----------
+    seen
+        What the script printed in this environment.
+    """
+    title, expected = KINDS[script.defect.kind]
+    return (
+        templates()
+        .get_template("issue.md.jinja")
+        .render(
+            target=target,
+            description=find(target).description,
+            title=title,
+            expected=expected,
+            seen=seen.splitlines(),
+            defect=script.defect,
+            origin=script.origin,
+            script=script.text,
+            stack=release.stack(),
+            python=platform.python_version(),
+            platform=platform.platform(),
+        )
+    )

@@ -1,0 +1,268 @@
+"""What a run keeps of a cell for its page in a report, and what neither its texts nor its line of results hold.
+
+``evidence.json`` in the folder of a cell has the message, the variations that agree, the commands and the graphs after
+the pass at which variations diverge. ``evidence.npz`` beside it has the tensors that a golden's text only summarizes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from executorch_goldens.artifact import Artifact, Lowered, Outcome
+from executorch_goldens.decode import DecodeError
+from executorch_goldens.decode.text import WRITTEN_OUT
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.files import durable, untrusted
+from executorch_goldens.goldens.golden import decode_delegates
+from executorch_goldens.judging.deviation import Deviation
+
+FILE, TENSORS = "evidence.json", "evidence.npz"
+#: Version of the files.
+FORMAT = 1
+#: Larger tensors are not kept a second time: they lie in the payloads.
+MOST_NUMBERS = 1 << 20
+#: A disagreement is shown between the first two of the artifacts.
+SHOWN_ARTIFACTS = 2
+
+Array = npt.NDArray[Any]
+
+#: What a tensor is: an output of the program, the value that begins a departure, a constant of a delegate.
+OUTPUT, VALUE, CONSTANT = "output", "value", "constant"
+
+
+#: Bytes that the tensors of a cell may have, compressed or not.
+LARGEST_ARRAYS = 64 << 20
+#: Arrays of a tensor.
+SIDES = ("actual", "expected", "tolerance")
+
+#: What reading damaged files raises.
+DAMAGED = (
+    *(OSError, ValueError, TypeError, KeyError, AttributeError, NotImplementedError, RuntimeError, EOFError),
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+)
+
+
+class EvidenceError(HarnessError, ValueError):
+    """Evidence that cannot be read; the message names its file and the way out."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A tensor.
+
+    Attributes
+    ----------
+    kind
+        `OUTPUT`, `VALUE` or `CONSTANT`.
+    name
+        Of the constant in its delegate, or what a message calls it.
+    where
+        The delegate's text without its kind (``delegate_0``), or the sample of inputs.
+    variation
+        Under which it was made.
+    actual
+        What was made.
+    expected, tolerance
+        What eager gives, and how far each element may be from it; None for a constant.
+    """
+
+    kind: str
+    name: str
+    where: str
+    variation: str
+    actual: Array
+    expected: Array | None = None
+    tolerance: Array | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a run keeps of a cell.
+
+    Attributes
+    ----------
+    message
+        What a person read below the reason, line by line.
+    agreeing
+        Names of the variations that made the same, a list for each artifact.
+    follows
+        The line that says which factor the verdict follows; empty where that is not known.
+    commands
+        What a person may type, by what it does: ``accept``, ``again``, ``repro``.
+    diverging
+        The line that names the pass.
+    after
+        The graph that this pass left, by variation; empty where all made the same.
+    tensors
+        Beyond those that the texts hold whole.
+    """
+
+    message: Sequence[str] = ()
+    agreeing: Sequence[Sequence[str]] = ()
+    follows: str = ""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    diverging: str = ""
+    after: Mapping[str, str] = field(default_factory=dict)
+    tensors: Sequence[Kept] = ()
+
+    def write(self, folder: Path) -> None:
+        """Leave it in the folder of a cell."""
+        folder.mkdir(parents=True, exist_ok=True)
+        arrays: dict[str, Array] = {}
+        fields = asdict(self)
+        for number, tensor in enumerate(fields["tensors"]):
+            for side in SIDES:
+                if (array := tensor.pop(side)) is not None:
+                    arrays[f"{number}.{side}"] = array
+        if arrays:
+            _write_arrays(folder / TENSORS, arrays)
+        durable.replace(folder / FILE, json.dumps({"format": FORMAT, **fields}, indent=1) + "\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> Evidence:
+        """Return what a run left in the folder of a cell; nothing where it left none; raise EvidenceError."""
+        path = folder / FILE
+        try:
+            fields = untrusted.json_of(untrusted.text(path))
+            if fields.pop("format") != FORMAT:
+                raise ValueError(f"its format is not {FORMAT}")
+            read = msgspec.convert(fields, _File)
+            arrays = _arrays(folder / TENSORS)
+            kept = [
+                Kept(**msgspec.structs.asdict(tensor), **arrays.get(number, {}))
+                for number, tensor in enumerate(read.tensors)
+            ]
+            return cls(**(msgspec.structs.asdict(read) | {"tensors": kept}))
+        except FileNotFoundError:
+            return cls()
+        except DAMAGED as error:
+            raise EvidenceError(
+                f"{path} is damaged ({type(error).__name__}: {error}): run its cell again, or delete {folder}"
+            ) from error
+
+
+class _Tensor(msgspec.Struct):
+    """A tensor as the file names it: its numbers stand in the archive."""
+
+    kind: str
+    name: str
+    where: str
+    variation: str
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    """What the file holds; see `Evidence`."""
+
+    message: list[str] = []
+    agreeing: list[list[str]] = []
+    follows: str = ""
+    commands: dict[str, str] = {}
+    diverging: str = ""
+    after: dict[str, str] = {}
+    tensors: tuple[_Tensor, ...] = ()
+
+
+def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write what `numpy.load` reads; `numpy.savez` would put the time into it."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for key, array in arrays.items():
+            member = zipfile.ZipInfo(f"{key}.npy")
+            member.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(member, "w") as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)  # type: ignore[no-untyped-call]
+
+
+def _arrays(path: Path) -> dict[int, dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {}
+    if path.is_file():
+        with zipfile.ZipFile(io.BytesIO(untrusted.contents(path, LARGEST_ARRAYS))) as archive:
+            members = archive.infolist()
+            if sum(member.file_size for member in members) > LARGEST_ARRAYS:
+                raise ValueError(f"{path.name} holds more than {LARGEST_ARRAYS:,} bytes")
+            for member in members:
+                number, side, _ = member.filename.split(".")
+                if side not in SIDES:
+                    raise ValueError(f"{path.name}: {member.filename!r} is no tensor of a cell")
+                found.setdefault(int(number), {})[side] = _array(archive.read(member))
+    return found
+
+
+def _array(content: bytes) -> Array:
+    """Return an array of numbers from what `_write_arrays` wrote; `numpy.load` would take memory for what it claims."""
+    file = io.BytesIO(content)
+    if np.lib.format.read_magic(file) != (1, 0):  # type: ignore[no-untyped-call]
+        raise ValueError("the version of an array is not 1.0")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)  # type: ignore[no-untyped-call]
+    if dtype.hasobject or dtype.kind not in "biufc" or any(length < 0 for length in shape):
+        raise ValueError(f"an array of {dtype} and shape {shape} is none of numbers")
+    data = content[file.tell() :]
+    if math.prod(shape) * dtype.itemsize != len(data):
+        raise ValueError(f"an array of {dtype} and shape {shape} in {len(data)} bytes")
+    array: Array = np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+    return array
+
+
+def discard(folder: Path) -> None:
+    """Delete the evidence in the folder of a cell, if there is any."""
+    for name in (FILE, TENSORS):
+        (folder / name).unlink(missing_ok=True)
+
+
+def tensors(groups: Sequence[Sequence[Outcome]]) -> Iterator[Kept]:
+    """Yield the tensors of the first artifacts of a cell, each given with all outcomes that made it."""
+    for first, *_ in groups[:SHOWN_ARTIFACTS]:
+        if isinstance(first.result, Artifact) and isinstance(first.result.result, Lowered):
+            yield from _of_program(first.result.result, first.variation)
+
+
+def _of_program(lowered: Lowered, variation: str) -> Iterator[Kept]:
+    for index, _ in enumerate(lowered.samples[0].expected if lowered.samples else ()):
+        worst = max(
+            (kept for kept in _outputs(lowered, index, variation)), key=lambda pair: pair[0], default=None
+        )
+        if worst is not None:
+            yield worst[1]
+    begins = lowered.begins.where if lowered.begins is not None else ""
+    if lowered.begins is not None and not isinstance(begins, str):
+        sides = (begins.actual, begins.expected, begins.tolerance)
+        if begins.expected.shape == begins.actual.shape and begins.expected.array().size <= MOST_NUMBERS:
+            actual, expected, tolerance = (side.array() for side in sides)
+            name = begins.operator or begins.node
+            yield Kept(VALUE, name, lowered.begins.sample, variation, actual, expected, tolerance)
+    try:
+        decoded = decode_delegates(lowered)
+    except DecodeError:
+        return
+    for index, payload in enumerate(decoded):
+        for name, constant in payload.constants().items():
+            if WRITTEN_OUT < constant.size <= MOST_NUMBERS and constant.codec.name != "bytes":
+                yield Kept(CONSTANT, name, f"delegate_{index}", variation, constant.array())
+
+
+def _outputs(lowered: Lowered, index: int, variation: str) -> Iterator[tuple[float, Kept]]:
+    """Yield an output on each sample of inputs, with how far it is beyond its tolerance."""
+    for sample in lowered.samples:
+        if index >= len(sample.outputs):
+            continue
+        expected, actual = sample.expected[index], sample.outputs[index]
+        if expected.shape != actual.shape or expected.array().size > MOST_NUMBERS:
+            continue
+        allowed = np.broadcast_to(lowered.tolerance(sample, index), expected.shape)
+        beyond = Deviation("", expected, actual).differences() - allowed
+        kept = Kept(
+            OUTPUT, f"output {index}", sample.name, variation, actual.array(), expected.array(), allowed
+        )
+        yield float(beyond.max(initial=-np.inf)), kept

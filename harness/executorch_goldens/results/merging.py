@@ -1,0 +1,282 @@
+"""Joins the results of the shards of a run, so that they are what one run would have left.
+
+What belongs together is decided by ``run.json`` (`results.provenance`): the same commit, the same settings,
+each cell once and none missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import filelock
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.files import untrusted
+from executorch_goldens.files.untrusted import UntrustedError
+from executorch_goldens.results import provenance
+from executorch_goldens.results import rows as results
+from executorch_goldens.results.provenance import Provenance
+from executorch_goldens.results.rows import JUNIT
+
+#: Fields of a provenance that shards of one run have in common.
+COMMON = ("commit", "changes", "stack", "models", "settings", "variations", "selected", "whole")
+
+#: Attributes of a JUnit test suite that add up.
+SUMMED = {"tests": int, "failures": int, "errors": int, "skipped": int, "time": float}
+
+#: Names that an error lists.
+SHOWN = 5
+
+
+class MergeError(HarnessError, ValueError):
+    """Results that do not belong together, or not all of them; the message says what is wrong and where."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The results of one shard: their folder, where they come from, and a line for each cell."""
+
+    folder: Path
+    provenance: Provenance
+    rows: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, folder: Path) -> Part:
+        """Read a folder of results; raise UsageError."""
+        return cls(folder, Provenance.read(folder), results.read(folder / results.FILE))
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The results of a release, whole.
+
+    Attributes
+    ----------
+    folder
+        Where they were written.
+    parts
+        How many they were made of.
+    """
+
+    folder: Path
+    provenance: Provenance
+    rows: Sequence[Mapping[str, Any]]
+    parts: int
+
+    def wrong(self) -> list[Mapping[str, Any]]:
+        """Return the lines of the cells that are not as they should be."""
+        return [row for row in self.rows if not row["accepted"]]
+
+    def core_seconds(self) -> float:
+        return float(sum(sum(row["core_seconds"]) for row in self.rows))
+
+    def exports(self) -> int:
+        return sum(len(row["variations"]) for row in self.rows)
+
+
+@contextlib.contextmanager
+def at_rest(folders: Sequence[Path]) -> Iterator[None]:
+    """Keep runs from changing the results below `folders` meanwhile; raise MergeError where one does."""
+    with contextlib.ExitStack() as held:
+        # One that is named twice is refused later, with better words.
+        for file in dict.fromkeys(
+            file.absolute() for folder in folders for file in sorted(folder.glob(f"**/{provenance.FILE}"))
+        ):
+            lock = results.lock(file.parent)
+            # Where no run was, there is none: results may have been handed over, and stand where nobody may write.
+            if not Path(lock.lock_file).is_file() or Path(lock.lock_file).is_symlink():
+                continue
+            try:
+                held.enter_context(lock.acquire(timeout=0))
+            except filelock.Timeout as error:
+                raise MergeError(
+                    f"a run works on {file.parent} (it holds {lock.lock_file}): wait for it"
+                ) from error
+            except OSError:
+                continue
+        yield
+
+
+def find(folders: Sequence[Path]) -> dict[str, list[Part]]:
+    """Return the results under `folders` by release; raise MergeError for a folder without any."""
+    found: dict[str, list[Part]] = {}
+    for folder in folders:
+        try:
+            untrusted.require_no_links(folder)
+        except UntrustedError as error:
+            raise MergeError(str(error)) from error
+        files = sorted(folder.glob(f"**/{provenance.FILE}"))
+        if not files:
+            raise MergeError(f"{folder} has no {provenance.FILE}: name folders with results of `goldens run`")
+        for file in files:
+            part = Part.read(file.parent)
+            found.setdefault(part.provenance.release, []).append(part)
+    return dict(sorted(found.items()))
+
+
+def merge(parts: Sequence[Part], target: Path) -> Merged:
+    """Write what one run over the cells of `parts`, of one release, would have left, to the folder `target`.
+
+    Raises
+    ------
+    MergeError
+        For parts of different runs, for cells that are missing or there twice, and where `target` holds something else.
+    """
+    require_alike(parts)
+    require_each_once(parts)
+    require_ended(parts)
+    first = parts[0].provenance
+    of_all = replace(
+        first,
+        shard=None,
+        cells=first.selected,
+        machines=provenance.machines([part.provenance for part in parts]),
+    )
+    if target.exists() and not (target / provenance.FILE).is_file():
+        raise MergeError(f"{target} is there already and holds no results: name another folder with --into")
+    if any(part.folder.resolve() == target.resolve() for part in parts):
+        raise MergeError(f"{target} is one of the folders that are merged: name another one with --into")
+    aside = target.with_name(target.name + ".new~")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    rows = [row for part in parts for row in part.rows]
+    cells = first.selection()
+    results.write(aside / results.FILE, rows, cells)
+    of_all.write(aside)
+    for part in parts:
+        for row in part.rows:
+            made = untrusted.inside(part.folder, row["target"], row["case"])
+            if results.is_kept(row, made) and made.is_dir():
+                shutil.copytree(made, untrusted.inside(aside, row["target"], row["case"]))
+    if files := [part.folder / JUNIT for part in parts if (part.folder / JUNIT).is_file()]:
+        join_junit(files, aside / JUNIT, cells)
+    shutil.rmtree(target, ignore_errors=True)
+    aside.rename(target)
+    return Merged(target, of_all, results.read(target / results.FILE), len(parts))
+
+
+def require_alike(parts: Sequence[Part]) -> None:
+    """Raise MergeError unless all parts are of one run."""
+    first, *others = parts
+    for part in others:
+        for field in COMMON:
+            one, other = getattr(first.provenance, field), getattr(part.provenance, field)
+            if one != other:
+                raise MergeError(
+                    f"{first.folder} and {part.folder} are not of one run: {_difference(field, one, other)}; run the "
+                    "shards with the same commit, settings and cells"
+                )
+
+
+def _difference(field: str, one: Any, other: Any) -> str:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        name = next(name for name in {**one, **other} if one.get(name) != other.get(name))
+        return _difference(name, one.get(name), other.get(name))
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) + len(other) > SHOWN:
+        return f"{field} differ, {len(one)} and {len(other)} names"
+    if field == "changes":
+        return "their checkouts have different uncommitted changes"
+    return f"{field} {_shown(one)} and {_shown(other)}"
+
+
+def _shown(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+def require_each_once(parts: Sequence[Part]) -> None:
+    """Raise MergeError unless each cell that was asked for is of exactly one part, and no other of any."""
+    owner: dict[str, Path] = {}
+    for part in parts:
+        if others := [cell for cell in part.provenance.cells if cell not in part.provenance.selected]:
+            raise MergeError(
+                f"{part.folder}: {provenance.FILE} has cells that nobody asked for: {', '.join(others[:SHOWN])}"
+            )
+        for cell in part.provenance.cells:
+            if cell in owner:
+                raise MergeError(f"{cell} is in both {owner[cell]} and {part.folder}: name each shard once")
+            owner[cell] = part.folder
+    if missing := [cell for cell in parts[0].provenance.selected if cell not in owner]:
+        raise MergeError(
+            f"ExecuTorch {parts[0].provenance.release}: {_some(missing)} in no folder{_missing_shards(parts)}"
+        )
+
+
+def _missing_shards(parts: Sequence[Part]) -> str:
+    there = [part.provenance.shard for part in parts]
+    if None in there:
+        return ""
+    counts = {str(shard).partition("/")[2] for shard in there}
+    if len(counts) > 1:
+        return f": shards {', '.join(map(str, there))} are not of one split"
+    (count,) = counts
+    shards = [f"{number}/{count}" for number in range(1, int(count) + 1)]
+    missing = [shard for shard in shards if shard not in there]
+    return f": add shard {', '.join(missing)}" if missing else ""
+
+
+def require_ended(parts: Sequence[Part]) -> None:
+    """Raise MergeError unless each part has exactly one line for each of its cells."""
+    for part in parts:
+        lines = [f"{row['target']}/{row['case']}" for row in part.rows]
+        if missing := [cell for cell in part.provenance.cells if cell not in set(lines)]:
+            raise MergeError(f"{part.folder} did not come to its end: {_some(missing)} without a result")
+        if sorted(lines) != sorted(part.provenance.cells):
+            raise MergeError(f"{part.folder}: {results.FILE} has other cells than {provenance.FILE}")
+
+
+def _some(cells: Sequence[str]) -> str:
+    shown = ", ".join(cells[:SHOWN]) + (", ..." if len(cells) > SHOWN else "")
+    return f"{len(cells)} cell{'s are' if len(cells) > 1 else ' is'} missing ({shown})"
+
+
+def join_junit(files: Sequence[Path], target: Path, cells: Sequence[Cell]) -> None:
+    """Write one JUnit file with the tests of all, in the order of `cells`; raise MergeError."""
+    try:
+        suites = [suite for file in files for suite in _xml(file).iter("testsuite")]
+        if not suites:
+            raise ValueError("it has no test suite")
+        joined = ElementTree.Element("testsuite", dict(suites[0].attrib))
+        for name, number in SUMMED.items():
+            total = sum(number(suite.get(name, "0")) for suite in suites)
+            joined.set(name, f"{total:.3f}" if number is float else str(total))
+    except (OSError, ValueError, ElementTree.ParseError) as error:
+        raise MergeError(f"a {JUNIT} cannot be read: {error}; run the cells again") from error
+    place = {f"[{cell}]": position for position, cell in enumerate(cells)}
+    tests = [test for suite in suites for test in suite.iter("testcase")]
+    joined.extend(sorted(tests, key=lambda test: place.get(_parameter(test), len(place))))
+    root = ElementTree.Element("testsuites")
+    root.append(joined)
+    ElementTree.ElementTree(root).write(target, encoding="utf-8", xml_declaration=True)
+
+
+def _xml(file: Path) -> ElementTree.Element:
+    """Return the root of a JUnit file; it declares no entities, which could stand for gigabytes."""
+    text = untrusted.text(file)
+    if "<!" in text.replace("<![CDATA[", ""):
+        raise UntrustedError("it declares a document type")
+    return ElementTree.fromstring(text)
+
+
+def _parameter(test: ElementTree.Element) -> str:
+    name = test.get("name", "")
+    return name[name.find("[") :]
+
+
+def of_releases(parts: Mapping[str, Sequence[Part]], into: Path) -> Iterator[Merged]:
+    """Merge the parts of each release into its folder of `into`, if all are of one commit; raise MergeError."""
+    firsts = [of_release[0] for of_release in parts.values()]
+    for part in firsts[1:]:
+        if part.provenance.commit != firsts[0].provenance.commit:
+            raise MergeError(
+                f"{firsts[0].folder} and {part.folder} are not of one run: "
+                f"{_difference('commit', firsts[0].provenance.commit, part.provenance.commit)}"
+            )
+    for version, of_release in parts.items():
+        yield merge(of_release, into / version)

@@ -1,0 +1,158 @@
+"""What a cell proposes: the golden that it would get, and how that was made.
+
+A run leaves ``proposal.json`` in the folder that it keeps of a cell. Where the artifact may be recorded, the
+golden-to-be stands beside it in ``proposal/``, and the file has its digest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.files import durable, untrusted
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import GoldenError, Texts
+
+FILE = "proposal.json"
+#: The golden-to-be beside it.
+FOLDER = "proposal"
+#: Version of the file.
+FORMAT = 1
+
+
+class ProposalError(HarnessError, ValueError):
+    """A proposal that cannot be used as it is.
+
+    Attributes
+    ----------
+    path
+        Its file, or the folder of its golden-to-be.
+    what
+        What is wrong with it.
+    """
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(path, what)
+        self.path = path
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.what}. Run its cell again, or delete {self.path.parent}."
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a run says that a cell is now.
+
+    Attributes
+    ----------
+    verdict, reason
+        See `executorch_goldens.judging.verdict.Verdict`.
+    blamed
+        The pass that made the difference; None where none is known.
+    content
+        Digest of the golden-to-be (`executorch_goldens.goldens.golden.digest`); None for what may not be recorded.
+    replaces
+        Digest of the golden that it was compared with; None where there was none that can be used.
+    models, commit, changes, settings
+        See `executorch_goldens.results.provenance.Provenance`.
+    folder
+        Where it stands.
+    """
+
+    release: str
+    target: str
+    case: str
+    verdict: str
+    reason: str
+    blamed: str | None
+    content: str | None
+    replaces: str | None
+    models: tuple[str, ...]
+    commit: str | None
+    changes: str
+    settings: Mapping[str, Any]
+    folder: Path = field(default=Path(), compare=False)
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.target, self.case)
+
+    @property
+    def name(self) -> str:
+        return f"{self.release} {self.cell}"
+
+    def write(self, texts: Texts | None) -> None:
+        """Write it into `folder`, and `texts` beside it, the golden-to-be."""
+        discard(self.folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if texts is not None:
+            golden.write(self.folder / FOLDER, texts)
+        fields = {name: value for name, value in dataclasses.asdict(self).items() if name != "folder"}
+        durable.replace(self.folder / FILE, json.dumps({"format": FORMAT, **fields}, indent=1) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Return the proposal in a file; raise ProposalError."""
+        try:
+            fields = untrusted.json_of(untrusted.text(path))
+            if fields.pop("format") != FORMAT:
+                raise ValueError(f"its format is not {FORMAT}")
+            fields.pop("folder", None)
+            read = dataclasses.replace(msgspec.convert(fields, cls), folder=path.parent)
+            untrusted.require_names([read.release])
+            untrusted.inside(path.parent.parent.parent, read.target, read.case)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ProposalError(path, f"is damaged ({type(error).__name__}: {error})") from error
+        if (read.target, read.case) != path.parts[-3:-1]:
+            raise ProposalError(path, f"is the proposal of {read.cell}, in the folder of another cell")
+        return read
+
+    def texts(self) -> Texts:
+        """Return the golden-to-be; raise ProposalError unless it is the one that was proposed."""
+        place = self.folder / FOLDER
+        try:
+            texts = golden.read(place)
+        except GoldenError as error:
+            raise ProposalError(place, error.what) from error
+        if texts is None or golden.digest(texts) != self.content:
+            raise ProposalError(place, f"is not what {FILE} proposes, by digest")
+        return texts
+
+    def made(self) -> list[Texts]:
+        """Return what its variations made that differ, each once, as golden texts; none where they left none."""
+        found: dict[tuple[tuple[str, str], ...], Texts] = {}
+        for place in sorted(self.folder.glob("seed*-heap*")):
+            try:
+                texts = {file.name: untrusted.text(file) for file in sorted(place.glob("*.txt"))}
+            except (OSError, ValueError) as error:
+                raise ProposalError(place, f"cannot be read ({error})") from error
+            if golden.MANIFEST in texts:
+                found.setdefault(tuple(sorted(golden.compared(texts).items())), texts)
+        return list(found.values())
+
+
+def discard(folder: Path) -> None:
+    """Delete the proposal in the folder of a cell, if there is one."""
+    (folder / FILE).unlink(missing_ok=True)
+    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+
+
+def find(sweeps: Path) -> Iterator[Proposal]:
+    """Yield the proposals of every release under `sweeps`, sorted by name; raise ProposalError."""
+    for path in sorted(sweeps.glob(f"*/*/*/{FILE}")):
+        proposal = Proposal.read(path)
+        if proposal.release != path.parts[-4]:
+            raise ProposalError(
+                path, f"is of ExecuTorch {proposal.release}, in the folder of another release"
+            )
+        yield proposal

@@ -1,0 +1,187 @@
+"""What a folder of results came from: ``run.json``, which says whether results of several runs belong together."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.files import durable, untrusted
+from executorch_goldens.running.selection import UsageError
+from executorch_goldens.running.shards import Shard
+from executorch_goldens.workers.settings import Settings, cores
+
+FILE = "run.json"
+
+#: Version of the file.
+FORMAT = 1
+
+GIBIBYTE = 2**30
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a run was: what it ran on, how, and which cells.
+
+    Attributes
+    ----------
+    stack
+        Distribution name to version: what a golden names.
+    commit
+        Of the repository of the zoo; None outside of a git checkout.
+    changes
+        Digest of what differs from that commit, goldens aside; empty where nothing does.
+    settings
+        Whatever else could change an artifact or a verdict.
+    variations
+        Their names.
+    shard
+        ``2/5``; None for a run that is none.
+    selected
+        The cells that were asked for, in the zoo's order; `cells` are those of the shard.
+    whole
+        Whether these are all cells of the zoo and the release.
+    machines
+        What exported, a line for each kind.
+    """
+
+    release: str
+    stack: Mapping[str, str]
+    models: tuple[str, ...]
+    commit: str | None
+    changes: str
+    settings: Mapping[str, Any]
+    variations: tuple[str, ...]
+    shard: str | None
+    selected: tuple[str, ...]
+    whole: bool
+    cells: tuple[str, ...]
+    machines: tuple[str, ...]
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Return what the file in `folder` says; raise UsageError."""
+        path = folder / FILE
+        try:
+            fields = untrusted.json_of(untrusted.text(path))
+            if fields.pop("format") != FORMAT:
+                raise ValueError(f"its format is not {FORMAT}")
+            came = msgspec.convert(fields, cls)
+            untrusted.require_name(came.release)
+            for cell in map(Cell.named, (*came.selected, *came.cells)):
+                untrusted.require_name(cell.target)
+                untrusted.require_name(cell.case)
+            if came.shard is not None:
+                Shard.named(came.shard)
+            return came
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise UsageError(f"{path} cannot be used: {error}; run its cells again") from error
+
+    def write(self, folder: Path) -> None:
+        text = json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, indent=1)
+        durable.replace(folder / FILE, text + "\n")
+
+    def selection(self) -> list[Cell]:
+        """Return the cells that were asked for, in the zoo's order."""
+        return [Cell.named(name) for name in self.selected]
+
+
+def facts(settings: Settings) -> dict[str, Any]:
+    """Return what of `settings` could change an artifact or a verdict, and is the same on every machine."""
+    return {
+        "patches": list(settings.patches),
+        "shortcuts": list(settings.shortcuts),
+        "export-timeout": settings.limit,
+        "export-memory": settings.memory,
+        "isolation": settings.isolation,
+        "tolerances": dict(settings.tolerances),
+        "environment": settings.machine.variables(),
+        "onednn": settings.machine.onednn,
+    }
+
+
+def commit(repository: Path) -> str | None:
+    """Return the commit that is checked out in `repository`; None outside of a git checkout."""
+    found = _git(repository, "rev-parse", "HEAD")
+    return found.decode().strip() if found else None
+
+
+def changes(repository: Path, goldens: Path, since: str = "HEAD") -> str:
+    """Return a digest of what differs in `repository` from a commit, `goldens` aside; empty where nothing does."""
+    aside = _all_but(repository, goldens)
+    changed = _git(repository, "diff", since, "--binary", "--no-ext-diff", "--", *aside)
+    added = _names(_git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside))
+    digest = hashlib.sha256(changed)
+    for name in added:
+        path = repository / name
+        digest.update(name.encode(errors="surrogateescape"))
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    return digest.hexdigest() if changed or added else ""
+
+
+def uncommitted(repository: Path, goldens: Path) -> list[str]:
+    """Return the files that differ from what is committed, `goldens` aside."""
+    aside = _all_but(repository, goldens)
+    changed = _git(repository, "diff", "HEAD", "--name-only", "-z", "--no-ext-diff", "--", *aside)
+    return _names(
+        changed + _git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside)
+    )
+
+
+def _all_but(repository: Path, goldens: Path) -> list[str]:
+    inside = goldens.is_relative_to(repository)
+    return [".", f":(exclude){goldens.relative_to(repository)}"] if inside else ["."]
+
+
+def _names(listed: bytes) -> list[str]:
+    return [name for name in listed.decode(errors="surrogateescape").split("\0") if name]
+
+
+def _git(repository: Path, *words: str) -> bytes:
+    """Return what git prints; nothing where there is no git or no checkout."""
+    try:
+        return subprocess.run(["git", *words], cwd=repository, capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return b""
+
+
+def has(repository: Path, commit: str) -> bool:
+    """Whether a commit is one of the checkout in `repository`."""
+    return bool(
+        _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+    )
+
+
+def machine() -> str:
+    """Return what this machine is: processor, cores that may be used, memory."""
+    memory = ""
+    if "SC_PHYS_PAGES" in os.sysconf_names:
+        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        memory = f", {pages / GIBIBYTE:.0f} GiB"
+    count = cores()
+    return f"{processor()}, {count} core{'s' if count > 1 else ''}{memory}"
+
+
+def processor(file: Path = Path("/proc/cpuinfo")) -> str:
+    """Return the name of the processor (man 5 proc, cpuinfo), or its architecture where the system tells no name."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return " ".join((names or [platform.processor() or platform.machine()])[0].split())
+
+
+def machines(of: Sequence[Provenance]) -> tuple[str, ...]:
+    """Return the machines of several runs, each kind once."""
+    return tuple(dict.fromkeys(name for each in of for name in each.machines))

@@ -1,0 +1,245 @@
+"""What a run leaves behind apart from the goldens: a line per cell, and the files of the cells that need a look.
+
+``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked. Where a cell is neither stable nor
+accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode, and
+``proposal.json`` beside these what the cell would be recorded as (`results.proposals`), ``evidence.json`` what
+else a report shows of it (`results.evidence`). A run with ``--origins`` leaves ``origins.json`` of every cell
+(`executorch_goldens.results.origins`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import filelock
+import msgspec
+
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
+from executorch_goldens.decode import DecodeError
+from executorch_goldens.files import durable, untrusted
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging.accuracy import Accuracy
+from executorch_goldens.judging.comparison import origin
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.releases import Release
+from executorch_goldens.results import evidence, origins, proposals
+from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.results.provenance import Provenance
+from executorch_goldens.running.selection import UsageError
+from executorch_goldens.workers.seconds import Remembered
+
+#: A line of JSON for each cell.
+FILE = "results.jsonl"
+
+#: What pytest wrote, where it was asked to.
+JUNIT = "junit.xml"
+
+#: Names of the folders of variations; see `executorch_goldens.variations.Variation.name`.
+VARIATION_FOLDERS = "seed*-heap*"
+
+
+class Results:
+    """The results of one run over one release.
+
+    Parameters
+    ----------
+    sweeps
+        Directory that holds one directory per release.
+    release
+        What is installed in the exporting environment.
+    """
+
+    def __init__(self, sweeps: Path, release: Release) -> None:
+        self.release = release
+        self.root = sweeps.resolve() / release.version
+        self.file = self.root / FILE
+        self.seconds = Remembered(self.root)
+        self._lock = lock(self.root)
+
+    def open(self) -> None:
+        """Take the folder for this run alone, with no result in it yet; raise UsageError."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout as error:
+            raise UsageError(
+                f"a different run works on {self.release.version} in this checkout (it holds {self._lock.lock_file}); "
+                "wait for it, or give this one a checkout or a --sweeps of its own"
+            ) from error
+        except OSError as error:
+            raise UsageError(f"--sweeps {self.root} cannot be written: {error}") from error
+        durable.delete_left_over(self.root)
+        self.file.write_text("")
+        (self.root / JUNIT).unlink(missing_ok=True)
+
+    def close(self, cells: Sequence[Cell]) -> None:
+        """Leave the lines in the order of `cells`, whichever export ended first, and the folder to other runs."""
+        if self._lock.is_locked:
+            write(self.file, read(self.file), cells)
+            self.seconds.write()
+        self._lock.release()
+
+    def folder(self, cell: Cell) -> Path:
+        return untrusted.inside(self.root, cell.target, cell.case)
+
+    def note(
+        self, judged: Verdict, outcomes: Sequence[Outcome], accuracy: Accuracy | None, error: str = ""
+    ) -> None:
+        """Append the cell's line to results.jsonl; with an `error`, the cell fails whatever its verdict."""
+        digests = {
+            outcome.result.result.pte_sha256
+            for outcome in outcomes
+            if isinstance(outcome.result, Artifact) and isinstance(outcome.result.result, Lowered)
+        }
+        line = {
+            "release": self.release.version,
+            "target": judged.cell.target,
+            "case": judged.cell.case,
+            "verdict": judged.name,
+            "variations": [outcome.variation for outcome in outcomes],
+            "seconds": [round(outcome.seconds, 3) for outcome in outcomes],
+            "core_seconds": [round(outcome.core_seconds, 3) for outcome in outcomes],
+            "reused": [outcome.reused for outcome in outcomes],
+            "peak_mb": round(max(outcome.peak_mb for outcome in outcomes), 1),
+            "pte_sha256": digests.pop() if len(digests) == 1 else None,
+            "difference": accuracy.error if accuracy else None,
+            "tolerance": accuracy.tolerance if accuracy else None,
+            "used": accuracy.used if accuracy else None,
+            "sqnr": accuracy.sqnr if accuracy else None,
+            "unseen": (accuracy.unseen or "") if accuracy else "",
+            "reason": error or judged.reason,
+            "known": judged.known,
+            "recorded": judged.recorded,
+            "accepted": judged.accepted and not error,
+            "pass": judged.divergence.name if judged.divergence else None,
+            "without": judged.without or None,
+            "factor": judged.attribution.factor if judged.attribution else None,
+        }
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        if not any(outcome.reused for outcome in outcomes):
+            self.seconds.note(judged.cell, outcomes)
+
+    def propose(
+        self, judged: Verdict, texts: golden.Texts | None, reviewed: golden.Texts | None, came: Provenance
+    ) -> None:
+        """Leave what the cell would be recorded as, for a review.
+
+        Parameters
+        ----------
+        texts
+            None for what may not be recorded.
+        reviewed
+            The golden that it would replace, if there is one that can be used.
+        """
+        Proposal(
+            release=self.release.version,
+            target=judged.cell.target,
+            case=judged.cell.case,
+            verdict=judged.name,
+            reason=judged.reason,
+            blamed=judged.divergence.name if judged.divergence else None,
+            content=golden.digest(texts) if texts is not None else None,
+            replaces=golden.digest(reviewed) if reviewed is not None else None,
+            models=came.models,
+            commit=came.commit,
+            changes=came.changes,
+            settings=came.settings,
+            folder=self.folder(judged.cell),
+        ).write(texts)
+
+    def take_junit(self, file: Path) -> None:
+        """Leave a copy of the JUnit file of this run here: results of shards are merged with it."""
+        if file.is_file():
+            shutil.copyfile(file, self.root / JUNIT)
+
+    def clear(self, cell: Cell) -> None:
+        """Delete what earlier runs kept of `cell`."""
+        folder = self.folder(cell)
+        for place in folder.glob(VARIATION_FOLDERS):
+            shutil.rmtree(place)
+        proposals.discard(folder)
+        evidence.discard(folder)
+        origins.discard(folder)
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+    def keep(self, cell: Cell, outcomes: Sequence[Outcome]) -> None:
+        """Leave the texts and payloads of every variation, and nothing of earlier runs."""
+        self.clear(cell)
+        names = [outcome.variation for outcome in outcomes]
+        for outcome in outcomes:
+            if isinstance(outcome.result, Casualty):
+                continue
+            place = self.folder(cell) / outcome.variation
+            # Of a payload that cannot be decoded there is no text, and the more need of its bytes.
+            with contextlib.suppress(DecodeError):
+                golden.write(
+                    place, golden.render(outcome.result, origin(outcome.result, names, self.release))
+                )
+            place.mkdir(parents=True, exist_ok=True)
+            result = outcome.result.result
+            made = result.made if isinstance(result, Failure) else result
+            if made is not None:
+                if made.pte:
+                    (place / "program.pte").write_bytes(made.pte)
+                for index, delegate in enumerate(made.delegates):
+                    (place / f"delegate_{index}.bin").write_bytes(delegate.payload)
+
+
+def lock(folder: Path) -> filelock.BaseFileLock:
+    """Return the lock that a run holds while it may write the results of a release, in `folder`."""
+    return filelock.FileLock(folder / "lock")
+
+
+def read(file: Path) -> list[dict[str, Any]]:
+    """Return the lines of a ``results.jsonl``; raise UsageError."""
+    try:
+        rows = [untrusted.json_of(line) for line in untrusted.text(file).splitlines()]
+        for row in msgspec.convert(rows, list[_Row]):
+            for name in (row.release, row.target, row.case):
+                untrusted.require_name(name)
+        return rows
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} cannot be read: {error}; run the cells again") from error
+
+
+class _Row(msgspec.Struct):
+    """What a line must be; fields came one by one, and further ones may."""
+
+    release: str
+    target: str
+    case: str
+    verdict: str
+    reason: str
+    accepted: bool
+    recorded: bool
+    known: bool
+    variations: tuple[str, ...]
+    seconds: tuple[float, ...]
+    core_seconds: tuple[float, ...]
+    reused: tuple[bool, ...] = ()
+    difference: float | None = None
+    tolerance: float | None = None
+    used: float | None = None
+    sqnr: float | None = None
+    pte_sha256: str | None = None
+    blamed: str | None = msgspec.field(default=None, name="pass")
+    factor: str | None = None
+
+
+def write(file: Path, rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> None:
+    """Write a ``results.jsonl`` whole, in the order of `cells`."""
+    place = {cell: number for number, cell in enumerate(cells)}
+    ordered = sorted(rows, key=lambda row: place[Cell(row["target"], row["case"])])
+    durable.replace(file, "".join(json.dumps(row) + "\n" for row in ordered))
+
+
+def is_kept(row: Mapping[str, Any], folder: Path) -> bool:
+    """Whether files of the cell of a line are kept beside ``results.jsonl``, in `folder`, if its exports left any."""
+    return (row["verdict"] != "stable" and not row["recorded"]) or (folder / origins.FILE).is_file()

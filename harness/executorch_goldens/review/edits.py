@@ -1,0 +1,165 @@
+"""What the difference of a cell from its golden is, in words that are the same for every cell that shows it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from executorch_goldens.compare.differences import differences
+from executorch_goldens.compare.report import KINDS
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.goldens.reading import Reading, reading
+from executorch_goldens.judging.verdict import FAILS, NUMBERED, UNDELEGATED
+from executorch_goldens.structure import ConstantChanged, compare
+
+#: Of a cell that has no golden.
+NEW = "new"
+#: What is in no reading: names, order, and facts of the program around its delegates.
+TEXT = "text"
+#: The order in which a title names edits: those that matter most to a reader first.
+ORDER = (NEW, *KINDS, TEXT)
+#: How a title begins what it says of a kind; the words of others say it themselves.
+WORDS = {
+    "fails": "fails: ",
+    "differently": "fails differently: ",
+    "lowers": "no longer fails: ",
+    "outside": "left to portable kernels: ",
+    "taken": "taken into delegates: ",
+    "constants": "constants with different values, ",
+}
+#: Fields of a manifest that follow from what is compared elsewhere.
+FOLLOWING = ("delegate", "pte", golden.LAYOUT)
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One difference, without what is a single cell's own.
+
+    Attributes
+    ----------
+    kind
+        One of `ORDER`.
+    """
+
+    kind: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{WORDS.get(self.kind, '')}{self.what}"
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """Where a title names it."""
+        return ORDER.index(self.kind), self.what
+
+
+@dataclass(frozen=True)
+class Quantities:
+    """How much more there is than in the golden; less is negative.
+
+    Attributes
+    ----------
+    operators
+        In all delegates, by type; types of which there are as many as before are left out.
+    program, constants
+        Bytes of the ``.pte``, and of the constants in it.
+    """
+
+    operators: dict[str, int] = field(default_factory=dict)
+    program: int = 0
+    constants: int = 0
+
+
+def edits(before: Texts | None, after: Texts) -> dict[Edit, str]:
+    """Return how `after` differs from `before`, a golden, each with what this cell shows of it; none is new."""
+    new = reading(after)
+    if before is None:
+        return {Edit(NEW, _unrecorded(new)): ""}
+    old = reading(before)
+    found = {_general(kind, what, old, new): detail or what for kind, what, detail in differences(old, new)}
+    return found | dict.fromkeys((*_manifest(before, after), *(() if found else _texts(before, after))), "")
+
+
+def _unrecorded(new: Reading) -> str:
+    if new.failure:
+        return f"{FAILS}: {new.failure}; no golden yet"
+    return "no golden yet" if new.delegates else f"{UNDELEGATED}; no golden yet"
+
+
+def _general(kind: str, what: str, old: Reading, new: Reading) -> Edit:
+    """Return a difference of a reading without values and numbers, which differ from cell to cell."""
+    if kind == "delegates":
+        more = new.delegates.total() - old.delegates.total()
+        what = (
+            "more delegates" if more > 0 else "fewer delegates" if more < 0 else "delegates of other backends"
+        )
+    elif kind == "gone":
+        what = "no delegate is left"
+    elif kind == "attributes":
+        what = what.partition(": ")[0]
+    return Edit(kind, what)
+
+
+def _manifest(before: Texts, after: Texts) -> Iterator[Edit]:
+    old = golden.fields(golden.compared(before, after))
+    new = golden.fields(golden.compared(after, before))
+    for name in dict.fromkeys([*old, *new]):
+        # Where lowering fails, or no longer does, what was checked follows from that.
+        follows = name == "numerics" and (golden.FAILURE in before) != (golden.FAILURE in after)
+        if old.get(name) != new.get(name) and not name.startswith(FOLLOWING) and not follows:
+            yield Edit(TEXT, f"manifest: {name}")
+
+
+def _texts(before: Texts, after: Texts) -> Iterator[Edit]:
+    """Yield differences of artifacts that compute the same: in names, in order, around the delegates."""
+    found: dict[Edit, None] = {}
+    for name in sorted({*before, *after}):
+        old, new = before.get(name, ""), after.get(name, "")
+        if old == new:
+            continue
+        if name.startswith("delegate_") and old and new:
+            found |= dict.fromkeys(_payload("delegate", old, new))
+        elif name == golden.GRAPH:
+            renamed = _words(old) == _words(new)
+            found[Edit(TEXT, "graph: names and order only" if renamed else "graph: operators' arguments")] = (
+                None
+            )
+    yield from found or _payload("program", before.get("pte.txt", ""), after.get("pte.txt", ""))
+
+
+def _payload(what: str, old: str, new: str) -> Iterator[Edit]:
+    if old == new or not old or not new:
+        return
+    report = compare(old, new)
+    changes = [change for change in report.changes if change.content]
+    if not changes:
+        yield Edit(TEXT, f"{what}: {report.verdict}")
+    for change in changes:
+        if isinstance(change, ConstantChanged):
+            yield Edit("constants", f"of the {what}")
+        else:
+            yield Edit(TEXT, f"{what}: {_NUMBER.sub('…', next(change.lines()).partition(': ')[0])}")
+
+
+def _words(graph: str) -> Counter[str]:
+    return Counter(NUMBERED.sub("", word) for word in graph.replace(",", " ").split())
+
+
+def quantities(before: Texts | None, after: Texts) -> Quantities:
+    """Return how much more there is in `after` than in `before`; nothing where one of them does not lower."""
+    if before is None:
+        return Quantities()
+    old, new = reading(before), reading(after)
+    if old.failure or new.failure:
+        return Quantities()
+    names = sorted({*old.operators, *new.operators})
+    more = {name: new.operators[name] - old.operators[name] for name in names}
+    return Quantities(
+        {name: count for name, count in more.items() if count},
+        new.size - old.size,
+        new.constant_bytes - old.constant_bytes,
+    )

@@ -1,0 +1,119 @@
+"""The words of a review: groups with their specimens, and the differences that a person asks to see."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging.verdict import text_difference
+from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, Group, Member, count
+from executorch_goldens.structure import ConstantChanged, compare
+
+#: Lines of the specimen that a list shows.
+SHOWN_LINES = 8
+#: Cells that a list names.
+SHOWN_CELLS = 6
+#: What stands over the groups of a state.
+HEADINGS = {
+    PENDING: "to review",
+    OUTDATED: "out of date: run these cells again",
+    BARRED: "cannot be recorded: these are not right, or do not repeat",
+}
+
+
+def listing(groups: Sequence[Group], rejected: Mapping[str, str]) -> Iterator[str]:
+    """Yield every group with its specimen, and what can be said to it.
+
+    Parameters
+    ----------
+    rejected
+        Reasons by `Group.cause`.
+    """
+    for state, heading in HEADINGS.items():
+        of_state = [group for group in groups if group.state == state]
+        if of_state:
+            cells = sum(len(group.members) for group in of_state)
+            yield f"{heading}: {count(len(of_state), 'cause')}, {count(cells, 'cell')}"
+            for group in of_state:
+                yield ""
+                yield f"{group.name}  {group.title}: {group.extent}"
+                yield from (f"  {line}" for line in facts(group, rejected))
+                yield f"  for example {group.specimen.proposal.name}:"
+                shown = list(difference(group.specimen))
+                yield from (f"    {line}" for line in shown[:SHOWN_LINES])
+                if len(shown) > SHOWN_LINES:
+                    yield f"    … {len(shown) - SHOWN_LINES} more lines"
+            yield ""
+
+
+def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
+    """Yield what there is to know of a group beside its title: quantities, cells, those unlike the others."""
+    if reason := rejected.get(group.cause):
+        yield f"rejected: {reason}"
+    yield from group.amounts()
+    names = [member.proposal.name for member in group.members]
+    more = f" and {len(names) - SHOWN_CELLS} more" if len(names) > SHOWN_CELLS else ""
+    yield f"cells: {', '.join(names[:SHOWN_CELLS])}{more}"
+    yield from (f"unlike the others: {name}: {why}" for name, why in group.unlike.items())
+    if group.state == OUTDATED:
+        yield from dict.fromkeys(member.objection for member in group.members)
+
+
+def difference(member: Member) -> Iterator[str]:
+    """Yield how a cell differs from its golden, without what only numbers it; what is new, whole."""
+    if member.after is None or (member.before is None and member.proposal.content is None):
+        yield member.proposal.reason
+        return
+    before = golden.compared(member.before, member.after) if member.before is not None else {}
+    yield from text_difference(before, golden.compared(member.after, member.before), *_labels(member))
+
+
+def graph(member: Member) -> Iterator[str]:
+    """Yield the difference of everything that is a graph: operators, attributes, edges."""
+    for name, before, after in _texts(member):
+        if name == golden.GRAPH:
+            yield from _by_line(name, before, after)
+        elif name.startswith("delegate_"):
+            changes = compare(before, after).changes if before and after else ()
+            kept = [change for change in changes if not isinstance(change, ConstantChanged)]
+            yield from (f"{name}: {line}" for change in kept for line in change.lines())
+            if not before or not after:
+                yield f"{name}: {'new' if after else 'gone'}"
+
+
+def constants(member: Member) -> Iterator[str]:
+    """Yield the difference of the constants in the delegates and beside them."""
+    for name, before, after in _texts(member):
+        if name.startswith(("delegate_", "pte")) and before and after:
+            for change in compare(before, after).changes:
+                if isinstance(change, ConstantChanged):
+                    yield from (f"{name}: {line}" for line in change.lines())
+
+
+def trace(member: Member) -> Iterator[str]:
+    """Yield the difference of the passes that changed the graph."""
+    before, after = ((texts or {}).get(golden.TRACE, "") for texts in (member.before, member.after))
+    yield from _by_line(golden.TRACE, before, after)
+
+
+#: What can be shown of a cell, by the word that asks for it.
+VIEWS = {"graph": graph, "constants": constants, "trace": trace}
+
+
+def _texts(member: Member) -> Iterator[tuple[str, str, str]]:
+    before, after = member.before or {}, member.after or {}
+    for name in sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            yield name, before.get(name, ""), after.get(name, "")
+
+
+def _by_line(name: str, before: str, after: str) -> Iterator[str]:
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
+    yield from (f"{name}: {line}" for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def _labels(member: Member) -> tuple[str, str]:
+    if member.proposal.verdict in ("order-only", "unstable"):
+        return "one variation", "another"
+    return "golden", "now"

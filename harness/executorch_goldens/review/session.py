@@ -1,0 +1,227 @@
+"""What a person has said so far in a review, group by group; drawing it and writing it is done elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from executorch_goldens.review import listing
+from executorch_goldens.review.groups import BARRED, PENDING, Group, Member, count
+
+
+@dataclass(frozen=True)
+class Said:
+    """The decisions, and where the review stands; undo goes back to one.
+
+    Attributes
+    ----------
+    accepted
+        By the name of the proposal.
+    rejected
+        Reasons, by `Group.cause`.
+    known
+        Causes of these whose cells are declared as known defects.
+    at, cell
+        Numbers of the group and of its cell that are looked at.
+    """
+
+    accepted: Mapping[str, Member] = field(default_factory=dict)
+    rejected: Mapping[str, str] = field(default_factory=dict)
+    known: frozenset[str] = frozenset()
+    at: int = 0
+    cell: int = 0
+
+
+class Session:
+    """A review of `groups`; nothing is written by it.
+
+    Parameters
+    ----------
+    before
+        Reasons of earlier reviews, by `Group.cause`.
+
+    Attributes
+    ----------
+    view
+        What is shown of a cell: a key of `executorch_goldens.review.listing.VIEWS`; empty is the group's summary.
+    message
+        What the last key did.
+    """
+
+    def __init__(self, groups: Sequence[Group], before: Mapping[str, str]) -> None:
+        self.groups = groups
+        self.before = before
+        self.said = Said()
+        self.view = ""
+        self.message = ""
+        self._history: list[Said] = []
+        #: What was shown of a cell before, by its name and the view: the screen is drawn at every key.
+        self._drawn: dict[tuple[str, str], list[str]] = {}
+
+    @property
+    def group(self) -> Group:
+        return self.groups[self.said.at]
+
+    @property
+    def member(self) -> Member:
+        """The cell that is looked at; the specimen comes first."""
+        return self.members()[self.said.cell]
+
+    def members(self) -> list[Member]:
+        """Return the cells of the group, the specimen first."""
+        first = self.group.specimen
+        return [first, *(member for member in self.group.members if member is not first)]
+
+    # What a key does
+
+    def accept_group(self) -> None:
+        """Accept every cell of the group, and go on to the next."""
+        if self._acceptable():
+            self._say(f"accepted: {self.group.extent}", accepted=self._with(self.group.members))
+            self.next_group()
+
+    def accept_cell(self) -> None:
+        """Accept the cell that is looked at, and go on to the next that is not accepted."""
+        if not self._acceptable():
+            return
+        self._say(f"accepted: {self.member.proposal.name}", accepted=self._with([self.member]))
+        names = [member.proposal.name for member in self.members()]
+        left = [place for place, name in enumerate(names) if name not in self.said.accepted]
+        if left:
+            self.said = replace(self.said, cell=left[0])
+        else:
+            self.next_group()
+
+    def reject(self, reason: str, known: bool = False) -> None:
+        """Keep a reason against the group, take back what was accepted of it, and go on to the next.
+
+        Parameters
+        ----------
+        known
+            Whether its cells are to be declared as known defects.
+        """
+        if not reason.strip():
+            self.message = "not rejected: say a reason"
+            return
+        if known and self.group.state != BARRED:
+            self.message = "not declared: its cells are right, and differ from their goldens"
+            return
+        names = {member.proposal.name for member in self.group.members}
+        accepted = {name: member for name, member in self.said.accepted.items() if name not in names}
+        rejected = {**self.said.rejected, self.group.cause: reason.strip()}
+        self._say(f"rejected: {reason.strip()}", accepted=accepted, rejected=rejected)
+        others = self.said.known - {self.group.cause}
+        self.said = replace(self.said, known=others | {self.group.cause} if known else others)
+        self.next_group()
+
+    def skip(self) -> None:
+        """Leave the group as it is, and go on to the next."""
+        self.message = "skipped"
+        self.next_group()
+
+    def next_group(self, step: int = 1) -> None:
+        """Look at the next group, or at one before; at either end it stays where it is."""
+        place = min(max(self.said.at + step, 0), len(self.groups) - 1)
+        self.said = replace(self.said, at=place, cell=0)
+        self.view = ""
+
+    def next_cell(self, step: int = 1) -> None:
+        """Look at the next cell of the group, round and round."""
+        self.said = replace(self.said, cell=(self.said.cell + step) % len(self.group.members))
+
+    def show(self, view: str) -> None:
+        """Show something of the cell, or the summary where that is shown already."""
+        self.view = "" if self.view == view else view
+
+    def undo(self) -> None:
+        """Take the last decision back, and look at what it was about."""
+        if self._history:
+            self.said = self._history.pop()
+            self.view, self.message = "", "taken back"
+        else:
+            self.message = "nothing to take back"
+
+    def _acceptable(self) -> bool:
+        if self.group.state == PENDING:
+            return True
+        self.message = f"not accepted: {listing.HEADINGS[self.group.state]}"
+        return False
+
+    def _with(self, members: Sequence[Member]) -> Mapping[str, Member]:
+        return {**self.said.accepted, **{member.proposal.name: member for member in members}}
+
+    def _say(
+        self, message: str, accepted: Mapping[str, Member], rejected: Mapping[str, str] | None = None
+    ) -> None:
+        self._history.append(self.said)
+        kept = self.said.rejected if rejected is None else rejected
+        if rejected is None:
+            # Whoever accepts a cause no longer rejects it.
+            kept = {cause: reason for cause, reason in kept.items() if cause != self.group.cause}
+        self.said = replace(
+            self.said, accepted=accepted, rejected=kept, known=self.said.known.intersection(kept)
+        )
+        self.message = message
+
+    # What is decided
+
+    @property
+    def decided(self) -> bool:
+        """Whether every group that can be accepted is accepted whole or rejected."""
+        return all(
+            self.decision(group) in ("accepted", "rejected")
+            for group in self.groups
+            if group.state == PENDING
+        )
+
+    @property
+    def has_decisions(self) -> bool:
+        return bool(self.said.accepted or self.said.rejected)
+
+    def decision(self, group: Group) -> str:
+        """Return what was said to a group: ``accepted``, ``rejected``, how much of it, or nothing."""
+        if group.cause in self.said.rejected:
+            return "rejected"
+        cells = sum(member.proposal.name in self.said.accepted for member in group.members)
+        if cells == len(group.members):
+            return "accepted"
+        return f"{cells} of {len(group.members)} accepted" if cells else ""
+
+    # What is shown
+
+    def title(self) -> str:
+        """Return the head of the screen: which group this is, and what was said to it."""
+        decision = self.decision(self.group)
+        said = f"  [{decision}]" if decision else ""
+        return f"{self.said.at + 1}/{len(self.groups)}  {self.group.title}: {self.group.extent}{said}"
+
+    def lines(self) -> Iterator[str]:
+        """Yield what is shown below it."""
+        if self.group.state != PENDING:
+            yield listing.HEADINGS[self.group.state]
+        if not self.view:
+            yield from listing.facts(self.group, {**self.before, **self.said.rejected})
+            yield ""
+        accepted = "  [accepted]" if self.member.proposal.name in self.said.accepted else ""
+        which = f"cell {self.said.cell + 1} of {len(self.group.members)}"
+        yield f"{self.member.proposal.name} ({which}){f', {self.view}' if self.view else ''}:{accepted}"
+        yield from (f"  {line}" for line in self._shown(self.member) or ["no difference"])
+
+    def _shown(self, member: Member) -> list[str]:
+        key = (member.proposal.name, self.view)
+        if key not in self._drawn:
+            view = listing.VIEWS.get(self.view, listing.difference)
+            self._drawn[key] = list(view(member))
+        return self._drawn[key]
+
+    def conclusion(self) -> Iterator[str]:
+        """Yield what is asked before anything is written."""
+        groups = [group for group in self.groups if self.decision(group)]
+        for group in groups:
+            yield f"{self.decision(group)}: {group.title}: {group.extent}"
+            if reason := self.said.rejected.get(group.cause):
+                yield f"  {'known defect: ' if group.cause in self.said.known else ''}{reason}"
+        yield ""
+        releases = {member.proposal.release for member in self.said.accepted.values()}
+        written = f"{count(len(self.said.accepted), 'golden')} of {count(len(releases), 'release')}"
+        yield f"write {written}, and keep {count(len(self.said.rejected), 'reason')}?"

@@ -1,0 +1,141 @@
+"""Whether a proposal still is what a run would propose: of the same commit and settings, against the same golden."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens import patches, releases
+from executorch_goldens.files import untrusted
+from executorch_goldens.goldens import golden, roots
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.judging import updating
+from executorch_goldens.results import provenance
+from executorch_goldens.results.proposals import Proposal, ProposalError
+from executorch_goldens.settings.config import Config
+from executorch_goldens.workers.settings import Machine
+
+#: Characters of a commit that are shown.
+SHORT = 12
+#: Uncommitted files that an objection names.
+NAMED = 3
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What stands in the checkout now.
+
+    Attributes
+    ----------
+    repository
+        Its settings: ``[tool.goldens]``.
+    goldens
+        Root of the goldens.
+    matrix
+        The ``releases.toml`` of the runs.
+    fewer
+        Whether fewer variations may agree on a golden than on the one that it replaces.
+    """
+
+    repository: Config
+    goldens: Path
+    matrix: Path
+    fewer: bool = False
+    _found: dict[object, str] = field(default_factory=dict, compare=False)
+
+    def objection(self, proposal: Proposal) -> str:
+        """Return why a proposal may not be recorded as things stand, and the way out; empty if it may."""
+        return (
+            self._once(("source", proposal.commit, proposal.changes), proposal, self._source)
+            or self._once(("settings", json.dumps(_by_settings(proposal))), proposal, self._settings)
+            or self._once(("zoo", proposal.models), proposal, self._zoo)
+            or self._golden(proposal)
+        )
+
+    def anew(self) -> Standing:
+        """Return what stands there by now."""
+        return Standing(self.repository, self.goldens, self.matrix, self.fewer)
+
+    def _once(self, key: object, proposal: Proposal, check: Any) -> str:
+        if key not in self._found:
+            self._found[key] = check(proposal)
+        return self._found[key]
+
+    def _source(self, proposal: Proposal) -> str:
+        root = self.repository.root
+        here = provenance.commit(root)
+        if proposal.commit == here or here is None or proposal.commit is None:
+            same = proposal.commit == here and provenance.changes(root, self.goldens) == proposal.changes
+            what = (
+                f"other uncommitted changes than there are now ({self._uncommitted()})"
+                if proposal.commit == here
+                else f"commit {_short(proposal.commit)}"
+            )
+        else:
+            # Nothing but goldens may have been committed since: a person accepts some, commits, and goes on.
+            same = provenance.has(root, proposal.commit) and (
+                provenance.changes(root, self.goldens, proposal.commit) == proposal.changes
+            )
+            what = f"commit {_short(proposal.commit)}, and {_short(here)} is checked out"
+        return "" if same else f"was made at {what}: run the cell again"
+
+    def _uncommitted(self) -> str:
+        names = provenance.uncommitted(self.repository.root, self.goldens)
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        return ", ".join(map(untrusted.shown, names[:NAMED])) + more or "none"
+
+    def _settings(self, proposal: Proposal) -> str:
+        wanted = self._wanted(proposal.release)
+        for name, now in wanted.items():
+            if (was := proposal.settings.get(name)) != now:
+                return (
+                    f"was made by other settings, {name} {_shown(was)} where a run has {_shown(now)}: run the cell "
+                    "again without options that change what is exported, or record it with --snapshot-update"
+                )
+        return ""
+
+    def _wanted(self, version: str) -> Mapping[str, Any]:
+        release = releases.load(self.matrix).release(version)
+        machine = Machine()
+        return {
+            "patches": list(patches.select("auto", release.patches)),
+            "tolerances": dict(self.repository.tolerances),
+            "environment": machine.variables(),
+            "onednn": machine.onednn,
+        }
+
+    def _zoo(self, proposal: Proposal) -> str:
+        try:
+            roots.check(self.goldens, proposal.models, adopting=False, updating=True)
+        except GoldenError as error:
+            return str(error)
+        return ""
+
+    def _golden(self, proposal: Proposal) -> str:
+        path = golden.directory(self.goldens / proposal.release, proposal.cell)
+        try:
+            texts = golden.read(path)
+            proposed = proposal.texts()
+        except (GoldenError, ProposalError) as error:
+            return str(error)
+        if (golden.digest(texts) if texts is not None else None) != proposal.replaces:
+            return f"was compared with another golden than stands in {path} now: run the cell again"
+        why = "" if texts is None or self.fewer else updating.fewer(texts, proposed)
+        return f"may not replace its golden: {why}" if why else ""
+
+
+def _by_settings(proposal: Proposal) -> list[object]:
+    return [proposal.release, dict(proposal.settings)]
+
+
+def _short(commit: str | None) -> str:
+    return commit[:SHORT] if commit else "none"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}={each}" for name, each in value.items()) or "none"
+    return " ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else str(value)

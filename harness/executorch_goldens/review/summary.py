@@ -1,0 +1,162 @@
+"""What a change does to goldens, in ten lines of Markdown: for the comment on a pull request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from executorch_goldens.files import untrusted
+from executorch_goldens.goldens.quantities import measured
+from executorch_goldens.goldens.reading import reading
+from executorch_goldens.judging.verdict import kind_of_new
+from executorch_goldens.review.groups import BARRED, Group, count
+from executorch_goldens.settings.config import QUANTITIES
+
+#: Stands in the comment, so that the next run finds it and puts its own in its place.
+MARK = "<!-- executorch-goldens: summary -->"
+#: Verdicts of which a person decides whether they are meant; the others say that something is wrong.
+DECIDED = ("changed", "new")
+#: Causes that are named.
+SHOWN_CAUSES = 4
+#: Cells that a line names.
+SHOWN_CELLS = 3
+#: Characters of a line that a model's words are in.
+SHOWN_CHARACTERS = 160
+
+#: A release and a line of its results.jsonl.
+Row = tuple[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What runs found, beside what runs of the base found.
+
+    Attributes
+    ----------
+    rows
+        Of all releases.
+    groups
+        The causes of what is not as it should be.
+    base
+        The rows of the commit that the change is based on; None where they are not there.
+    link
+        Address of the whole report; empty for none.
+    """
+
+    rows: Sequence[Row]
+    groups: Sequence[Group]
+    base: Sequence[Row] | None = None
+    link: str = ""
+
+    @property
+    def state(self) -> str:
+        """``green``, ``changed`` where a person decides, ``broken`` where something is wrong."""
+        verdicts = {row["verdict"] for _, row in self.rows if not row["accepted"]}
+        if not verdicts:
+            return "green"
+        return "changed" if verdicts <= set(DECIDED) else "broken"
+
+    def markdown(self) -> Iterator[str]:
+        """Yield its lines, ten at most."""
+        releases = {release for release, _ in self.rows}
+        wrong = [row for _, row in self.rows if not row["accepted"]]
+        right = count(sum(row["accepted"] for _, row in self.rows), "cell")
+        found = ", ".join(_counts(wrong))
+        yield MARK
+        yield (
+            f"**Goldens: {self.state}.** {f'{found}; ' if found else ''}{right} as they should be, on "
+            f"{count(len(releases), 'release')}."
+        )
+        groups = sorted(self.groups, key=lambda group: (group.state != BARRED, -len(group.members)))
+        for group in groups[:SHOWN_CAUSES]:
+            yield f"- {untrusted.markdown(group.extent)}: {untrusted.markdown(group.title, SHOWN_CHARACTERS)}"
+        if len(groups) > SHOWN_CAUSES:
+            yield f"- and {count(len(groups) - SHOWN_CAUSES, 'more cause')}"
+        if directed := "; ".join(self.directed()):
+            yield directed
+        if against := "; ".join(self.against()):
+            yield against
+        ways = [f"[the whole report]({self.link})"] if self.link else []
+        if groups:
+            ways.append("`goldens review` goes through the causes")
+        if ways:
+            yield "; ".join(ways)
+
+    def directed(self) -> Iterator[str]:
+        """Yield what grew, then what shrank, over all cells that differ from their golden."""
+        moved: dict[str, list[int]] = {key: [] for key in QUANTITIES}
+        for member in (member for group in self.groups for member in group.members):
+            if member.before is None or member.after is None:
+                continue
+            old, new = measured(reading(member.before)), measured(reading(member.after))
+            for key in old.keys() & new.keys():
+                moved[key].append(new[key] - old[key])
+        for word, sign in (("worse", 1), ("better", -1)):
+            for key, of_cells in moved.items():
+                by = [each for each in of_cells if sign * each > 0]
+                if by:
+                    yield f"{word}: {sum(by):+,} {QUANTITIES[key]} ({count(len(by), 'cell')})"
+
+    def against(self) -> Iterator[str]:
+        """Yield the cells that are otherwise than in the base, those that got worse first."""
+        if self.base is None:
+            return
+        before, now = (
+            {f"{release} {row['target']}/{row['case']}": row["accepted"] for release, row in rows}
+            for rows in (self.base, self.rows)
+        )
+        worse = [name for name, accepted in now.items() if not accepted and before.get(name)]
+        mended = [name for name, accepted in now.items() if accepted and before.get(name) is False]
+        gone = [name for name in before if name not in now]
+        for words, names in (("not so in the base", worse), ("mended", mended), ("no longer there", gone)):
+            if names:
+                more = f" and {len(names) - SHOWN_CELLS} more" if len(names) > SHOWN_CELLS else ""
+                yield f"{words}: {', '.join(map(untrusted.markdown, names[:SHOWN_CELLS]))}{more}"
+
+
+def _counts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how many rows have each verdict, the most common first, and what of the new ones is no program."""
+    kinds = Counter(kind_of_new(row["verdict"], row["reason"]) for row in rows)
+    named = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common() if kind)
+    for verdict, number in Counter(row["verdict"] for row in rows).most_common():
+        yield f"{number} {untrusted.markdown(verdict)}{f' ({named})' if named and verdict == 'new' else ''}"
+
+
+def marks(groups: Sequence[Group], goldens: str, most: int = 10) -> Iterator[str]:
+    """Yield GitHub's commands that mark the first line of a golden that differs, a specimen of each cause first.
+
+    Parameters
+    ----------
+    goldens
+        Path of the goldens in the repository.
+    most
+        As many as GitHub shows of a step.
+    """
+    members = [(group, group.specimen) for group in groups]
+    members += [(group, each) for group in groups for each in group.members if each is not group.specimen]
+    shown = 0
+    for group, member in members:
+        if member.before is None or member.after is None or shown == most:
+            continue
+        differing = [name for name in sorted(member.before) if member.before[name] != member.after.get(name)]
+        if not differing:
+            continue
+        # What matters to a reader comes after the manifest, which holds the digests of the others.
+        name = next((each for each in differing if each != "manifest.txt"), differing[0])
+        ours, theirs = member.before[name].splitlines(), member.after.get(name, "").splitlines()
+        pairs = zip(ours, theirs, strict=False)
+        line = next(
+            (at for at, (one, other) in enumerate(pairs, 1) if one != other), min(len(ours), len(theirs)) + 1
+        )
+        proposal = member.proposal
+        path = f"{goldens}/{proposal.release}/{proposal.cell}/{name}"
+        shown += 1
+        yield f"::error file={_data(path)},line={line},title={_data(proposal.verdict)}::{_data(group.title)}"
+
+
+def _data(text: str) -> str:
+    """Return a text as a value of GitHub's workflow commands."""
+    escapes = {"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"}
+    return "".join(escapes.get(character, character) for character in untrusted.shown(text))

@@ -1,0 +1,175 @@
+"""Draws a review in a terminal, and hands its keys to the session. The only module that needs prompt_toolkit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
+from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import TextArea
+
+from executorch_goldens.review.session import Session
+
+KEYS = (
+    "a accept group  c accept cell  r reject  k reject as known  s skip  tab next cell  g graph  v constants  t trace  "
+    "u undo  left/right group  up/down scroll  q quit"
+)
+CONFIRM = "y write  n leave, nothing is written  b back to the review"
+REASON = "enter reject  escape back"
+STYLE = Style.from_dict(
+    {"title": "bold reverse", "keys": "reverse", "added": "ansigreen", "removed": "ansired", "note": "bold"}
+)
+
+Fragments = list[tuple[str, str]]
+
+
+class Screen:
+    """The screen of one review.
+
+    Attributes
+    ----------
+    asking
+        Whether it asks for the confirmation.
+    scrolled
+        Lines that stand above the window.
+    known
+        Whether the reason that is typed declares known defects.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.asking = False
+        self.scrolled = 0
+        self.known = False
+        self.reason = TextArea(height=1, prompt="reason: ", multiline=False, accept_handler=self._rejected)
+        body = FormattedTextControl(self._body, focusable=True, show_cursor=False)
+        self.body = Window(body, wrap_lines=True, always_hide_cursor=True)
+        self.typing = Condition(lambda: self.application.layout.has_focus(self.reason))
+        rows = [
+            Window(FormattedTextControl(self._title), height=1, style="class:title"),
+            self.body,
+            ConditionalContainer(self.reason, self.typing),
+            Window(FormattedTextControl(self._note), height=1, style="class:note"),
+            Window(FormattedTextControl(self._keys), height=2, wrap_lines=True, style="class:keys"),
+        ]
+        self.application: Application[bool] = Application(
+            layout=Layout(HSplit(rows), focused_element=self.body),
+            key_bindings=self._bindings(),
+            style=STYLE,
+            full_screen=True,
+        )
+
+    def run(self) -> bool:
+        """Let a person go through the groups; return whether what they said is to be written."""
+        written: bool = self.application.run()
+        return written
+
+    # What is drawn
+
+    def _title(self) -> str:
+        return "what is written" if self.asking else self.session.title()
+
+    def _body(self) -> Fragments:
+        lines = list(self.session.conclusion() if self.asking else self.session.lines())
+        self.scrolled = min(self.scrolled, max(len(lines) - 1, 0))
+        return [(_style(line), f"{line}\n") for line in lines[self.scrolled :]]
+
+    def _note(self) -> str:
+        return self.session.message
+
+    def _keys(self) -> str:
+        return REASON if self.typing() else CONFIRM if self.asking else KEYS
+
+    # What keys do
+
+    def _bindings(self) -> KeyBindings:
+        bindings = KeyBindings()
+        asking = Condition(lambda: self.asking)
+        reviewing = ~asking & ~self.typing
+        session = self.session
+        actions: dict[str, Callable[[], object]] = {
+            "a": session.accept_group,
+            "c": session.accept_cell,
+            "s": session.skip,
+            "u": session.undo,
+            "g": lambda: session.show("graph"),
+            "v": lambda: session.show("constants"),
+            "t": lambda: session.show("trace"),
+            "tab": session.next_cell,
+            "s-tab": lambda: session.next_cell(-1),
+            "right": session.next_group,
+            "left": lambda: session.next_group(-1),
+        }
+        for key, action in actions.items():
+            bindings.add(key, filter=reviewing)(self._after(action))
+        bindings.add("r", filter=reviewing)(lambda _: self._ask_reason(known=False))
+        bindings.add("k", filter=reviewing)(lambda _: self._ask_reason(known=True))
+        bindings.add("q", filter=reviewing)(self._quit)
+        bindings.add("y", filter=asking)(lambda event: event.app.exit(result=True))
+        bindings.add("n", filter=asking)(lambda event: event.app.exit(result=False))
+        bindings.add("b", filter=asking)(lambda _: self._ask(False))
+        bindings.add("u", filter=asking)(self._after(self._undo))
+        bindings.add("escape", filter=self.typing, eager=True)(lambda _: self._back())
+        bindings.add("c-c")(lambda event: event.app.exit(result=False))
+        for key, step in (("down", 1), ("up", -1), ("pagedown", 20), ("pageup", -20)):
+            bindings.add(key, filter=~self.typing)(self._scroller(step))
+        return bindings
+
+    def _after(self, action: Callable[[], object]) -> Callable[[Any], None]:
+        """Return what a key does: the action, then the question, if a decision has left nothing to decide."""
+
+        def pressed(_: Any) -> None:
+            before = self.session.said
+            action()
+            self.scrolled = 0
+            said = self.session.said
+            decision = (said.accepted, said.rejected) != (before.accepted, before.rejected)
+            if decision and self.session.decided and self.session.has_decisions:
+                self._ask(True)
+
+        return pressed
+
+    def _scroller(self, step: int) -> Callable[[Any], None]:
+        def pressed(_: Any) -> None:
+            self.scrolled = max(self.scrolled + step, 0)
+
+        return pressed
+
+    def _quit(self, event: Any) -> None:
+        if self.session.has_decisions:
+            self._ask(True)
+        else:
+            event.app.exit(result=False)
+
+    def _undo(self) -> None:
+        self._ask(False)
+        self.session.undo()
+
+    def _ask(self, asking: bool) -> None:
+        self.asking, self.scrolled = asking, 0
+
+    def _ask_reason(self, known: bool) -> None:
+        self.known = known
+        self.application.layout.focus(self.reason)
+
+    def _rejected(self, _: Any) -> bool:
+        """Reject the group for the reason that was typed; return whether it stays there."""
+        self._after(lambda: self.session.reject(self.reason.text, self.known))(None)
+        self._back()
+        return False
+
+    def _back(self) -> None:
+        self.reason.text = ""
+        self.application.layout.focus(self.body)
+
+
+def _style(line: str) -> str:
+    """Return the style of a line of a difference."""
+    signs = {"+": "class:added", "-": "class:removed"}
+    text = line.strip().rpartition("txt: ")[2]
+    return signs.get(text[:1], "class:note" if line.startswith(("rejected: ", "unlike ")) else "")

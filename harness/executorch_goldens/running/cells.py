@@ -1,0 +1,34 @@
+"""One test per cell: ``nox -s goldens``, or ``goldens run`` in a release's environment."""
+
+from __future__ import annotations
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.extensions import ExtensionError
+from executorch_goldens.files import machine, untrusted
+from executorch_goldens.files.machine import MachineError
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.running import messages
+from executorch_goldens.running.run import Run
+from executorch_goldens.store.reuse import ReuseError
+from executorch_goldens.store.store import StoreError
+from executorch_goldens.workers.sweep import SweepError
+
+
+def test_golden(golden_cell: Cell, golden_run: Run, snapshot: SnapshotAssertion) -> None:
+    """All variations of the cell agree, the artifact is right, and it equals its golden."""
+    message = ""
+    try:
+        with machine.told():
+            judged = golden_run.check(golden_cell, snapshot)
+        if not judged.accepted:
+            message = messages.failure(golden_run, judged)
+    except (SweepError, StoreError, ExtensionError, GoldenError, MachineError) as error:
+        # Nothing of this run can be exported or written as asked: one error, not one per cell.
+        pytest.exit(untrusted.inert(str(error)), returncode=pytest.ExitCode.USAGE_ERROR)
+    except ReuseError as error:
+        message = untrusted.inert(str(error))
+    if message:
+        pytest.fail(message, pytrace=False)

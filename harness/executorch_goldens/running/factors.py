@@ -1,0 +1,149 @@
+"""Finds the factor that a disagreement follows: the cell is exported again with one factor changed, then with two."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
+from executorch_goldens.judging.attribution import Attribution, alone, by_address, gone, together, unrepeated
+from executorch_goldens.store.reuse import same
+from executorch_goldens.variations import FACTORS, SURROUNDINGS, TOGETHER, Variation
+from executorch_goldens.workers.folder import Folder
+from executorch_goldens.workers.settings import Settings
+from executorch_goldens.workers.sweep import Sweep, SweepError
+
+#: Exports that begin with the same memory. A time or a random number makes them differ; an order by address does not.
+TWINS = 3
+
+#: How often that is done under the first variation: the memory is another each time.
+REPEATS = 3
+
+
+class _LostError(Exception):
+    """An export came to no end; its message says which."""
+
+
+@dataclass
+class Experiment:
+    """Exports of one cell between two variations that disagree.
+
+    All of them are made in one directory, one after the other, unless the directory is what is changed.
+
+    Attributes
+    ----------
+    cell
+        What is exported.
+    one, other
+        The variations; `one` with some factors of `other` are those that are exported.
+    settings
+        Those of the run; nothing is taken from the store, and nothing put there.
+    targets
+        What the templates of the run exported before they served.
+    exports
+        How many were made.
+    """
+
+    cell: Cell
+    one: Variation
+    other: Variation
+    settings: Settings
+    targets: Sequence[str]
+    exports: int = field(default=0, init=False)
+
+    def run(self) -> Attribution:
+        """Export as often as it takes, 32 times at most."""
+        with Folder.make() as made:
+            folder = made.path.resolve()
+            self.one, self.other = self.one.within(folder / "here"), self.other.within(folder / "elsewhere")
+            try:
+                return self._attribution()
+            except (_LostError, SweepError) as error:
+                return Attribution(f"the factor it follows is not known: {str(error).splitlines()[0]}")
+
+    def factors(self) -> list[str]:
+        """Return the names of the factors in which the two variations differ."""
+        # A fresh interpreter has exported nothing before.
+        without = ("history",) if self.settings.isolation == "fresh" else ()
+        return [
+            name
+            for name, field in FACTORS.items()
+            if name not in without and getattr(self.one, field) != getattr(self.other, field)
+        ]
+
+    def _attribution(self) -> Attribution:
+        known = self.factors()
+        name = replace(self.one, directory=None).name
+        reference, *repeats = self._repeated()
+        if not all(map(_twins_agree, (reference, *repeats))):
+            return unrepeated(name)
+        again, every, *changed = self._exported([self.one, *map(self._with, [known, *([k] for k in known)])])
+        if not all(same(reference, outcome) for outcome in (*repeats, again)):
+            return by_address(name)
+        outcomes = dict(zip(known, changed, strict=True))
+        if followed := [factor for factor in known if not same(reference, outcomes[factor])]:
+            return alone(*self._single(reference, followed, known))
+        if same(reference, every):
+            return gone(self.exports)
+        pairs = list(itertools.combinations(known, 2))
+        of_pairs = zip(pairs, self._exported([self._with(pair) for pair in pairs]), strict=True)
+        return together([pair for pair, outcome in of_pairs if not same(reference, outcome)], known)
+
+    def _single(
+        self, reference: Outcome, followed: list[str], known: list[str]
+    ) -> tuple[list[str], list[str]]:
+        """Return which factors are followed, of which known, with the surroundings one by one where one alone is it."""
+        if TOGETHER not in followed:
+            return followed, known
+        changed = [
+            name
+            for name in SURROUNDINGS
+            if (name in self.one.changed_surroundings) != (name in self.other.changed_surroundings)
+        ]
+        exported = self._exported([self._with([name]) for name in changed])
+        single = [name for name, made in zip(changed, exported, strict=True) if not same(reference, made)]
+        if not single:
+            return followed, known
+        return (
+            [*(name for name in followed if name != TOGETHER), *single],
+            [*(name for name in known if name != TOGETHER), *changed],
+        )
+
+    def _with(self, factors: Sequence[str]) -> Variation:
+        return self.one.taking(factors, self.other)
+
+    def _repeated(self) -> list[Outcome]:
+        """Export under the first variation, each time in processes that begin with the same memory."""
+        with self._sweep([self.one], lasting=True, twins=TWINS) as sweep:
+            outcomes = [*sweep.outcomes(self.cell)]
+            for _ in range(REPEATS - 1):
+                outcomes += sweep.again(self.cell, [self.one])
+        return self._whole(outcomes)
+
+    def _exported(self, variations: Sequence[Variation]) -> list[Outcome]:
+        with self._sweep(variations) as sweep:
+            return self._whole(sweep.outcomes(self.cell))
+
+    @contextlib.contextmanager
+    def _sweep(
+        self, variations: Sequence[Variation], lasting: bool = False, twins: int = 0
+    ) -> Iterator[Sweep]:
+        # All twins are made within the limit of one export.
+        limit = self.settings.limit * max(1, twins)
+        settings = replace(self.settings, reuse=None, twins=twins, limit=limit)
+        with Sweep([self.cell], variations, settings, lasting=lasting, targets=self.targets) as sweep:
+            yield sweep
+
+    def _whole(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        for outcome in outcomes:
+            if isinstance(outcome.result, Casualty):
+                raise _LostError(f"an export under {outcome.variation} {outcome.result.verdict}")
+            self.exports += 1 + len(outcome.result.twins)
+        return [*outcomes]
+
+
+def _twins_agree(outcome: Outcome) -> bool:
+    assert isinstance(outcome.result, Artifact)
+    return all(same(outcome, replace(outcome, result=twin)) for twin in outcome.result.twins)

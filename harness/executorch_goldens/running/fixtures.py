@@ -1,0 +1,32 @@
+"""The pytest plugin for the test suites of other repositories: the fixture `golden_export`, and nothing else.
+
+Every pytest of an environment with the harness loads it: it does nothing, and imports neither torch nor the rest of the
+harness, before a test asks for the fixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from executorch_goldens.running.suite import Suite
+
+SUITE: pytest.StashKey[Suite] = pytest.StashKey()
+
+
+@pytest.fixture
+def golden_export(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Export a module under several variations and compare with its golden: ``golden_export(module, inputs)``.
+
+    ``targets`` are those of ``[tool.goldens]`` unless named; ``name``, of the golden, is the test's unless given.
+    """
+    from executorch_goldens.running import suite
+
+    stash = request.config.stash
+    if SUITE not in stash:
+        stash[SUITE] = suite.Suite.of(request.config.option)
+        request.config.add_cleanup(stash[SUITE].stop)
+    return suite.Exports(stash[SUITE], request.node.nodeid, request.getfixturevalue("snapshot"))

@@ -1,0 +1,256 @@
+"""What a person reads of a run: the message of each cell that needs a look, and the summary at the end."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from executorch_goldens.artifact import IMPRECISE, Cell
+from executorch_goldens.files import invocation, untrusted
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging.verdict import FAILS, UNDELEGATED, kind_of_new
+from executorch_goldens.running.options import CORE
+from executorch_goldens.running.selection import UPDATE
+
+if TYPE_CHECKING:
+    from executorch_goldens.judging.verdict import Verdict
+    from executorch_goldens.running.run import Run
+
+#: Variable that names the file for the summary of a job (GitHub Actions, "Workflow commands").
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+#: Cells that it lists: it may not exceed a mebibyte.
+SHOWN_WRONG = 100
+#: Cells that a run names at its end which were recorded though they fail or delegate nothing.
+SHOWN_ACCEPTED = 20
+
+
+#: Beyond this part of the largest value no rounding is a likely reason, and no line that widens a bound is shown.
+WIDEST_ROUNDING = 0.1
+#: What TOML takes as a key without quotes (TOML 1.0, "Keys").
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def ways_out(judged: Verdict, release: str, zoo: bool) -> Iterator[str]:
+    """Yield what a person can do about a corrupt cell.
+
+    Parameters
+    ----------
+    zoo
+        Whether it is of a zoo, whose cases are declared with ``@case``, or of a test that exports.
+    """
+    if judged.name != "corrupt":
+        return
+    if found := judged.excess:
+        target, bound = judged.cell.target, f"{found.bound:g}"
+        if found.bound <= WIDEST_ROUNDING:
+            key = target if BARE_KEY.fullmatch(target) else f'"{target}"'
+            yield (
+                "more than rounding explains; if the target's own arithmetic does: "
+                f"{key} = {bound} under [tool.goldens.tolerances] in pyproject.toml, for all its cells"
+            )
+        else:
+            size = f"{bound} of the largest value" if math.isfinite(found.bound) else "no finite difference"
+            yield f"not rounding: {size}; do not widen a tolerance for it"
+        if zoo and "example" in found.right:
+            kept = "".join(f'"{name}", ' for name in found.right).rstrip(
+                " " if len(found.right) == 1 else ", "
+            )
+            yield f"if the model is not meant for {', '.join(found.wrong)}: run_on=({kept}) in its @case"
+    if zoo:
+        yield f"if it is a defect: goldens repro {release} {judged.cell} writes a script for a report"
+
+
+def commands(run: Run, judged: Verdict) -> dict[str, str]:
+    """Return what can be typed about a cell that needs a look, by what it does."""
+    this = ("--cell", str(judged.cell))
+    typed = {"again": invocation.again(run.options.called, *this)}
+    if judged.recordable:
+        typed = {"accept": invocation.again(run.options.called, *this, UPDATE), **typed}
+    if judged.name == "corrupt" and run.options.zoo is None:
+        typed["repro"] = f"goldens repro {run.release.version} {judged.cell}"
+    return typed
+
+
+def failure(run: Run, judged: Verdict) -> str:
+    """Return what a failing test prints: verdict, cell, reason, detail, way on."""
+    typed = commands(run, judged)
+    lines = [f"{judged.name}: {judged.cell} on ExecuTorch {run.release.version}: {judged.reason}"]
+    lines += [f"  {line}" for line in judged.detail]
+    # A guest is declared nowhere here.
+    own = run.options.zoo is None
+    lines += [f"  {line}" for line in ways_out(judged, run.release.version, zoo=own)]
+    if judged.refusal:
+        lines.append(f"  not recorded: {judged.refusal}")
+    elif judged.recordable:
+        lines.append(f"  accept: {typed['accept']}")
+    elif run.updating and judged.name == "damaged-golden":
+        lines.append("  not recorded: what stands there is not overwritten.")
+    elif run.updating:
+        lines.append(
+            "  not recorded: only an artifact that all variations agree on, and that is right, can be."
+        )
+    lines.append(f"  again:  {typed['again']}")
+    if judged.name != "crashed":
+        lines.append(f"  files:  {run.results.folder(judged.cell)}")
+    return untrusted.inert("\n".join(lines))
+
+
+def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:
+    """Yield what is printed before goldens are deleted."""
+    for cell in stale:
+        yield f"prune: {golden.directory(run.root, cell)}: a golden with no matching cell"
+
+
+def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
+    """Yield the lines at the end of a run."""
+    yield counts((judged.name, judged.reason) for judged in run.verdicts.values())
+    yield f"{len(run.variations)} variations: {', '.join(variation.name for variation in run.variations)}"
+    if run.tier == CORE:
+        yield f"tier: core; {len(run.left_out)} cells were left out: --tier full checks them as well"
+    else:
+        yield "tier: full"
+    yield f"patches: {', '.join(run.patches) or 'none'}; results: {run.results.file}"
+    if run.reuse is not None:
+        yield from run.reuse.lines()
+    for judged in run.verdicts.values():
+        if judged.known:
+            reason = run.release.known[str(judged.cell)].reason
+            yield f"known: {judged.cell} is {judged.name}: {reason}"
+    yield from accepted(run.verdicts.values())
+    yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
+    yield from ratios({cell: each.sqnr for cell, each in run.accuracies.items() if each.sqnr is not None})
+    yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
+    if run.confirmed:
+        yield (
+            f"confirmed: {len(run.confirmed)} goldens now name these variations as well, and have what they had not "
+            "recorded yet"
+        )
+    if run.lacking:
+        yield (
+            f"not recorded yet: {len(run.lacking)} goldens lack what goldens say now; {UPDATE} adds it and changes "
+            "nothing else"
+        )
+    yield from (f"pruned: {golden.directory(run.root, cell)}" for cell in pruned)
+    yield from _leftovers(run)
+
+
+def counts(found: Iterable[tuple[str, str]]) -> str:
+    """Return how many cells have each verdict, of (verdict, reason); what new cells are comes last.
+
+    >>> counts([("stable", ""), ("new", "1 delegate"), ("stable", "")])
+    '2 stable, 1 new'
+    >>> counts([("new", "1 delegate"), ("new", "FAILURE: lower"), ("stable", ""), ("new", "NO DELEGATE: none")])
+    '1 stable, 3 new: 1 FAILURE, 1 NO DELEGATE'
+    """
+    pairs = list(found)
+    number = Counter(verdict for verdict, _ in pairs)
+    kinds = Counter(kind_of_new(*pair) for pair in pairs)
+    named = ", ".join(f"{kinds[kind]} {kind}" for kind in (FAILS, UNDELEGATED) if kinds[kind])
+    if named:
+        number["new"] = number.pop("new")
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in number.items()) or "no cell was checked"
+    return f"{counted}: {named}" if named else counted
+
+
+def accepted(judged: Iterable[Verdict]) -> Iterator[str]:
+    """Yield the cells that are recorded though they fail, or delegate nothing."""
+    found = [each for each in judged if each.recorded and kind_of_new(each.name, each.reason)]
+    for each in found[:SHOWN_ACCEPTED]:
+        yield f"recorded: {each.cell}: {each.reason.removesuffix('; has no golden yet')}"
+    if len(found) > SHOWN_ACCEPTED:
+        yield f"recorded: {len(found) - SHOWN_ACCEPTED} more that fail or delegate nothing"
+
+
+def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
+    """Yield a line per target from the error of its cells; see `executorch_goldens.judging.accuracy.Accuracy`."""
+    for target in dict.fromkeys(cell.target for cell in differences):
+        of_target = {cell: part for cell, part in differences.items() if cell.target == target}
+        worst = max(of_target, key=lambda cell: of_target[cell])
+        yield (
+            f"numerics: {target}: {len(of_target)} cells run; at worst {of_target[worst]:.2g} of the largest value off "
+            f"({worst.case})"
+        )
+
+
+def ratios(sqnr: Mapping[Cell, float]) -> Iterator[str]:
+    """Yield a line per quantized target from the SQNR of its cells; see `executorch_goldens.judging.accuracy.Accuracy`.
+
+    >>> list(ratios({Cell("tosa-int", "a"): 41.25, Cell("tosa-int", "b"): 100.0}))
+    ['accuracy: tosa-int: 2 cells; least SQNR against the float model 41.2 dB (a)']
+    """
+    for target in dict.fromkeys(cell.target for cell in sqnr):
+        of_target = {cell: ratio for cell, ratio in sqnr.items() if cell.target == target}
+        worst = min(of_target, key=lambda cell: of_target[cell])
+        yield (
+            f"accuracy: {target}: {len(of_target)} cells; least SQNR against the float model {of_target[worst]:.1f} dB "
+            f"({worst.case})"
+        )
+
+
+def looked_into(unseen: Mapping[Cell, str | None]) -> Iterator[str]:
+    """Yield in how many cells every operator was judged by itself, and the cells in which not all could be.
+
+    >>> cells = [Cell("tosa-fp", name) for name in ("one", "two", "three")]
+    >>> for line in looked_into(dict(zip(cells, ("", "lowered_module_0: it ends", None)))):
+    ...     print(line)
+    operators: each judged given its inputs in 2 of 3 cells, those that rounding may move by more than 0.1
+    operators: not all seen in 1 of these: tosa-fp/two (lowered_module_0: it ends)
+    """
+    asked = {cell: why for cell, why in unseen.items() if why is not None}
+    if asked:
+        yield (
+            f"operators: each judged given its inputs in {len(asked)} of {len(unseen)} cells, those that rounding may "
+            f"move by more than {IMPRECISE:g}"
+        )
+    found = {cell: why for cell, why in asked.items() if why}
+    if found:
+        named = [f"{cell} ({why})" for cell, why in found.items()]
+        more = f", and {len(named) - SHOWN_WRONG} more" if len(named) > SHOWN_WRONG else ""
+        yield (f"operators: not all seen in {len(found)} of these: {', '.join(named[:SHOWN_WRONG])}{more}")
+
+
+def labels(judged: Iterable[Verdict]) -> tuple[list[str], list[str]]:
+    """Return the label of each verdict, known defects apart, and a line for each that needs a look."""
+    judged = list(judged)
+    names = [_label(each) for each in judged]
+    return names, [f"{each.name}: {each.cell}: {each.reason}" for each in judged if not each.accepted]
+
+
+def _label(judged: Verdict) -> str:
+    kind = kind_of_new(judged.name, judged.reason)
+    return f"{judged.name} (known)" if judged.known else f"{judged.name}: {kind}" if kind else judged.name
+
+
+def stale(path: Path) -> str:
+    return f"stale: {path}: a golden with no matching cell"
+
+
+def step_summary(title: str, verdicts: Iterable[str], wrong: Sequence[str]) -> None:
+    """Add the counts and the cells that need a look to the summary of a job of GitHub Actions, if this is one."""
+    if not (file := os.environ.get(STEP_SUMMARY)):
+        return
+    lines = [f"### {title}", "", "| verdict | cells |", "|---|---|"]
+    lines += [f"| {verdict} | {count} |" for verdict, count in Counter(verdicts).items()]
+    lines += ["", *(f"- {untrusted.markdown(line)}" for line in wrong[:SHOWN_WRONG])]
+    if len(wrong) > SHOWN_WRONG:
+        lines.append(f"- and {len(wrong) - SHOWN_WRONG} more")
+    with Path(file).open("a", encoding="utf-8") as summary:
+        summary.write("\n".join(lines) + "\n\n")
+
+
+def _leftovers(run: Run) -> Iterator[str]:
+    left = run.leftovers()
+    for cell in left.stale:
+        yield stale(golden.directory(run.root, cell))
+    for path, reason in left.foreign:
+        yield f"not a golden: {path}: {reason}; it is left alone"
+    if left.stale:
+        if run.options.pruning:
+            yield "nothing was pruned: that takes a run that checks every cell and finds each as it should be"
+        again = invocation.again(run.options.called, UPDATE, "--prune")
+        yield f"a green run of every cell prunes them: {again}"

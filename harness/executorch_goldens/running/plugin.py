@@ -1,0 +1,209 @@
+"""The pytest plugin: options, collection of cells, the sweep during the tests, the report.
+
+It is asked for by ``-p executorch_goldens.running.plugin``, as ``goldens run`` does, and does nothing until a test
+asks for the fixtures `golden_cell` and `golden_run`: ``harness/executorch_goldens/running/cells.py`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.files import machine, untrusted
+from executorch_goldens.report import after_run
+from executorch_goldens.running import messages, options
+from executorch_goldens.running.progress import Progress
+from executorch_goldens.running.run import Run
+
+#: The verbosity of -q -q, which is no progress and no summary of the job.
+OFF = -2
+
+RUN = pytest.StashKey[Run]()
+REFUSED = pytest.StashKey[pytest.UsageError]()
+#: The place of each test in the zoo's order, which is not the one that they run in.
+PLACES = pytest.StashKey[Mapping[str, int]]()
+#: The cell of each test that is about one.
+TESTS = pytest.StashKey[Mapping[str, Cell]]()
+PROGRESS = pytest.StashKey[Progress]()
+PRUNED = pytest.StashKey[Sequence[Cell]]()
+#: What is said of the report, where one was asked for.
+REPORT = pytest.StashKey[str]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    options.add_to(parser.getgroup("goldens", "golden artifacts of ExecuTorch exports").addoption)
+
+
+def _run(config: pytest.Config) -> Run:
+    if RUN not in config.stash:
+        if hasattr(config, "workerinput"):
+            # xdist hides its options from its workers, and its controller does not collect.
+            raise pytest.Collector.CollectError(
+                "golden cells run in processes of their own: use --jobs N instead of -n N"
+            )
+        try:
+            config.stash[RUN] = Run(options.read(config.option, config.invocation_params.args))
+        except HarnessError as error:
+            raise pytest.UsageError(untrusted.inert(str(error))) from error
+    return config.stash[RUN]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if {"golden_cell", "golden_run"} <= set(metafunc.fixturenames):
+        try:
+            run = _run(metafunc.config)
+            cells = [cell for cell in run.known if cell in run.selected]
+        except pytest.UsageError as error:
+            # Raised from here it would be a traceback of the collection; once that is over, it is one line.
+            metafunc.config.stash[REFUSED] = error
+            cells = []
+        metafunc.parametrize("golden_cell", cells, ids=str)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let cells be judged in the order in which they are exported."""
+    run = config.stash.get(RUN, None)
+    if run is None:
+        return
+    config.stash[PLACES] = {item.nodeid: number for number, item in enumerate(items)}
+    cells = {item: cell for item in items if (cell := _cell(item)) is not None}
+    config.stash[TESTS] = {item.nodeid: cell for item, cell in cells.items()}
+    place = {cell: number for number, cell in enumerate(run.longest_first(cells.values()))}
+    ordered = iter(sorted(cells, key=lambda item: place[cells[item]]))
+    items[:] = [next(ordered) if item in cells else item for item in items]
+
+
+def _cell(item: pytest.Item) -> Cell | None:
+    """Return the cell that a test is about."""
+    callspec = getattr(item, "callspec", None)
+    cell = callspec.params.get("golden_cell") if callspec is not None else None
+    return cell if isinstance(cell, Cell) else None
+
+
+@pytest.fixture(scope="session")
+def golden_run(pytestconfig: pytest.Config) -> Run:
+    """The run over the cells of one release."""
+    return _run(pytestconfig)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if REFUSED in session.config.stash:
+        raise session.config.stash[REFUSED]
+    if RUN not in session.config.stash or session.config.option.collectonly:
+        return
+    run = session.config.stash[RUN]
+    if run.changes is not None:
+        _print(session.config, run.changes.lines(run.release.version))
+    cells = [cell for item in session.items if (cell := _cell(item)) is not None]
+    # A shard may be empty, and is merged with the others all the same.
+    if cells or run.options.shard is not None:
+        try:
+            with machine.told():
+                run.start(cells)
+        except HarnessError as error:
+            raise pytest.UsageError(untrusted.inert(str(error))) from error
+        _show_progress(session.config, run, cells)
+
+
+def _show_progress(config: pytest.Config, run: Run, cells: Sequence[Cell]) -> None:
+    """Show how far the run is in the place of pytest's letters; beside its lines with -v, and not with -q -q."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    verbosity = config.get_verbosity()
+    if reporter is None or verbosity <= OFF:
+        return
+    if verbosity <= 0:
+        reporter.showfspath = False
+    config.stash[PROGRESS] = run.progress(cells, reporter, live=verbosity <= 0 and reporter.isatty())
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Wait for the exports of a test's cell here, where pytest captures nothing."""
+    progress, cell = item.config.stash.get(PROGRESS, None), _cell(item)
+    run = item.config.stash.get(RUN, None)
+    if progress is None or cell is None or run is None or run.sweep is None:
+        return (yield)
+    progress.wait(run.sweep, cell)
+    try:
+        return (yield)
+    finally:
+        progress.judged(run.sweep, cell, run.verdicts.get(cell))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(
+    report: pytest.CollectReport | pytest.TestReport, config: pytest.Config
+) -> tuple[str, str, str] | None:
+    """Let a test of a cell be counted, and shown by the progress alone."""
+    shown = PROGRESS in config.stash and config.get_verbosity() <= 0
+    if shown and report.when == "call" and report.nodeid in config.stash[TESTS] and not report.skipped:
+        return report.outcome, "", ""
+    return None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    run = session.config.stash.get(RUN, None)
+    if run is None:
+        return
+    try:
+        with machine.told():
+            _finish(session, run)
+    except HarnessError as error:
+        _print(session.config, [f"ERROR: {error}"])
+        session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+
+def _finish(session: pytest.Session, run: Run) -> None:
+    """Leave no process, the results in order, and what was asked for at the end; raise HarnessError, OSError."""
+    run.finish()
+    if (progress := session.config.stash.get(PROGRESS, None)) is not None:
+        progress.erase()
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        places = session.config.stash.get(PLACES, {})
+        reporter.stats.get("failed", []).sort(key=lambda report: places.get(report.nodeid, 0))
+    # Only a run that saw every cell, and found each as it should be, knows that a golden has no matching cell.
+    whole = run.is_whole() and session.exitstatus == pytest.ExitCode.OK
+    stale = run.leftovers().stale if whole else ()
+    if run.sweep is not None and (xml := getattr(session.config.option, "xmlpath", None)):
+        run.results.take_junit(Path(xml))
+    if stale and run.options.pruning:
+        _print(session.config, messages.pruning(run, stale))
+        run.prune(stale)
+        session.config.stash[PRUNED] = stale
+    elif stale:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    run.close()
+    if run.options.report is not None and run.sweep is not None:
+        written, said = after_run.write(run.options.report, run.results.root, run.goldens)
+        session.config.stash[REPORT] = said
+        if not written and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    run = config.stash.get(RUN, None)
+    if run is None or run.sweep is None:
+        return
+    title = f"goldens of ExecuTorch {run.release.version}"
+    terminalreporter.write_sep("-", title)
+    _print(config, messages.summary(run, config.stash.get(PRUNED, ())))
+    if REPORT in config.stash:
+        _print(config, [config.stash[REPORT]])
+    if config.get_verbosity() > OFF:
+        messages.step_summary(title, *messages.labels(run.verdicts.values()))
+
+
+def _print(config: pytest.Config, lines: Iterable[str]) -> None:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:
+        return
+    for line in lines:
+        reporter.ensure_newline()
+        reporter.write_line(untrusted.inert(line))

@@ -1,0 +1,120 @@
+"""What a person sees of a run while it goes: one live line in a terminal, a line every ten seconds elsewhere.
+
+Everything is written by the thread of the tests, between two of them: it cannot garble what pytest writes.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.files import untrusted
+from executorch_goldens.workers.seconds import Seconds
+
+if TYPE_CHECKING:
+    from executorch_goldens.judging.verdict import Verdict
+    from executorch_goldens.workers.sweep import Sweep
+
+#: Seconds between two lines where there is no terminal, and between two states of a live line.
+INTERVAL = 10.0
+LIVE_INTERVAL = 0.5
+
+
+class Screen(Protocol):
+    """What is used of pytest's terminal reporter."""
+
+    def rewrite(self, line: str, **markup: bool) -> None: ...
+    def write_line(self, line: str) -> None: ...
+    def write(self, content: str) -> None: ...
+
+
+class Progress:
+    """How far a run has come.
+
+    Parameters
+    ----------
+    cells
+        Those that are checked.
+    seconds
+        What their exports take, by what is remembered.
+    exports
+        Of each cell.
+    jobs
+        Exports at a time.
+    live
+        Whether `screen` is a terminal, where a line can be written over.
+    """
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        seconds: Seconds,
+        exports: int,
+        jobs: int,
+        screen: Screen,
+        live: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.left = {cell: seconds.of(cell) * exports / jobs for cell in cells}
+        self.count = len(self.left)
+        self.wrong = 0
+        self.screen = screen
+        self.live = live
+        self.clock = clock
+        self._shown = -math.inf
+
+    def wait(self, sweep: Sweep, cell: Cell) -> None:
+        """Wait for the exports of `cell`, and show meanwhile what is going on."""
+        while not sweep.ready(cell, LIVE_INTERVAL):
+            self.show(sweep)
+
+    def judged(self, sweep: Sweep, cell: Cell, judged: Verdict | None) -> None:
+        """Note that `cell` was checked; None is a cell that got no verdict. Show it unless it is as it should be."""
+        self.left.pop(cell, None)
+        if judged is None or not judged.accepted:
+            self.wrong += 1
+            self.erase()
+            verdict, reason = ("no verdict", "") if judged is None else (judged.name, judged.reason)
+            first = (reason.splitlines() or [""])[0]
+            self.screen.write_line(untrusted.inert(f"{verdict}: {cell}: {first}".rstrip(": ")))
+        self.show(sweep)
+
+    def show(self, sweep: Sweep) -> None:
+        """Show how far it is, unless that was done a moment ago."""
+        if self.clock() - self._shown < (LIVE_INTERVAL if self.live else INTERVAL):
+            return
+        self._shown = self.clock()
+        line = self.line(sweep.doing())
+        if self.live:
+            self.screen.rewrite(line[: shutil.get_terminal_size().columns - 1], erase=True)
+        else:
+            self.screen.write_line(line)
+
+    def erase(self) -> None:
+        """Take the live line away, for what is written next."""
+        if self.live:
+            self.screen.rewrite("", erase=True)
+            self.screen.write("\r")
+
+    def line(self, doing: str) -> str:
+        """Return one line: cells done and to go, time left by what is remembered, what is being exported."""
+        done = self.count - len(self.left)
+        wrong = f", {self.wrong} not as they should be" if self.wrong else ""
+        left = f"{len(self.left)} to go, about {duration(sum(self.left.values()))}"
+        return f"{done} of {self.count} cells{wrong}, {left}; {doing}"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration for people.
+
+    >>> duration(9.6), duration(90), duration(7500)
+    ('10 s', '2 min', '2 h 5 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

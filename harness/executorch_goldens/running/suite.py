@@ -1,0 +1,278 @@
+"""Single modules that the tests of a suite export, judged like cells: what the fixture `golden_export` does.
+
+The module and its inputs are pickled, and exporting children load them: its class must be in a module that a fresh
+interpreter can import with the path that the test has. Goldens stand beside those of cells, under
+``<root>/tests/<release>/<target>/<name>/``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import pickle
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from executorch_goldens import patches, targets, variations
+from executorch_goldens.artifact import Cell, Outcome
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.files import untrusted
+from executorch_goldens.goldens import roots
+from executorch_goldens.judging.judge import Judge
+from executorch_goldens.judging.updating import Updating
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.registry import NAME_PATTERN
+from executorch_goldens.releases import Release
+from executorch_goldens.running.messages import ways_out
+from executorch_goldens.running.selection import (
+    EXPORT_TIMEOUT,
+    UPDATE,
+    Installed,
+    UsageError,
+    find_release,
+    require_a_person,
+    require_flatc,
+    require_known,
+    require_repeats,
+    require_supported,
+)
+from executorch_goldens.settings import config
+from executorch_goldens.workers.folder import Folder
+from executorch_goldens.workers.settings import Machine, Settings, cores, default_interpreter
+from executorch_goldens.workers.sweep import Sweep, SweepError
+
+#: Directory under the root of the goldens that those of tests stand in: apart from cells, which a run prunes.
+FOLDER = "tests"
+#: Seconds to wait for the goldens' lock: other tests, in workers of pytest-xdist for instance, hold it while they write
+#: one golden; a run over cells holds it to its end.
+PATIENCE = 5.0
+
+
+@dataclass
+class Suite:
+    """What the tests of one session share: a release, templates that stay warm, and the names that are taken.
+
+    Attributes
+    ----------
+    root
+        Directory of this release's goldens.
+    folder
+        For the pickled modules, by name.
+    owners
+        Name of a golden to the test that it is of.
+    """
+
+    repository: config.Config
+    release: Release
+    settings: Settings
+    seeds: tuple[int, ...]
+    updating: Updating
+    folder: Folder
+    sweep: Sweep | None = None
+    owners: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, option: argparse.Namespace) -> Suite:
+        """Return the suite of a session; fail the test where it cannot export as asked."""
+        refused = ""
+        try:
+            return cls._of(option)
+        except HarnessError as error:
+            refused = str(error)
+        # Outside of the handler: one line, without the error that it comes from.
+        pytest.fail(refused, pytrace=False)
+
+    @classmethod
+    def _of(cls, option: argparse.Namespace) -> Suite:
+        new_only = bool(option.update_new_snapshots_only)
+        updating = Updating(bool(option.update_snapshots) or new_only, bool(option.update_snapshots))
+        require_a_person(updating.any)
+        repository = config.load()
+        interpreter = default_interpreter()
+        release = find_release(Installed.probe(interpreter), None)
+        require_supported(release, repository.releases)
+        require_known(repository.targets, "[tool.goldens] targets")
+        require_known(repository.tolerances, "[tool.goldens] tolerances")
+        require_flatc(interpreter)
+        seeds = variations.named(repository.variations or "quick")
+        require_repeats(
+            updating.any, len(seeds), 'Say variations = "quick" in [tool.goldens], or leave it out.'
+        )
+        folder = Folder.make()
+        settings = Settings(
+            interpreter=interpreter,
+            models=(),
+            patches=patches.select("auto", release.patches),
+            jobs=repository.jobs or cores(),
+            limit=repository.export_timeout or EXPORT_TIMEOUT,
+            memory=repository.export_memory,
+            # What the test imports, a child can import.
+            machine=Machine(paths=tuple(Path(path or ".").absolute() for path in sys.path)),
+            tolerances=repository.tolerances,
+            pickled=folder.path,
+        )
+        # What is known to be wrong is so of the cells of this project's zoo.
+        return cls(repository, replace(release, known={}), settings, seeds, updating, folder)
+
+    @property
+    def root(self) -> Path:
+        return self.repository.goldens.resolve() / FOLDER / self.release.version
+
+    def targets(self, named: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the targets to export for: those named, or the repository's, or all that no case must ask for."""
+        wanted = tuple(named or self.repository.targets)
+        require_known(wanted, "golden_export targets")
+        if missing := [name for name in named or () if name not in self.release.targets]:
+            raise UsageError(
+                f"golden_export targets: {missing[0]} is not supported on ExecuTorch {self.release.version}: "
+                f"{self.release.unsupported[missing[0]]}"
+            )
+        known = targets.known()
+        wanted = wanted or tuple(name for name in known if not known[name].further)
+        return tuple(name for name in wanted if name in self.release.targets)
+
+    def take(self, name: str, test: str) -> None:
+        """Let `name` be that of a golden of `test`; raise `UsageError` for an unusable or a taken one."""
+        if not NAME_PATTERN.fullmatch(name):
+            raise UsageError(
+                f"golden_export: {name!r} is no name of a golden: say name=..., 'lower-case-words' of at most 64 "
+                "characters"
+            )
+        if name in self.owners:
+            raise UsageError(
+                f"golden_export: {name!r} is the golden of {self.owners[name]} already: say name=... in {test}"
+            )
+        self.owners[name] = test
+
+    def outcomes(self, cells: Sequence[Cell]) -> dict[Cell, tuple[Outcome, ...]]:
+        """Export `cells` in templates that are warm from the second time on; raise `SweepError`."""
+        chosen = variations.variations(self.seeds)
+        try:
+            if self.sweep is None:
+                self.sweep = Sweep(cells, chosen, self.settings, lasting=True)
+                self.sweep.start()
+                return {cell: self.sweep.outcomes(cell) for cell in cells}
+            return {cell: self.sweep.again(cell, chosen) for cell in cells}
+        except SweepError:
+            # The next test gets templates of its own.
+            if self.sweep is not None:
+                self.sweep.stop()
+            self.sweep = None
+            raise
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the goldens' lock, where they may be written; raise GoldenError where a run over cells holds it."""
+        if not self.updating.any:
+            yield
+            return
+        lock = roots.lock(self.repository.goldens.resolve(), self.release.version)
+        roots.open_for_writing(self.root, lock, PATIENCE)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @property
+    def judge(self) -> Judge:
+        """Judges the cells of tests as those of a zoo are."""
+        return Judge(self.root, self.updating, budgets=self.repository.budgets, alone=self.writing)
+
+    def stop(self) -> None:
+        if self.sweep is not None:
+            self.sweep.stop()
+        self.folder.delete()
+
+
+@dataclass(frozen=True)
+class Exports:
+    """The fixture's value: exports a module for one test."""
+
+    suite: Suite
+    test: str
+    snapshot: SnapshotAssertion
+
+    def __call__(
+        self,
+        module: Any,
+        inputs: Sequence[Any],
+        targets: Sequence[str] | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Export `module` on `inputs`; fail the test unless exports agree, are right and equal their goldens.
+
+        Parameters
+        ----------
+        module
+            A ``torch.nn.Module``.
+        inputs
+            Its positional inputs, tensors.
+        targets
+            By default those of ``[tool.goldens]``.
+        name
+            Of the golden; by default the test's, with dashes.
+        """
+        __tracebackhide__ = True
+        try:
+            judged = self._judged(module, tuple(inputs), targets, name or named_after(self.test))
+            failed = [self._message(each) for each in judged if not each.accepted]
+        except HarnessError as error:
+            failed = [str(error)]
+        if failed:
+            pytest.fail("\n".join(failed), pytrace=False)
+
+    def _judged(
+        self, module: Any, inputs: tuple[Any, ...], targets: Sequence[str] | None, name: str
+    ) -> list[Verdict]:
+        wanted = self.suite.targets(targets)
+        self.suite.take(name, self.test)
+        pickle_to(self.suite.folder.path / name, module, inputs)
+        outcomes = self.suite.outcomes([Cell(target, name) for target in wanted])
+        judge, release = self.suite.judge, self.suite.release
+        return [
+            judge.judge(cell, of_cell, release, self.snapshot).verdict for cell, of_cell in outcomes.items()
+        ]
+
+    def _message(self, judged: Verdict) -> str:
+        again = shlex.join(["pytest", self.test])
+        lines = [
+            f"{judged.name}: {judged.cell} on ExecuTorch {self.suite.release.version}: {judged.reason}",
+            *([f"  {judged.divergence.line}"] if judged.divergence is not None else []),
+            *(f"  {line}" for line in judged.detail),
+            *(f"  {line}" for line in ways_out(judged, self.suite.release.version, zoo=False)),
+        ]
+        if judged.refusal:
+            lines.append(f"  not recorded: {judged.refusal}")
+        elif judged.recordable:
+            lines.append(f"  accept: {again} {UPDATE}")
+        return untrusted.inert("\n".join([*lines, f"  again:  {again}"]))
+
+
+def named_after(test: str) -> str:
+    """Return the name of the golden of a test that gives none.
+
+    >>> named_after("tests/test_models.py::TestAudio::test_keyword_spotter")
+    'keyword-spotter'
+    """
+    function = test.rpartition("::")[2]
+    return function.removeprefix("test_").replace("_", "-")
+
+
+def pickle_to(file: Path, module: Any, inputs: tuple[Any, ...]) -> None:
+    """Write what an exporting child loads; raise `UsageError` for what it could not."""
+    try:
+        file.write_bytes(pickle.dumps((module, inputs)))
+    except Exception as error:
+        what = re.sub(r" at 0x[0-9a-f]+", "", str(error))
+        raise UsageError(
+            f"golden_export: the module or its inputs cannot be pickled, which is how fresh interpreters get them: "
+            f"{what}. Define the class at the top of a module"
+        ) from error

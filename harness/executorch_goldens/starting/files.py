@@ -1,0 +1,130 @@
+"""The files that a repository with goldens begins with: their text, and writing all of them or none."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from executorch_goldens.registry import NAME_PATTERN
+from executorch_goldens.releases import Release
+from executorch_goldens.running.selection import UsageError
+from executorch_goldens.settings import config
+from executorch_goldens.starting.source import ModelName
+
+#: Module of the first zoo.
+ZOO = "goldens_zoo"
+#: What can be left out, by the word for it.
+OPTIONAL: Mapping[str, Path] = {
+    "nox": Path("noxfile.py"),
+    "workflow": Path(".github/workflows/goldens.yml"),
+}
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What the files are made from.
+
+    Attributes
+    ----------
+    shapes
+        Of the model's inputs, by name.
+    targets
+        What the model is exported for.
+    harness
+        The requirement that installs this project.
+    python
+        Version of Python that environments are made with.
+    """
+
+    model: ModelName
+    shapes: Mapping[str, tuple[int, ...]]
+    targets: tuple[str, ...]
+    release: Release
+    harness: str
+    python: str
+
+    @property
+    def case(self) -> str:
+        """Name of the case: ``WakeWord`` is ``wake-word``."""
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+", "-", self.model.name)
+        name = words.strip("-").lower()
+        # The function that builds the case must not hide the model's.
+        name = f"{name}-case" if name.replace("-", "_") == self.model.name else name
+        return name if NAME_PATTERN.fullmatch(name) else "model"
+
+    def texts(self, folder: Path, without: Iterable[str]) -> dict[Path, str]:
+        """Return the text of each file by its path in `folder`; raise UsageError where one is there already."""
+        settings = folder / config.FILE
+        before = settings.read_text(encoding="utf-8") if settings.exists() else ""
+        names = {
+            Path(f"{ZOO}.py"): "zoo.py.jinja",
+            OPTIONAL["nox"]: "noxfile.py.jinja",
+            OPTIONAL["workflow"]: "workflow.yml.jinja",
+        }
+        left_out = {OPTIONAL[word] for word in without}
+        chosen = {path: template for path, template in names.items() if path not in left_out}
+        require_absent(folder, chosen, before)
+        environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(Path(__file__).parent),
+            trim_blocks=True,
+            lstrip_blocks=True,
+            undefined=jinja2.StrictUndefined,
+            keep_trailing_newline=True,
+        )
+        values = {
+            **vars(self),
+            "zoo": ZOO,
+            "function": self.case.replace("-", "_"),
+            "is_project": "project" in tomllib.loads(before),
+        }
+        table = environment.get_template("settings.toml.jinja").render(values)
+        texts = {Path(config.FILE): with_table(settings, before, table)}
+        return texts | {path: environment.get_template(name).render(values) for path, name in chosen.items()}
+
+
+def require_absent(folder: Path, paths: Iterable[Path], settings: str) -> None:
+    """Raise UsageError where one of the files is there, or `settings` has the table."""
+    tool = tomllib.loads(settings).get("tool", {})
+    there = [str(path) for path in paths if (folder / path).exists()]
+    there += [f"[tool.goldens] in {config.FILE}"] if "goldens" in tool else []
+    if there:
+        words = [word for word, path in OPTIONAL.items() if str(path) in there]
+        left = "".join(f"; --without {word} leaves {OPTIONAL[word]} as it is" for word in words)
+        raise UsageError(f"{folder} has {', '.join(there)} already, and nothing is overwritten{left}")
+
+
+def with_table(file: Path, before: str, table: str) -> str:
+    """Return TOML with one more table at its end, all else byte for byte as it was; raise UsageError."""
+    gap = "\n" if before.endswith("\n") else "\n\n"
+    after = f"{before}{gap}{table}" if before else table
+    try:
+        tomllib.loads(after)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(
+            f'{file} takes no table [tool.goldens] at its end ({error}): write "tool" as tables, not in one line'
+        ) from error
+    return after
+
+
+def write(folder: Path, texts: Mapping[Path, str]) -> None:
+    """Write all files, or none; raise UsageError."""
+    aside = {path: folder / path.with_name(f".{path.name}.partial") for path in texts}
+    made: list[Path] = []
+    try:
+        for path, text in texts.items():
+            aside[path].parent.mkdir(parents=True, exist_ok=True)
+            made.append(aside[path])
+            aside[path].write_text(text, encoding="utf-8")
+        # The settings, which may be there already, come last: what fails before leaves them as they were.
+        for path in sorted(texts, key=lambda path: (folder / path).exists()):
+            aside[path].replace(folder / path)
+            made.append(folder / path)
+    except OSError as error:
+        for path in made:
+            path.unlink(missing_ok=True)
+        raise UsageError(f"{error.filename or folder} cannot be written: {error.strerror}") from error

@@ -1,0 +1,107 @@
+"""Finds the models that a repository's source has, without running it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from executorch_goldens.running.selection import UsageError, some
+
+#: Folders that hold no model to ship.
+LEFT_OUT = frozenset({"build", "dist", "goldens", "node_modules", "site-packages", "test", "tests"})
+
+
+@dataclass(frozen=True)
+class ModelName:
+    """A class or function that makes a model.
+
+    Attributes
+    ----------
+    file
+        Relative to the repository's folder.
+    name
+        Of the class or function in it.
+    """
+
+    file: Path
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.file.as_posix()}:{self.name}"
+
+    @property
+    def module(self) -> str:
+        """Name that the file is imported by: a folder ``src`` is where packages are, and not one itself."""
+        parts = self.file.with_suffix("").parts
+        parts = parts[1:] if parts[0] == "src" else parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def models_of(folder: Path) -> list[ModelName]:
+    """Return what the files of a folder have of models that no other model of their file is made from."""
+    return [
+        ModelName(file.relative_to(folder), name)
+        for file in sorted(folder.rglob("*.py"))
+        if not any(_is_left_out(folder, parent) for parent in file.parents if folder in parent.parents)
+        for name in _outermost(file)
+    ]
+
+
+def model_named(text: str, folder: Path) -> ModelName:
+    """Read ``FILE`` or ``FILE:NAME``; raise UsageError where there is no such file, or no one model in it."""
+    path, _, name = text.partition(":")
+    file = (folder / path).resolve()
+    if not file.is_file():
+        raise UsageError(f"{path} is no file: name the one that has your model, as FILE:CLASS")
+    if not file.is_relative_to(folder) or file.suffix != ".py":
+        raise UsageError(f"{path} is no Python file under {folder}: start in the folder of your repository")
+    relative = file.relative_to(folder)
+    if name:
+        return ModelName(relative, name)
+    found = _outermost(file)
+    if len(found) != 1:
+        has = f"has {some(found)}" if found else "has no class that derives from torch.nn.Module"
+        raise UsageError(
+            f"{path} {has}: name the class, or a function that returns the model, as {path}:NAME"
+        )
+    return ModelName(relative, found[0])
+
+
+def _is_left_out(folder: Path, parent: Path) -> bool:
+    return (
+        parent.name in LEFT_OUT
+        or parent.name.startswith(".")
+        # An environment.
+        or (parent / "pyvenv.cfg").exists()
+    )
+
+
+def _outermost(file: Path) -> list[str]:
+    """Return the classes of a file that derive from ``Module`` and that no other such class uses."""
+    try:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, SyntaxError):
+        return []
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    models: dict[str, ast.ClassDef] = {}
+    for node in classes:
+        if any(base == "Module" or base in models for base in _bases(node)):
+            models[node.name] = node
+    used = {
+        name.id
+        for owner, node in models.items()
+        for name in ast.walk(node)
+        if isinstance(name, ast.Name) and name.id != owner
+    }
+    return [name for name in models if name not in used]
+
+
+def _bases(node: ast.ClassDef) -> Iterator[str]:
+    """Yield the last part of the name of each base: ``nn.Module`` is ``Module``."""
+    for base in node.bases:
+        if isinstance(base, ast.Name):
+            yield base.id
+        elif isinstance(base, ast.Attribute):
+            yield base.attr

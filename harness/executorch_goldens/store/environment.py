@@ -1,0 +1,116 @@
+"""The exporting environment: which Python, on which platform, where what stands. Nothing is imported from it."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens.decode.schemas import PACKAGES as SCHEMA_PACKAGES
+from executorch_goldens.errors import HarnessError
+
+#: What of the environment variables the release's libraries or the loader may read, which no record shows.
+VARIABLES = (
+    *("TORCH", "PYTORCH", "ATEN_", "EXECUTORCH", "ET_", "XNN", "TOSA", "FLATC"),
+    *("OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "LD_", "DYLD_", "MALLOC_", "GLIBC_", "CUDA_"),
+    *("PYTHON", "LANG", "LC_", "TZ"),
+)
+#: Of these what stands at the places counts, or they are the harness's own.
+OTHER_VARIABLES = ("PYTHONPATH", "PYTHONHASHSEED", "EXECUTORCH_GOLDENS_")
+
+#: What the exporting interpreter is asked.
+PROBE = """
+import importlib.util, json, platform, sys, sysconfig
+found = {}
+for name in sys.argv[1].split():
+    spec = importlib.util.find_spec(name)
+    if spec is not None:
+        found[name] = list(spec.submodule_search_locations or ()) or [spec.origin]
+print(json.dumps({
+    "python": sys.version, "implementation": sys.implementation.cache_tag,
+    "platform": sysconfig.get_platform(), "libc": " ".join(platform.libc_ver()),
+    "environment": sys.prefix, "base": sys.base_prefix, "found": found,
+}))
+"""
+
+
+#: Named values: what an artifact depends on.
+Ingredients = tuple[tuple[str, str], ...]
+
+
+class EnvironmentUnreadableError(HarnessError):
+    """An exporting environment that cannot be asked; the message says which, and why."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The exporting environment, as far as no file of it says.
+
+    Attributes
+    ----------
+    ingredients
+        Interpreter, platform, processor, the variables that libraries may read.
+    roots
+        Directories that stand elsewhere on other machines, by name; see `executorch_goldens.store.facts.Places`.
+    schemas
+        See `executorch_goldens.artifact.Lowered`.
+    """
+
+    ingredients: Ingredients
+    roots: Mapping[str, Path]
+    schemas: tuple[str, ...]
+
+    @classmethod
+    def of(cls, interpreter: Path, variables: Mapping[str, str]) -> Environment:
+        """Ask `interpreter` what it is.
+
+        Parameters
+        ----------
+        variables
+            The environment variables of exporting processes.
+
+        Raises
+        ------
+        EnvironmentUnreadableError
+            When it cannot be run.
+        """
+        try:
+            printed = subprocess.run(
+                [interpreter, "-P", "-c", PROBE, " ".join(dict.fromkeys(SCHEMA_PACKAGES.values()))],
+                capture_output=True,
+                text=True,
+                check=True,
+                env=dict(variables),
+            ).stdout
+        except (OSError, subprocess.SubprocessError) as error:
+            raise EnvironmentUnreadableError(f"{interpreter} cannot be asked what it is: {error}") from error
+        facts: dict[str, Any] = json.loads(printed)
+        ingredients = {
+            **{name: facts[name] for name in ("python", "implementation", "platform", "libc")},
+            "processor": processor(),
+            **{f"variable {name}": value for name, value in sorted(variables.items()) if is_read(name)},
+        }
+        schemas = [Path(place).parent for places in facts["found"].values() for place in places]
+        roots = {"environment": Path(facts["environment"]), "python": Path(facts["base"])}
+        return cls(tuple(sorted(ingredients.items())), roots, tuple(dict.fromkeys(map(str, schemas))))
+
+
+def is_read(variable: str) -> bool:
+    """Whether what an export makes may depend on the value of an environment variable that no Python code reads."""
+    return variable.startswith(VARIABLES) and not variable.startswith(OTHER_VARIABLES)
+
+
+def processor() -> str:
+    """Return the processor's name and what it can do, by which kernels are chosen."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    facts = dict(line.partition(":")[::2] for line in reversed(lines))
+    wanted = ("model name", "flags", "Features")
+    known = {name.strip(): value.strip() for name, value in facts.items()}
+    return " ".join([platform.machine(), *(known[name] for name in wanted if name in known)])

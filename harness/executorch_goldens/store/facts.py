@@ -1,0 +1,314 @@
+"""What an export depended on, and whether it still is so.
+
+A record (`exporting.recording`) becomes a list of facts. An artifact is used again where all of its facts hold.
+Places are named relative to what may stand elsewhere: the repository, the environment, its Python, the harness.
+"""
+
+# ruff: noqa: PTH110, PTH116, PTH123, PTH208
+# Thousands of paths a run: as text.
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from executorch_goldens.exporting.recording import (
+    FILE,
+    LISTING,
+    OUTPUTS,
+    PATH,
+    VARIABLE,
+    by_stem,
+    matching,
+    seen,
+)
+
+#: A file that is as young as this when it is read may change again without a new modification time.
+SETTLED_NS = 2_000_000_000
+#: By how much a file's time of change may lag behind the clock: a tick of the kernel; where it has no fraction of a
+#: second, what such file systems round by.
+LAG_NS = 50_000_000
+ROUNDED_NS = 2_000_000_000
+
+#: Variables that name places of a machine or a person, or that a variation sets: none may matter, and where one does,
+#: it is asked for (`executorch_goldens.store.environment.VARIABLES`).
+NO_VARIABLES = (
+    *("PATH", "PYTHONPATH", "PYTHONHASHSEED", "HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHLVL", "_"),
+    *("TMPDIR", "TEMP", "TMP", "COLUMNS", "LINES", "TERM", "VIRTUAL_ENV"),
+    *("TZ", "LC_ALL", "HOSTNAME"),
+    *OUTPUTS,
+)
+
+#: What stands for nothing, and for a file that cannot be read.
+NOTHING = "nothing"
+
+
+class UnsettledError(Exception):
+    """A file that was changed while it may have been read; its path is the message."""
+
+
+class Fact(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """What an export saw.
+
+    Attributes
+    ----------
+    kind
+        See `executorch_goldens.exporting.recording`.
+    place
+        A path as `Places.named` has it, or the name of a variable.
+    wanted
+        Of a directory, the names that were looked for there.
+    value
+        Digest of a file's content or of the names; what stands at the path; the variable's value.
+    """
+
+    kind: str
+    place: str
+    wanted: tuple[str, ...]
+    value: str
+
+    def __str__(self) -> str:
+        if self.kind == VARIABLE:
+            return f"variable {self.place}"
+        place = re.sub(r"^<path \d+>/?", "", self.place) or "."
+        return f"what is in {place}" if self.kind == LISTING else place
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a process left of what it depended on.
+
+    Attributes
+    ----------
+    began
+        When it began to record, in nanoseconds.
+    before
+        File with the record of the process that it was forked from.
+    facts
+        Kind, place, what was looked for, what was seen.
+    """
+
+    began: int
+    before: Path | None
+    facts: tuple[tuple[str, str, str, Any], ...]
+
+    @classmethod
+    def read(cls, file: Path) -> Record | None:
+        """Return what `file` holds; None where there is no whole one."""
+        try:
+            found = json.loads(file.read_bytes())
+        except (OSError, ValueError):
+            return None
+        before = Path(found["before"]) if found["before"] is not None else None
+        return cls(found["began"], before, tuple(map(tuple, found["facts"])))
+
+
+@dataclass(frozen=True)
+class Places:
+    """The names of what may stand elsewhere on another machine.
+
+    Attributes
+    ----------
+    roots
+        Name to directory. Of several around a path, the innermost names it.
+    """
+
+    roots: Mapping[str, Path]
+
+    def named(self, path: str) -> str | None:
+        """Return `path` with its root named; None for what is around a root, and so the place of one."""
+        inside = [
+            (len(str(root)), name) for name, root in self.roots.items() if f"{path}/".startswith(f"{root}/")
+        ]
+        if inside:
+            _, name = max(inside)
+            return f"<{name}>{path[len(str(self.roots[name])) :]}"
+        around = any(f"{root}/".startswith(f"{path.rstrip('/')}/") for root in self.roots.values())
+        return None if around else path
+
+    def path(self, named: str) -> str:
+        """Return where what `named` has named is here."""
+        if not named.startswith("<"):
+            return named
+        name, _, rest = named[1:].partition(">")
+        return f"{self.roots[name]}{rest}" if name in self.roots else f"/dev/null/{named}"
+
+
+#: Size, time of modification, time of change, inode.
+State = tuple[int, int, int, int]
+
+
+class Digests:
+    """SHA-256 of files, remembered by what changes when a file does, from one run to the next."""
+
+    def __init__(self, memory: Path | None = None) -> None:
+        self.memory = memory
+        self.known: dict[str, tuple[int, int, int, int, str]] = {}
+        self.changed = False
+        if memory is not None:
+            try:
+                self.known = msgspec.msgpack.decode(
+                    memory.read_bytes(), type=dict[str, tuple[int, int, int, int, str]]
+                )
+            except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+                self.known = {}
+        self._before = {file: found[4] for file, found in self.known.items()}
+
+    def of(self, file: str) -> str:
+        """Return the digest of a file, `NOTHING` where there is none to read: a directory, a pipe."""
+        try:
+            state = state_of(file)
+        except OSError:
+            return NOTHING
+        if (found := self.known.get(file)) is not None and found[:4] == state:
+            return found[4]
+        digest = digest_of(file)
+        if max(state[1:3]) < time.time_ns() - SETTLED_NS:
+            self.known[file] = (*state, digest)
+            self.changed = True
+        return digest
+
+    def is_as_before(self, file: str) -> bool:
+        """Whether a file says what it said when this process began."""
+        return file in self._before and self._before[file] == self.of(file)
+
+    def learn(self, files: Iterable[str]) -> None:
+        """Digest files beside each other: hashing lets go of the interpreter's lock."""
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(self.of, files))
+
+    def save(self) -> None:
+        """Write what is known for the next run; raise OSError."""
+        if self.memory is None or not self.changed:
+            return
+        self.memory.parent.mkdir(parents=True, exist_ok=True)
+        aside = self.memory.with_name(f"{self.memory.name}.{os.getpid()}")
+        kept = {file: known for file, known in self.known.items() if os.path.exists(file)}
+        aside.write_bytes(msgspec.msgpack.encode(kept))
+        aside.replace(self.memory)
+        self.changed = False
+
+
+def state_of(file: str) -> State:
+    """Return what changes when a regular file does, without reading it; raise OSError."""
+    found = os.stat(file)
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), file)
+    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+def digest_of(file: str) -> str:
+    try:
+        with open(file, "rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError:
+        return NOTHING
+
+
+def changed_since(file: str, began: int) -> bool:
+    """Whether what a file said may have been read before its last change."""
+    try:
+        changed = state_of(file)[2]
+    except OSError:
+        return False
+    return changed + (LAG_NS if changed % 1_000_000_000 else ROUNDED_NS) >= began
+
+
+def digest_of_names(names: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(names).encode(errors="surrogateescape")).hexdigest()
+
+
+@dataclass
+class View:
+    """What is so here and now, as the exports of one environment would see it.
+
+    Attributes
+    ----------
+    variables
+        Of exporting processes.
+    """
+
+    places: Places
+    digests: Digests
+    variables: Mapping[str, str] = field(default_factory=dict)
+    _stems: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+
+    def of(self, record: Record) -> tuple[Fact, ...]:
+        """Return the facts of a record; raise `UnsettledError` where a file was changed while it was made."""
+        files = [place for kind, place, _, _ in record.facts if kind == FILE]
+        self.digests.learn(files)
+        for file in files:
+            # Another name of the same file, as installers make, changes its time as well.
+            if changed_since(file, record.began) and not self.digests.is_as_before(file):
+                raise UnsettledError(file)
+        return tuple(sorted(set(self._facts(record))))
+
+    def _facts(self, record: Record) -> Iterator[Fact]:
+        listings: dict[str, dict[str, list[str]]] = {}
+        read = {place for kind, place, _, _ in record.facts if kind == FILE}
+        for kind, place, wanted, value in record.facts:
+            if kind == VARIABLE:
+                if place not in NO_VARIABLES:
+                    yield Fact(VARIABLE, place, (), _value(value))
+            elif kind == LISTING:
+                listings.setdefault(place, {})[wanted] = value
+            elif kind == PATH and place in read:
+                # Its content says more.
+                continue
+            elif (named := self.places.named(place)) is not None:
+                yield Fact(kind, named, (), self.digests.of(place) if kind == FILE else value)
+        for place, looked in listings.items():
+            named = self.places.named(place)
+            # Around a root, other things stand beside it on other machines.
+            if named is not None:
+                every = tuple(sorted(looked))
+                yield Fact(LISTING, named, every, digest_of_names(_names(looked, every)))
+
+    def differing(self, facts: Sequence[Fact]) -> Fact | None:
+        """Return the first of `facts` that is no more so; None where all hold."""
+        return next((fact for fact in facts if self._now(fact) != fact.value), None)
+
+    def _now(self, fact: Fact) -> str:
+        if fact.kind == VARIABLE:
+            return _value(self.variables.get(fact.place))
+        path = self.places.path(fact.place)
+        if fact.kind == FILE:
+            return self.digests.of(path)
+        if fact.kind == PATH:
+            try:
+                return seen(os.stat(path))
+            except OSError:
+                return NOTHING
+        if path not in self._stems:
+            try:
+                self._stems[path] = by_stem(os.listdir(path))
+            except OSError:
+                self._stems[path] = {}
+        looked = {wanted: matching(self._stems[path], wanted) for wanted in fact.wanted}
+        return digest_of_names(_names(looked, fact.wanted))
+
+
+def _names(looked: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> Iterator[str]:
+    """Yield the names that a directory has for each of what was looked for."""
+    for each in wanted:
+        yield from (each, *looked[each], "")
+
+
+def _value(value: str | None) -> str:
+    return "unset" if value is None else f"={value}"
+
+
+def identity(facts: Sequence[Fact]) -> str:
+    """Return the name of a list of facts."""
+    return hashlib.sha256(msgspec.msgpack.encode(facts)).hexdigest()

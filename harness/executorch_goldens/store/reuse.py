@@ -1,0 +1,392 @@
+"""What one run takes from the store of artifacts, puts into it, and exports again to check it."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import math
+import random
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.exporting.recording import PATH
+from executorch_goldens.files import shortage
+from executorch_goldens.judging.verdict import group_by_content
+from executorch_goldens.settings import config
+from executorch_goldens.store.environment import Environment, Ingredients
+from executorch_goldens.store.facts import Digests, Fact, Places, Record, UnsettledError, View, identity
+from executorch_goldens.store.keys import different, digest, request
+from executorch_goldens.store.store import Kept, Made, Store, StoreError
+from executorch_goldens.variations import Variation
+
+if TYPE_CHECKING:
+    from executorch_goldens.workers.settings import Settings
+
+#: What is told where nothing is known any more of what an export depended on.
+LOST = Fact(PATH, "a list that was deleted", (), "")
+
+CHECK = re.compile(r"(\d+(?:\.\d+)?)%(?::(\d+))?")
+
+
+class ReuseError(HarnessError):
+    """A stored artifact is not what an export makes now.
+
+    Attributes
+    ----------
+    cell, variations
+        Of which.
+    """
+
+    def __init__(self, cell: Cell, variations: Sequence[str]) -> None:
+        super().__init__(cell, tuple(variations))
+        self.cell = cell
+        self.variations = tuple(variations)
+
+    def __str__(self) -> str:
+        return (
+            f"reused and wrong: {self.cell} [{', '.join(self.variations)}]: the stored artifact differs from what an "
+            "export makes now. The entry was replaced. Either something that the artifact depends on is in no record "
+            "(docs/running.md), or exports of this cell do not repeat under one variation"
+        )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How many of the reused exports are made again, as a part of 1, and the seed that chooses them."""
+
+    part: float = 0.0
+    seed: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> Sample:
+        """Read ``5%`` or ``5%:SEED``; raise ValueError.
+
+        >>> Sample.of("5%:7")
+        Sample(part=0.05, seed=7)
+        """
+        match = CHECK.fullmatch(text)
+        if match is None or not 0.0 < float(match[1]) <= 100.0:
+            raise ValueError(f"{text!r} is not a percentage above 0, such as 5% or 5%:SEED")
+        return cls(float(match[1]) / 100.0, int(match[2] or 0))
+
+    def choose(self, keys: Sequence[str]) -> frozenset[str]:
+        """Return some of `keys`, at least one where there are any and any are wanted."""
+        unique = sorted(set(keys))
+        count = math.ceil(len(unique) * self.part)
+        return frozenset(random.Random(self.seed).sample(unique, count))
+
+
+#: Reads an outcome from the store.
+Stored = Callable[[], Outcome]
+
+#: One export: its cell, its variation, the patches that it gets beside those of the settings.
+Wanted = tuple[Cell, Variation, tuple[str, ...]]
+
+
+class Reuse:
+    """The store as one run uses it.
+
+    Attributes
+    ----------
+    wanted, reused, checked
+        How many exports were asked for, taken from the store, and made again to check it.
+    wrong
+        Cells with the variations whose stored artifact was another than what an export makes now.
+    missed
+        What exports were not those that the store had of their name by, to how many.
+    unsettled
+        Files that were changed while exports read them, to how many exports were not kept for it.
+    kept
+        How many exports were put into the store.
+    trouble
+        Why nothing is kept any more; empty while something is.
+    """
+
+    def __init__(
+        self, store: Store, sample: Sample = Sample(), takes: bool = True, keeps: bool = True
+    ) -> None:
+        """Use `store`.
+
+        Parameters
+        ----------
+        takes, keeps
+            Whether exports are taken from it, and put into it. Of a run that only keeps, a store that is of no use is
+            no error.
+        """
+        self.store = store
+        self.sample = sample
+        self.takes = takes
+        self.keeps = keeps
+        self.wanted = self.reused = self.checked = self.kept = 0
+        self.wrong: dict[Cell, list[str]] = {}
+        self.missed: collections.Counter[str] = collections.Counter()
+        self.unsettled: collections.Counter[str] = collections.Counter()
+        self.trouble = ""
+        self._environments: dict[tuple[Path, tuple[tuple[str, str], ...]], Environment] = {}
+        # What was known before anything is exported is told apart from what is learnt later.
+        self._digests = Digests(store.root / "files" / "digests")
+        self._to_check: dict[str, Stored] = {}
+        self._templates: dict[Path, str] = {}
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        """Make the store ready; raise `executorch_goldens.store.store.StoreError` where the run takes from it."""
+        try:
+            self.store.open()
+        except StoreError as error:
+            if self.takes:
+                raise
+            self.trouble = f"the store {error.root} {error.what}; --no-keep says no more of it"
+
+    def close(self) -> None:
+        """Keep the store within its size, and what is known of files for the next run."""
+        self.store.close()
+        if self.trouble:
+            return
+        self.store.evict()
+        self.remember_files()
+
+    def remember_files(self) -> None:
+        """Keep what is known of files for the next run."""
+        try:
+            self._digests.save()
+        except OSError as error:
+            self.trouble = str(error)
+
+    def take(self, settings: Settings, wanted: Iterable[Wanted]) -> Iterator[Stored | None]:
+        """Yield for each of `wanted` what reads it from the store, or None for what is to be exported."""
+        if not self.takes:
+            yield from (None for _ in wanted)
+            return
+        exports = list(wanted)
+        lookup = self.lookup(settings)
+        found = [lookup.answer(digest(self.listing(settings, each))) for each in exports]
+        again = self.sample.choose([made.key for made in found if made is not None])
+        self.wanted += len(exports)
+        for each, made in zip(exports, found, strict=True):
+            if made is None:
+                self._note_missed(lookup, settings, each)
+                yield None
+                continue
+            stored = self._stored(settings, each, made)
+            if made.key in again:
+                self._to_check[digest(self.listing(settings, each))] = stored
+                yield None
+            else:
+                self.reused += 1
+                yield stored
+
+    def listing(self, settings: Settings, wanted: Wanted) -> Ingredients:
+        """Return what is asked for where an export is wanted."""
+        return request(settings, self._environment(settings), *wanted)
+
+    def accept(self, settings: Settings, wanted: Wanted, made: Made) -> Stored | None:
+        """Return what reads an export that another machine has made, and all of whose facts hold; None if damaged."""
+        if not self.store.is_sound(made.key):
+            return None
+        self.store.remember(digest(self.listing(settings, wanted)), made)
+        return self._stored(settings, wanted, made)
+
+    def facts(self, settings: Settings, wanted: Wanted) -> tuple[Fact, ...] | None:
+        """Return what an export depended on when it was made last; None where nothing says so."""
+        for made in self.store.made(digest(self.listing(settings, wanted)))[:1]:
+            lists = [self.store.facts(name) for name in made.lists]
+            return None if None in lists else tuple(fact for facts in lists for fact in facts or ())
+        return None
+
+    def view(self, settings: Settings) -> View:
+        """Return what is so here and now."""
+        from executorch_goldens.workers.settings import absolute, worker_environment
+
+        interpreter = absolute(settings.interpreter)
+        environment = self._environment(settings)
+        paths = settings.machine.paths or config.load().import_paths()
+        roots = {
+            **{f"path {number}": path.absolute() for number, path in enumerate(paths)},
+            **environment.roots,
+            "harness": (settings.machine.root / "harness").absolute(),
+        }
+        variables = worker_environment(interpreter, 0, settings.machine)
+        return View(Places(roots), self._digests, variables)
+
+    def lookup(self, settings: Settings) -> Lookup:
+        """Return what looks for answers as everything is now."""
+        return Lookup(self.store, self.view(settings))
+
+    def _stored(self, settings: Settings, wanted: Wanted, made: Made) -> Stored:
+        cell, variation, _ = wanted
+        return functools.partial(self._read, made.key, cell, variation, self._environment(settings).schemas)
+
+    def _read(self, key: str, cell: Cell, variation: Variation, schemas: tuple[str, ...]) -> Outcome:
+        kept = self.store.get(key)
+        if kept is None:
+            what = f"lost its entry of {cell} [{variation.name}] during the run"
+            raise StoreError(self.store.root, what, "run again")
+        return Outcome(
+            cell,
+            variation.name,
+            _with_schemas(kept.artifact, schemas),
+            kept.seconds,
+            kept.peak_mb,
+            kept.core_seconds,
+            reused=True,
+        )
+
+    def put(self, settings: Settings, wanted: Wanted, outcome: Outcome, record: Record | None) -> None:
+        """Keep what an export made, and compare it with what the store has where that is to be checked.
+
+        Parameters
+        ----------
+        record
+            What it depended on; what has none is not kept.
+        """
+        if not self.takes and self.trouble:
+            return
+        asked = self.listing(settings, wanted)
+        stored = self._to_check.pop(digest(asked), None)
+        if stored is not None:
+            self.checked += 1
+            if not same(stored(), outcome):
+                self.wrong.setdefault(outcome.cell, []).append(outcome.variation)
+        if not self.keeps or self.trouble or not is_lasting(outcome) or record is None:
+            return
+        assert isinstance(outcome.result, Artifact)
+        kept = Kept(outcome.result, outcome.seconds, outcome.peak_mb, outcome.core_seconds)
+        try:
+            lists = self._lists(settings, record)
+            made = Made(self.store.put((*asked, ("lists", " ".join(lists))), kept), lists)
+            self.store.remember(digest(asked), made)
+            self.store.note_last(_name(settings, wanted), asked)
+            self.kept += 1
+        except UnsettledError as error:
+            self.unsettled[str(error)] += 1
+        except StoreError as error:
+            # The run itself is sound.
+            self.trouble = str(error)
+
+    def _lists(self, settings: Settings, record: Record) -> tuple[str, ...]:
+        """Keep what a record and that of its template say, and return the names of the lists."""
+        names = [self._kept(settings, record)]
+        before = record.before
+        if before is not None:
+            if before not in self._templates:
+                of_template = Record.read(before)
+                if of_template is None:
+                    raise UnsettledError(str(before))
+                self._templates[before] = self._kept(settings, of_template)
+            names.insert(0, self._templates[before])
+        return tuple(names)
+
+    def _kept(self, settings: Settings, record: Record) -> str:
+        facts = self.view(settings).of(record)
+        name = identity(facts)
+        self.store.keep_list(name, facts)
+        return name
+
+    def error_of(self, cell: Cell) -> ReuseError | None:
+        """Return what to raise where a stored artifact of `cell` was another than what an export makes now."""
+        return ReuseError(cell, self.wrong[cell]) if cell in self.wrong else None
+
+    def lines(self) -> Iterator[str]:
+        """Yield what a person is told of it."""
+        line = f"reused {self.reused} of {self.wanted} exports"
+        if not self.takes:
+            line = f"exports kept for --reuse: {self.kept}"
+        if self.checked:
+            line += (
+                f"; exported {self.checked} of the stored again: {sum(map(len, self.wrong.values()))} differ"
+            )
+        yield f"{line}; store: {self.store.root}"
+        for name, count in self.missed.most_common():
+            yield f"exported again, because of {name}: {count}"
+        for file, count in self.unsettled.most_common():
+            yield f"not kept, because {file} was changed while they were made: {count} exports"
+        if self.store.damaged:
+            yield f"damaged entries of the store, deleted and made anew: {len(self.store.damaged)}"
+        if self.trouble:
+            yield f"nothing more was kept: {self.trouble}"
+
+    def _environment(self, settings: Settings) -> Environment:
+        from executorch_goldens.workers.settings import absolute, worker_environment
+
+        interpreter = absolute(settings.interpreter)
+        variables = worker_environment(interpreter, 0, settings.machine)
+        known = (interpreter, tuple(sorted(variables.items())))
+        with self._lock:
+            if known not in self._environments:
+                self._environments[known] = Environment.of(interpreter, variables)
+            return self._environments[known]
+
+    def _note_missed(self, lookup: Lookup, settings: Settings, wanted: Wanted) -> None:
+        asked = self.listing(settings, wanted)
+        known = self.store.made(digest(asked))
+        if known:
+            fact = lookup.differing(known[0])
+            self.missed[str(fact) if fact is not None else "an entry that was damaged"] += 1
+        elif (last := self.store.last(_name(settings, wanted))) is not None:
+            first, *others = different(last, asked) or ("an entry that was deleted",)
+            self.missed[f"{first} and {len(others)} more" if others else first] += 1
+
+
+class Lookup:
+    """Looks for answers at one moment: a list that many of them have is compared once."""
+
+    def __init__(self, store: Store, view: View) -> None:
+        self.store = store
+        self.view = view
+        self._known: dict[str, Fact | None] = {}
+
+    def answer(self, asked: str) -> Made | None:
+        """Return the first sound answer to a request of which everything is as it was."""
+        for made in self.store.made(asked):
+            if self.differing(made) is None and self.store.is_sound(made.key):
+                return made
+        return None
+
+    def differing(self, made: Made) -> Fact | None:
+        """Return the first fact that is no more so."""
+        for name in made.lists:
+            if name not in self._known:
+                facts = self.store.facts(name)
+                self._known[name] = LOST if facts is None else self.view.differing(facts)
+            if (fact := self._known[name]) is not None:
+                return fact
+        return None
+
+
+def _name(settings: Settings, wanted: Wanted) -> str:
+    """Return by what an export is known when its key has changed."""
+    cell, variation, further_patches = wanted
+    words = (*settings.models, settings.interpreter, cell, variation.name, settings.keep, *further_patches)
+    return " ".join(map(str, words))
+
+
+def is_lasting(outcome: Outcome) -> bool:
+    """Whether an export like this one would come to the same end: not that of a crash or of a full disk."""
+    if not isinstance(outcome.result, Artifact):
+        return False
+    result = outcome.result.result
+    return not isinstance(result, Failure) or not shortage.explains(result)
+
+
+def same(one: Outcome, other: Outcome) -> bool:
+    """Whether two exports of one cell have the same content."""
+    if not isinstance(one.result, Artifact) or not isinstance(other.result, Artifact):
+        return False
+    return len(group_by_content([one, other])) == 1
+
+
+def _with_schemas(artifact: Artifact, schemas: tuple[str, ...]) -> Artifact:
+    """Return `artifact` decoded with the schemas of this environment: the one that made it may stand elsewhere."""
+    result = artifact.result
+    if isinstance(result, Failure):
+        if result.made is None:
+            return artifact
+        return replace(artifact, result=replace(result, made=replace(result.made, schemas=schemas)))
+    return replace(artifact, result=replace(result, schemas=schemas))

@@ -1,0 +1,45 @@
+r"""Reports how two decoded payloads, or goldens, differ: by structure, not by line.
+
+>>> from executorch_goldens.structure import compare
+>>> report = compare(before, after)          # doctest: +SKIP
+>>> report.order_only, report.same           # doctest: +SKIP
+(True, False)
+>>> print("\\n".join(report.lines()))         # doctest: +SKIP
+"""
+
+from executorch_goldens.structure.changes import (
+    AttributeChanged,
+    BoundaryChanged,
+    Change,
+    ConstantChanged,
+    EdgeRewired,
+    LayoutChanged,
+    OperatorAdded,
+    OperatorRemoved,
+    OperatorReplaced,
+    PartChanged,
+    Renamed,
+    Reordered,
+)
+from executorch_goldens.structure.comparison import Report, compare
+from executorch_goldens.structure.outline import Outline, OutlineError, outline
+
+__all__ = [
+    "AttributeChanged",
+    "BoundaryChanged",
+    "Change",
+    "ConstantChanged",
+    "EdgeRewired",
+    "LayoutChanged",
+    "OperatorAdded",
+    "OperatorRemoved",
+    "OperatorReplaced",
+    "Outline",
+    "OutlineError",
+    "PartChanged",
+    "Renamed",
+    "Reordered",
+    "Report",
+    "compare",
+    "outline",
+]

@@ -1,0 +1,212 @@
+"""Compares two outlines and reports every difference between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from executorch_goldens.decode import Decoded
+from executorch_goldens.structure.changes import (
+    AttributeChanged,
+    Change,
+    LayoutChanged,
+    PartChanged,
+    Renamed,
+    Reordered,
+)
+from executorch_goldens.structure.facts import ABSENT, EXAMPLES, attribute_changes, content_changes
+from executorch_goldens.structure.graphs import graph_changes
+from executorch_goldens.structure.outline import Outline, OutlineDelegate, OutlineGraph, OutlineValue, outline
+
+#: Facts of positions and sizes in the payload, by the beginning of their names. They follow from the lengths of names
+#: and from everything else.
+LAYOUT = (
+    "size",
+    "header.",
+    "flatbuffer_",
+    "constant_data_",
+    "segments[",
+    "constant_segment.offsets",
+    "processed.index",
+)
+#: Facts that are keys of data, by the end of their names. The data itself is compared where it is used.
+KEYS = frozenset({"key", "named_key"})
+#: Numbers that nothing refers to: a different one changes nothing if all else is the same. Inputs and outputs are
+#: already in the order of their external ids.
+LABELS = frozenset({"debug_handle", "external_id"})
+
+
+@dataclass(frozen=True)
+class Report:
+    """Every difference between two payloads.
+
+    Attributes
+    ----------
+    changes
+        Differences of content first.
+    """
+
+    changes: tuple[Change, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether there is no difference at all."""
+        return not self.changes
+
+    @property
+    def order_only(self) -> bool:
+        """Whether only names, numbering, order and layout differ, and nothing that is computed."""
+        return bool(self.changes) and not any(change.content for change in self.changes)
+
+    @property
+    def verdict(self) -> str:
+        """``same``, ``renamed only``, ``order only``, ``renamed and reordered``, ``layout only`` or ``different``."""
+        if self.same:
+            return "same"
+        if not self.order_only:
+            return "different"
+        renamed = any(isinstance(change, Renamed) for change in self.changes)
+        reordered = any(isinstance(change, Reordered) for change in self.changes)
+        if renamed and reordered:
+            return "renamed and reordered"
+        return "renamed only" if renamed else "order only" if reordered else "layout only"
+
+    def lines(self, limit: int | None = None) -> Iterator[str]:
+        """Yield the report: the verdict, then each difference.
+
+        Parameters
+        ----------
+        limit
+            The number of differences to report; None for all.
+        """
+        yield self.verdict
+        many = len({change.where for change in self.changes}) > 1
+        for change in self.changes[:limit]:
+            first, *rest = change.lines()
+            yield f"  {change.where}: {first}" if many and change.where else f"  {first}"
+            yield from (f"  {line}" for line in rest)
+        if limit is not None and len(self.changes) > limit:
+            yield f"  and {len(self.changes) - limit} more"
+
+
+def compare(before: Decoded | str, after: Decoded | str) -> Report:
+    """Compare two payloads, two texts of goldens, or one with the other.
+
+    Raises
+    ------
+    OutlineError
+        If a text is not what `Decoded.text` writes.
+    """
+    changes = list(_outlines(outline(before), outline(after), ""))
+    if not changes:
+        changes += _unexplained(_text(before), _text(after))
+    return Report(tuple(sorted(changes, key=lambda change: not change.content)))
+
+
+def _text(source: Decoded | str) -> str:
+    return source if isinstance(source, str) else source.text()
+
+
+def _unexplained(before: str, after: str) -> Iterator[Change]:
+    """Yield the differences of texts with equal graphs: labels alone are layout, anything else is content."""
+    lines = before.splitlines(), after.splitlines()
+    pairs = [(ours.strip(), theirs.strip()) for ours, theirs in zip(*lines, strict=False) if ours != theirs]
+    numbers = []
+    for ours, theirs in pairs:
+        (name, _, old), (other, _, new) = ours.partition(" = "), theirs.partition(" = ")
+        if name == other and name in LABELS:
+            numbers.append((name, old, new))
+    if pairs and len(numbers) < len(pairs):
+        yield PartChanged("", "text", *pairs[0])
+    elif len(lines[0]) != len(lines[1]):
+        yield PartChanged("", "text", *(f"{len(text)} characters" for text in (before, after)))
+    elif numbers:
+        yield LayoutChanged("", len(numbers), tuple(numbers[:EXAMPLES]))
+
+
+def _outlines(before: Outline, after: Outline, where: str) -> Iterator[Change]:
+    if before.kind != after.kind:
+        yield PartChanged(where, "kind", before.kind, after.kind)
+        return
+    layout: list[tuple[str, str, str]] = []
+    keys: list[tuple[str, str]] = []
+    if before.size != after.size:
+        layout.append(("bytes", before.size, after.size))
+    for change in attribute_changes(where, "payload", before.facts, after.facts):
+        last = change.name.rpartition(".")[2]
+        if change.name.startswith(LAYOUT) or last == "offset":
+            layout.append((change.name, change.before, change.after))
+        elif last in KEYS and ABSENT not in (change.before, change.after):
+            keys.append((change.before, change.after))
+        else:
+            yield change
+    yield from _blobs(before.blobs, after.blobs, where)
+    regions = graph_pairs(before.graphs, after.graphs)
+    names = {ours.name.split("/")[0]: theirs.name.split("/")[0] for ours, theirs in regions}
+    for ours, theirs in regions:
+        yield from graph_changes(ours, theirs, f"{where} {ours.name}".lstrip(), names)
+    for left in before.graphs[len(regions) :]:
+        yield PartChanged(where, f"graph {left.name}", "there", ABSENT)
+    for new in after.graphs[len(regions) :]:
+        yield PartChanged(where, f"graph {new.name}", ABSENT, "there")
+    for at in range(max(len(before.delegates), len(after.delegates))):
+        yield from _delegates(before.delegates[at : at + 1], after.delegates[at : at + 1], where, layout)
+    if before.unread != after.unread:
+        shown = [", ".join(unread) or "none" for unread in (before.unread, after.unread)]
+        yield PartChanged(where, "bytes that nothing refers to", shown[0], shown[1])
+    if keys:
+        yield Renamed(where, len(keys), tuple(keys[:EXAMPLES]))
+    if layout:
+        yield LayoutChanged(where, len(layout), tuple(layout[:EXAMPLES]))
+
+
+def graph_pairs(
+    before: Sequence[OutlineGraph], after: Sequence[OutlineGraph]
+) -> list[tuple[OutlineGraph, OutlineGraph]]:
+    """Pair graphs of the same name, or else in order."""
+    by_name = {graph.name: graph for graph in after}
+    if [graph.name for graph in before] != list(by_name) and {graph.name for graph in before} == set(by_name):
+        return [(graph, by_name[graph.name]) for graph in before]
+    return list(zip(before, after, strict=False))
+
+
+def _blobs(
+    before: Mapping[str, OutlineValue], after: Mapping[str, OutlineValue], where: str
+) -> Iterator[Change]:
+    # Data under a different key is the same data; the key is compared as a fact of the payload.
+    held = {value.contents.sha256 for value in after.values() if value.contents}
+    kept = {value.contents.sha256 for value in before.values() if value.contents} & held
+    for name in dict.fromkeys([*before, *after]):
+        ours, theirs = before.get(name), after.get(name)
+        only = ours or theirs
+        if (ours is None or theirs is None) and only and only.contents and only.contents.sha256 in kept:
+            continue
+        if ours is None or theirs is None:
+            yield PartChanged(
+                where, f"data {name}", *(ABSENT if one is None else one.type for one in (ours, theirs))
+            )
+        else:
+            yield from content_changes(where, f"data {name}", ours, theirs)
+
+
+def _delegates(
+    before: Sequence[OutlineDelegate],
+    after: Sequence[OutlineDelegate],
+    where: str,
+    layout: list[tuple[str, str, str]],
+) -> Iterator[Change]:
+    if not before or not after:
+        ours, theirs = (f"{side[0].name} {side[0].backend}" if side else ABSENT for side in (before, after))
+        yield PartChanged(where, "delegate", ours, theirs)
+        return
+    one, other = before[0], after[0]
+    name = f"{where} delegate {one.name}".lstrip()
+    if one.backend != other.backend:
+        yield AttributeChanged(where, name, "backend", one.backend, other.backend)
+    for change in attribute_changes(where, name, one.attributes, other.attributes):
+        if change.name.startswith(LAYOUT):
+            layout.append((f"{name} {change.name}", change.before, change.after))
+        else:
+            yield change
+    if one.inner is not None and other.inner is not None:
+        yield from _outlines(one.inner, other.inner, name)

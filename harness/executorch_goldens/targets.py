@@ -1,0 +1,396 @@
+"""The table of targets: how a case is quantized, partitioned and run, as data.
+
+Exporting (`exporting.targets`), scripts (`repro.script`) and the matrix (`releases`) read it.
+It imports neither torch nor executorch. Installed distributions add targets of their own: an entry point of group
+``executorch_goldens.targets`` that gives a `Target`, from a module that imports neither of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from executorch_goldens import extensions
+from executorch_goldens.errors import HarnessError
+
+#: Names of targets are names of folders and parts of test ids: ``tosa-fp+int``.
+NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+([-+][a-z0-9]+)*")
+MODULE_TYPE = re.compile(r"torch\.nn(\.\w+)+")
+FUNCTION = re.compile(r"[\w.]+:[\w.]+")
+
+#: Backends whose partitioner and quantizer are made from a target's data.
+TOSA, XNNPACK = "tosa", "xnnpack"
+
+#: The packages of a release that exports of one backend run, and those of the other do not.
+PACKAGES = {TOSA: "executorch.backends.arm.", XNNPACK: "executorch.backends.xnnpack."}
+
+#: What runs a lowered program: ExecuTorch's runtime in this process takes the ``.pte``; the TOSA reference model takes
+#: the delegates, one by one, and what is between them runs eagerly.
+RUNTIME, REFERENCE_MODEL = "runtime", "reference-model"
+
+#: Functions of both backends' quantizers that give the release's own config. The second: TOSA only.
+INT8_CONFIG = "get_symmetric_quantization_config"
+INT16_CONFIG = "get_symmetric_a16w8_quantization_config"
+
+#: Quantizer settings that a case may name. ``symmetric``: the target's config, its histogram observers replaced by
+#: `exporting.observers.GridObserver`; ``histogram-on-grid``: these stay, and their ends go to the same grid;
+#: ``as-upstream-tests``: the same, and inputs and outputs are quantized only where an operator asks for it;
+#: ``histogram``: the config as the release ships it; ``int8-head``: the
+#: submodule ``head`` stays int8 where the rest is int16; ``snorm-int8``: fixed, scale 1/127 (report #18971).
+SETTINGS = ("symmetric", "histogram", "histogram-on-grid", "as-upstream-tests", "int8-head", "snorm-int8")
+
+
+#: See `Target.floor`.
+INT8_FLOOR = 20.0
+INT16_FLOOR = 30.0
+
+#: What a model can be cast to.
+DTYPES = ("float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2")
+
+
+class TargetError(HarnessError, ValueError):
+    """A target that does not hold together; the message names it and the field."""
+
+
+class UnknownTargetError(HarnessError, ValueError):
+    """A name that is no target's.
+
+    Attributes
+    ----------
+    name
+        The name that was asked for.
+    known
+        The names there are in this environment.
+    """
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(name, known)
+        self.name = name
+        self.known = known
+
+    def __str__(self) -> str:
+        return (
+            f"there is no target {self.name!r}; known: {', '.join(self.known)}. Distributions in the exporting "
+            f"environment add others (entry points of group {extensions.TARGETS})"
+        )
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """How a quantized target's quantizer is configured.
+
+    Attributes
+    ----------
+    config
+        Name of the function that gives the release's own config, in the module of the backend's quantizer.
+    arguments
+        Its arguments, by name.
+    modules
+        Names of the module types that are quantized, ``torch.nn.Linear``; empty for the whole model, its inputs and
+        outputs included.
+    """
+
+    config: str = INT8_CONFIG
+    arguments: Mapping[str, bool | int] = field(default_factory=lambda: {"is_per_channel": True}, hash=False)
+    modules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """How a case is quantized, partitioned and run.
+
+    Attributes
+    ----------
+    name
+        Unique; see `NAME_PATTERN`.
+    description
+        One line.
+    backend
+        `TOSA`, `XNNPACK`, or a new name, which then needs `partitioner`. Cases name the backends that they are
+        for.
+    runs
+        What runs the lowered program: `RUNTIME` or `REFERENCE_MODEL`.
+    specification
+        TOSA specification of the compile spec.
+    quantization
+        None for float targets.
+    dtype
+        Name of what the model's floating weights and inputs are cast to before anything else, one of `DTYPES`; empty
+        leaves them.
+    bound
+        How far outputs may be from the (quantized) eager ones beside what rounding explains
+        (`executorch_goldens.exporting.numerics.rounding`), as a fraction of the largest absolute value.
+    floor
+        Of a quantized target, the least that an output's signal may be above the noise of quantization, in dB, on the
+        example (`executorch_goldens.judging.accuracy`); None asks for nothing.
+    further
+        Whether only those cases are exported for it that ask for it (`also` of a case).
+    partitioner
+        ``module:function`` that takes nothing and returns a partitioner, instead of the backend's own. Imported in the
+        exporting process only.
+    quantizer
+        ``module:function`` that takes the case's quantizer settings and returns a quantizer, instead of what
+        `quantization` describes. Imported in the exporting process only.
+
+    Raises
+    ------
+    TargetError
+        For fields that do not hold together.
+    """
+
+    name: str
+    description: str
+    backend: str
+    runs: str
+    specification: str = ""
+    quantization: Quantization | None = None
+    dtype: str = ""
+    bound: float = 0.0
+    floor: float | None = None
+    further: bool = False
+    partitioner: str = ""
+    quantizer: str = ""
+
+    def __post_init__(self) -> None:
+        for what, wrong in self._wrongs().items():
+            if wrong:
+                raise TargetError(f"target {self.name!r}: {what}")
+
+    def _wrongs(self) -> Mapping[str, bool]:
+        own = self.backend in (TOSA, XNNPACK)
+        modules = self.quantization.modules if self.quantization is not None else ()
+        return {
+            "name: words of lower-case letters and digits with - or + between them, 64 characters at most": (
+                not NAME_PATTERN.fullmatch(self.name)
+            ),
+            f"backend: {self.backend!r} is not of the form 'lower-case-words'": (
+                not NAME_PATTERN.fullmatch(self.backend)
+            ),
+            f"runs: {self.runs!r} is neither {RUNTIME!r} nor {REFERENCE_MODEL!r}": (
+                self.runs not in (RUNTIME, REFERENCE_MODEL)
+            ),
+            f"runs: {TOSA} runs in the {REFERENCE_MODEL}, {XNNPACK} in the {RUNTIME}": (
+                self.runs != {TOSA: REFERENCE_MODEL, XNNPACK: RUNTIME}.get(self.backend, self.runs)
+            ),
+            f"bound: {self.bound} is not at least 0": not self.bound >= 0.0,
+            f"floor: {self.floor} is no finite number": self.floor is not None
+            and not math.isfinite(self.floor),
+            "floor: only a quantized target has one": self.floor is not None and not self.is_quantized,
+            f"dtype: {self.dtype!r} is not one of {', '.join(DTYPES)}": self.dtype not in ("", *DTYPES),
+            f"partitioner: missing; only {TOSA!r} and {XNNPACK!r} have one here": (
+                not own and not self.partitioner
+            ),
+            f"quantizer: missing; only {TOSA!r} and {XNNPACK!r} make one from a quantization": (
+                not own and self.quantization is not None
+            ),
+            "quantization and quantizer: at most one of them": (
+                bool(self.quantizer) and self.quantization is not None
+            ),
+            "specification: missing, e.g. 'TOSA-1.0+FP'": (
+                self.backend == TOSA and not self.specification and self._uses_specification()
+            ),
+            f"specification: only {TOSA!r} has one": self.backend != TOSA and bool(self.specification),
+            "partitioner, quantizer: each is 'module:function'": any(
+                function and not FUNCTION.fullmatch(function)
+                for function in (self.partitioner, self.quantizer)
+            ),
+            "quantization.modules: each is a type of torch.nn, e.g. 'torch.nn.Linear'": any(
+                not MODULE_TYPE.fullmatch(module) for module in modules
+            ),
+        }
+
+    def _uses_specification(self) -> bool:
+        return not self.partitioner or self.quantization is not None
+
+    def is_for(self, backends: tuple[str, ...]) -> bool:
+        """Whether cases that name `backends` are exported for it: backends, or what names of targets start with."""
+        return not backends or self.backend in backends or self.name.startswith(backends)
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether the model is quantized before it is lowered."""
+        return self.quantization is not None or bool(self.quantizer)
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """The backends whose `PACKAGES` its exports load: a function of a distribution may need any."""
+        return (self.backend,) if self.is_data else tuple(PACKAGES)
+
+    def runs_any(self, functions: Iterable[str]) -> bool:
+        """Whether its exports may run any of some functions, ``module:name``: the other backend's they do not."""
+        named = {backend for name in functions for backend in PACKAGES if name.startswith(PACKAGES[backend])}
+        return not named or not named.isdisjoint(self.backends)
+
+    @property
+    def is_data(self) -> bool:
+        """Whether partitioner and quantizer are described here: not by a function of a distribution."""
+        return not self.partitioner and not self.quantizer
+
+
+#: The harness's own targets.
+TARGETS: Mapping[str, Target] = {
+    target.name: target
+    for target in (
+        Target(
+            name="tosa-fp",
+            description="TOSA-1.0+FP",
+            backend=TOSA,
+            specification="TOSA-1.0+FP",
+            runs=REFERENCE_MODEL,
+        ),
+        Target(
+            name="tosa-int",
+            description="TOSA-1.0+INT, post-training quantized, int8",
+            backend=TOSA,
+            specification="TOSA-1.0+INT",
+            quantization=Quantization(),
+            floor=INT8_FLOOR,
+            runs=REFERENCE_MODEL,
+        ),
+        Target(
+            name="tosa-int16",
+            description="TOSA-1.0+INT+int16, post-training quantized, activations int16, weights int8",
+            backend=TOSA,
+            specification="TOSA-1.0+INT+int16",
+            quantization=Quantization(INT16_CONFIG),
+            floor=INT16_FLOOR,
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
+            name="tosa-fp+cf",
+            description="TOSA-1.0+FP+cf, conditions and loops in the delegate",
+            backend=TOSA,
+            specification="TOSA-1.0+FP+cf",
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
+            name="tosa-fp+shape",
+            description="TOSA-1.1+FP+shape, symbolic sizes in the delegate",
+            backend=TOSA,
+            specification="TOSA-1.1+FP+shape",
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
+            name="tosa-int+shape",
+            description="TOSA-1.1+INT+shape, as tosa-int, symbolic sizes in the delegate",
+            backend=TOSA,
+            specification="TOSA-1.1+INT+shape",
+            quantization=Quantization(),
+            floor=INT8_FLOOR,
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
+            name="tosa-u55",
+            description="TOSA-1.0+INT+int16+int4+u55, as tosa-int, within what an Ethos-U55 can do",
+            backend=TOSA,
+            # What EthosUCompileSpec lowers for an Ethos-U55; what Vela then makes of it is not looked at.
+            specification="TOSA-1.0+INT+int16+int4+u55",
+            quantization=Quantization(),
+            floor=INT8_FLOOR,
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
+            name="tosa-u85",
+            description="TOSA-1.0+INT+int16+int4+cf, as tosa-int, what an Ethos-U85 takes",
+            backend=TOSA,
+            # What EthosUCompileSpec lowers for an Ethos-U85: docs/ethos-u.md.
+            specification="TOSA-1.0+INT+int16+int4+cf",
+            quantization=Quantization(),
+            floor=INT8_FLOOR,
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
+            name="tosa-fp+int",
+            description="TOSA-1.0+INT+FP, linear and convolution quantized to int8, the rest float32",
+            backend=TOSA,
+            specification="TOSA-1.0+INT+FP",
+            quantization=Quantization(modules=("torch.nn.Linear", "torch.nn.Conv1d", "torch.nn.Conv2d")),
+            floor=INT8_FLOOR,
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
+            name="tosa-bf16",
+            description="TOSA-1.0+FP+bf16, the model in bfloat16",
+            backend=TOSA,
+            specification="TOSA-1.0+FP+bf16",
+            dtype="bfloat16",
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
+            name="tosa-fp8e4m3",
+            description="TOSA-1.0+FP+fp8e4m3, the model in float8 with 4 bits of exponent",
+            backend=TOSA,
+            specification="TOSA-1.0+FP+fp8e4m3",
+            dtype="float8_e4m3fn",
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
+            name="tosa-fp8e5m2",
+            description="TOSA-1.0+FP+fp8e5m2, the model in float8 with 5 bits of exponent",
+            backend=TOSA,
+            specification="TOSA-1.0+FP+fp8e5m2",
+            dtype="float8_e5m2",
+            runs=REFERENCE_MODEL,
+            further=True,
+        ),
+        Target(
+            name="xnnpack-fp32",
+            description="XNNPACK, float32",
+            backend=XNNPACK,
+            runs=RUNTIME,
+        ),
+        Target(
+            name="xnnpack-int8",
+            description="XNNPACK, post-training quantized, int8, per channel",
+            backend=XNNPACK,
+            quantization=Quantization(),
+            floor=INT8_FLOOR,
+            runs=RUNTIME,
+        ),
+        Target(
+            name="xnnpack-dynamic",
+            description="XNNPACK, weights int8 per channel, activations quantized as they come",
+            backend=XNNPACK,
+            quantization=Quantization(arguments={"is_per_channel": True, "is_dynamic": True}),
+            floor=INT8_FLOOR,
+            runs=RUNTIME,
+            further=True,
+        ),
+    )
+}
+
+#: The `sqnr` of a case whose outputs may be anything once it is quantized.
+ANY_SQNR: Mapping[str, float] = {name: -math.inf for name, target in TARGETS.items() if target.is_quantized}
+
+
+@functools.cache
+def known() -> Mapping[str, Target]:
+    """Return every target by name: the harness's own, then those of installed distributions.
+
+    Raises
+    ------
+    executorch_goldens.extensions.ExtensionError
+        For an entry point that gives no target.
+    """
+    return {**TARGETS, **extensions.load(extensions.TARGETS, Target, lambda target: target.name, TARGETS)}
+
+
+def find(name: str) -> Target:
+    """Return the target called `name`; raise `UnknownTargetError`. Entry points are read if it is not the harness's."""
+    if name in TARGETS:
+        return TARGETS[name]
+    if name not in known():
+        raise UnknownTargetError(name, tuple(known()))
+    return known()[name]

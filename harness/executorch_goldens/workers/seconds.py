@@ -1,0 +1,166 @@
+"""How long one export of each cell takes, as earlier runs have measured it.
+
+Two files remember it. ``<goldens>/<release>/seconds.txt`` is committed: a coarse table, the same in every clone, which
+balances shards. ``<sweeps>/<release>/seconds.json`` is this machine's, and every run adds to it. By both, what
+takes longest is exported first.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens.artifact import Casualty, Cell, Outcome
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.files import durable, untrusted
+from executorch_goldens.judging.merging import bring_back
+
+TABLE = "seconds.txt"
+LOCAL = "seconds.json"
+
+#: Runs that the local file remembers: their median is not that of one busy hour.
+RUNS = 5
+
+#: Seconds of an export of which nothing is known, where nothing is known of any.
+UNKNOWN = 2.0
+
+#: What a number of the table may be off before an update changes it: a table that is written anew does not churn.
+TOLERANCE = 0.25
+
+#: Verdicts of cells whose processor time says nothing of how long they took.
+CASUALTIES = ("crashed", "timed-out", "out-of-memory")
+
+HEAD = "# Core seconds of one export of each cell, for shards; `python -m lab seconds` writes this.\n"
+
+#: How a table that took one side of a merge gets what runs measured.
+UPDATE = "run 'python -m lab seconds' where results are at hand"
+
+
+class SecondsError(HarnessError, ValueError):
+    """A table of seconds that cannot be read; the message names the line."""
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Seconds of one export by cell, and what is taken for a cell of which none are known."""
+
+    known: Mapping[Cell, float]
+
+    def of(self, cell: Cell) -> float:
+        """Return those of `cell`, or else the median of its target's, or of all."""
+        if cell in self.known:
+            return self.known[cell]
+        alike = [value for other, value in self.known.items() if other.target == cell.target]
+        return statistics.median(alike or self.known.values() or [UNKNOWN])
+
+    def longest_first(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Return `cells` in the order in which they are best exported; those that take the same keep theirs."""
+        cells = list(cells)
+        seconds = {cell: self.of(cell) for cell in cells}
+        return sorted(cells, key=lambda cell: -seconds[cell])
+
+
+def of_exports(outcomes: Sequence[Outcome]) -> float:
+    """Return what one export of a cell took: core seconds, or how long one that came to no end was waited for."""
+    return statistics.median(
+        outcome.seconds if isinstance(outcome.result, Casualty) else outcome.core_seconds
+        for outcome in outcomes
+    )
+
+
+def committed(root: Path) -> Seconds:
+    """Return what the table of a release's goldens says; nothing where there is none; raise SecondsError."""
+    path = root / TABLE
+    try:
+        lines = untrusted.text(path).splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return Seconds({})
+    except (OSError, ValueError) as error:
+        raise SecondsError(f"{path} cannot be read ({error}); {bring_back(path, UPDATE)}") from error
+    known = {}
+    for number, line in enumerate(lines, 1):
+        if line.startswith("#"):
+            continue
+        try:
+            name, value = line.split()
+            known[Cell.named(name)] = _measured(value)
+        except ValueError as error:
+            raise SecondsError(
+                f"{path}:{number}: {line!r} is not TARGET/CASE SECONDS; {bring_back(path, UPDATE)}"
+            ) from error
+    return Seconds(known)
+
+
+def _measured(value: Any) -> float:
+    """Return what can be a number of seconds; raise ValueError."""
+    if not 0.0 <= float(value) < math.inf:
+        raise ValueError(f"{value!r} is no number of seconds")
+    return float(value)
+
+
+def write_table(root: Path, measured: Mapping[Cell, float]) -> bool:
+    """Bring the table of a release's goldens up to date; return whether a line of it changed.
+
+    A cell that was not measured keeps its line.
+    """
+    before = committed(root).known
+    table = dict(before)
+    for cell, value in measured.items():
+        if abs(value - before.get(cell, 0.0)) > TOLERANCE * value:
+            table[cell] = round(value, 1)
+    if table == before:
+        return False
+    lines = (f"{cell} {value:.1f}\n" for cell, value in sorted(table.items(), key=lambda item: str(item[0])))
+    durable.replace(root / TABLE, HEAD + "".join(lines))
+    return True
+
+
+class Remembered:
+    """What this machine has measured of a release.
+
+    Parameters
+    ----------
+    folder
+        Of the results of the release.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / LOCAL
+        self.runs: dict[str, list[float]] = {}
+        # Only a help: a file that cannot be read is as good as none.
+        try:
+            read = untrusted.json_of(untrusted.text(self.file))
+            self.runs = {str(cell): [_measured(value) for value in values] for cell, values in read.items()}
+            for cell in self.runs:
+                Cell.named(cell)
+        except (OSError, ValueError, TypeError, AttributeError):
+            self.runs = {}
+
+    def over(self, table: Seconds) -> Seconds:
+        """Return `table` with what was measured here in place of what it says."""
+        here = {Cell.named(cell): statistics.median(values) for cell, values in self.runs.items() if values}
+        return Seconds({**table.known, **here})
+
+    def note(self, cell: Cell, outcomes: Sequence[Outcome]) -> None:
+        """Remember what the exports of `cell` took."""
+        if (value := of_exports(outcomes)) > 0.0:
+            self.runs[str(cell)] = [*self.runs.get(str(cell), ()), round(value, 2)][-RUNS:]
+
+    def write(self) -> None:
+        durable.replace(self.file, json.dumps(self.runs, indent=0) + "\n")
+
+
+def measured(rows: Iterable[Mapping[str, Any]]) -> dict[Cell, float]:
+    """Return the seconds of one export of each cell that lines of results.jsonl tell."""
+    found = {}
+    for row in rows:
+        ended = row["verdict"] not in CASUALTIES and any(row.get("core_seconds", ()))
+        values = row["core_seconds"] if ended else row["seconds"]
+        if values:
+            found[Cell(row["target"], row["case"])] = statistics.median(values)
+    return found

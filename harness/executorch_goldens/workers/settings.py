@@ -1,0 +1,177 @@
+"""How exports are run: the settings of a sweep, and the environment that its exporting processes see."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from executorch_goldens.artifact import Omission
+from executorch_goldens.patches.shortcuts import SHORTCUTS
+from executorch_goldens.workers.worker import ROOT
+
+if TYPE_CHECKING:
+    from executorch_goldens.store.reuse import Reuse
+
+#: What keeps the logs of exports readable.
+QUIET_ENVIRONMENT = {"PYTHONWARNINGS": "ignore", "TOKENIZERS_PARALLELISM": "false"}
+
+#: Variables that would change what a child does or how fast it starts.
+DROPPED_ENVIRONMENT = (
+    *("PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "FLATC_EXECUTABLE", "PYTHONSTARTUP"),
+    "ATEN_CPU_CAPABILITY",
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the machine that exports looks like to the exporting processes.
+
+    The default pins the kernels: the same ones compute the same bits on every machine (design, trap "CPU
+    capability"). `lab.portable.command` shows that goldens do not depend on it.
+
+    Attributes
+    ----------
+    capability
+        ``ATEN_CPU_CAPABILITY``: ``default``, ``avx2``, ``avx512``; empty for whatever the CPU has.
+    threads
+        Of torch, OpenMP and BLAS.
+    onednn
+        Whether oneDNN may replace torch's own kernels.
+    environment
+        Further variables: locale, time zone, home.
+    root
+        Directory that ``harness`` is imported from.
+    paths
+        Directories that zoos are imported from before anywhere else; none is those of the repository of the run.
+    """
+
+    capability: str = "default"
+    threads: int = 1
+    onednn: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    root: Path = ROOT
+    paths: tuple[Path, ...] = ()
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables that say all of it but the directories."""
+        threads = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        capability = {"ATEN_CPU_CAPABILITY": self.capability} if self.capability else {}
+        return {**capability, **dict.fromkeys(threads, str(self.threads)), **self.environment}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How exports are run.
+
+    Attributes
+    ----------
+    interpreter
+        Python of the environment that exports.
+    models
+        Modules that register the cases.
+    patches
+        Names of the patches to install in exporting children.
+    jobs
+        Exports at a time.
+    limit
+        Seconds that one export may take.
+    isolation
+        ``fork`` from a warm template, or ``fresh`` interpreter per export.
+    keep
+        See `executorch_goldens.exporting.trace.Watch`.
+    execute
+        Whether programs are executed on their samples.
+    machine
+        What it looks like to them.
+    shortcuts
+        Names of the shortcuts to install in exporting processes.
+    tolerances
+        Target to the bound of cases that have none of their own, in place of the target's.
+    pickled
+        Directory of pickled modules with their inputs, by name of the case, which are exported in place of `models`.
+    reuse
+        What takes exports from the store of artifacts and puts them there; None uses no store.
+    omission
+        What exports are made without; None leaves nothing out.
+    observer
+        ``module:name`` of the `exporting.observing.Observer` of each export; nothing that is reused has one.
+    twins
+        In how many processes that begin with the same memory each export is made; 0 makes it in one, without another.
+    memory
+        Bytes of data that an exporting process may have (`workers.worker.limit_memory`); None is no limit.
+    """
+
+    interpreter: Path
+    models: tuple[str, ...]
+    patches: tuple[str, ...]
+    jobs: int
+    limit: float
+    isolation: str = "fork"
+    keep: int = 0
+    execute: bool = True
+    machine: Machine = Machine()
+    shortcuts: tuple[str, ...] = tuple(SHORTCUTS)
+    tolerances: Mapping[str, float] = field(default_factory=dict)
+    pickled: Path | None = None
+    reuse: Reuse | None = None
+    omission: Omission | None = None
+    observer: str | None = None
+    twins: int = 0
+    memory: int | None = None
+
+
+def worker_environment(
+    interpreter: Path,
+    hash_seed: int,
+    machine: Machine = Machine(),
+    surroundings: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, str]:
+    """Return the environment of a template: `machine`'s, the environment's own ``flatc`` first on the PATH.
+
+    Parameters
+    ----------
+    surroundings
+        Variables that a variation changes; those of `machine` go over them.
+    """
+    environment = {name: value for name, value in os.environ.items() if name not in DROPPED_ENVIRONMENT}
+    environment.update(QUIET_ENVIRONMENT)
+    environment.update(surroundings)
+    environment.update(machine.variables())
+    environment["PYTHONHASHSEED"] = str(hash_seed)
+    # Not resolved: an environment's python is a link to the base interpreter, whose bin has no flatc.
+    environment["PATH"] = os.pathsep.join(
+        [str(absolute(interpreter).parent), environment.get("PATH", os.defpath)]
+    )
+    # Absolute: exports change directory.
+    given = [
+        str(Path(path).absolute()) for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path
+    ]
+    environment["PYTHONPATH"] = os.pathsep.join(given)
+    return environment
+
+
+def absolute(interpreter: Path) -> Path:
+    """Return where `interpreter` is, a name without a folder looked up on the PATH; links are kept."""
+    found = None if interpreter.exists() else shutil.which(interpreter)
+    return Path(found or interpreter).absolute()
+
+
+def cores() -> int:
+    """Return how many cores this process may use; where the system cannot say (macOS), how many there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def default_interpreter() -> Path:
+    """Return the Python that pytest runs in, as its environment names it."""
+    scripts = Path(sysconfig.get_path("scripts"))
+    name = Path(sys.executable).name
+    return scripts / name if (scripts / name).exists() else Path(sys.executable)

@@ -1,0 +1,76 @@
+"""Measure ratios side by side: ``python -m lab bench [MEASUREMENT...]``; ``nox -s lab -- bench`` runs it.
+
+Each measurement is repeated, and prints the minimum, the median and the maximum of each of its ratios with its goal.
+Both sides of a ratio are measured in the same run: what else the machine does meets both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lab import REPOSITORY
+from lab.bench import baseline, cluster, decode, exports, scaling, spread
+from lab.bench.measurement import HEADING, Goal, Measurement, keep, repeated, state, write_json
+
+MEASUREMENTS = {
+    one.name: one
+    for one in (
+        Measurement("decode", decode.GOALS, decode.measure),
+        Measurement(
+            "isolation",
+            (Goal(exports.FRESH, 7), Goal(exports.PYTEST, 2), Goal(exports.INSIDE, None)),
+            exports.isolation,
+        ),
+        Measurement("tracing", (Goal(exports.TRACING, 1.15, at_most=True),), exports.tracing),
+        Measurement("spread", (Goal(spread.SPREAD, 0.1, at_most=True),), spread.measure),
+        Measurement("baseline", baseline.goals(), baseline.measure, default=False),
+        Measurement(
+            "scaling",
+            (Goal(scaling.RESIDUAL, 0.1, at_most=True), Goal(scaling.GROWTH, 1.1, at_most=True)),
+            scaling.measure,
+            default=False,
+        ),
+        Measurement("cluster", (Goal(cluster.TWO, None),), cluster.measure, default=False),
+    )
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print and keep; return 1 if a median misses its goal."""
+    parser = argparse.ArgumentParser(prog="nox -s lab -- bench --", description=__doc__)
+    parser.add_argument(
+        "measurements",
+        nargs="*",
+        metavar="MEASUREMENT",
+        help=f"which: {', '.join(MEASUREMENTS)}; by default those that take minutes, not more",
+    )
+    parser.add_argument("--repeats", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--json", type=Path, default=REPOSITORY / "build" / "bench.json", metavar="FILE")
+    parser.add_argument(
+        "--keep", action="store_true", help="put a row for each ratio into docs/benchmarks.md"
+    )
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.measurements if name not in MEASUREMENTS]:
+        parser.error(f"no measurement is called {unknown[0]!r}; there are {', '.join(MEASUREMENTS)}")
+    if options.repeats < 1:
+        parser.error(f"--repeats {options.repeats} measures nothing: give at least 1")
+    names = options.measurements or [name for name, one in MEASUREMENTS.items() if one.default]
+    print(HEADING, flush=True)
+    measured = []
+    for name in names:
+        for one in repeated(MEASUREMENTS[name], options.repeats):
+            measured.append(one)
+            print(one.line(), flush=True)
+    on = state()
+    write_json(options.json, measured, on)
+    if options.keep:
+        keep(measured, on, datetime.date.today().isoformat())
+    return int(any(not one.goal.is_met(one.median) for one in measured))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

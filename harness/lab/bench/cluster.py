@@ -1,0 +1,59 @@
+"""How much sooner a run ends when a second worker takes part."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from executorch_goldens import releases
+from executorch_goldens.cluster import PYTHON
+from executorch_goldens.exporting.compat import installed_release
+from executorch_goldens.running.selection import load_cells
+from lab import REPOSITORY
+from lab.clusters import scheduler, worker
+from lab.shortcuts.command import draw
+
+TWO = "wall time with one Dask worker / with two, of one job each"
+#: Cells of each target that are exported, drawn at random.
+PER_TARGET = 6
+
+
+def run(workers: int) -> float:
+    """Export drawn cells under two variations on so many workers; return seconds, without the workers' start."""
+    release = releases.load().release(installed_release())
+    cells = draw(load_cells(("models",), release), PER_TARGET, seed=0)
+    python = os.environ.get(PYTHON, sys.executable)
+    with tempfile.TemporaryDirectory() as name, ExitStack() as cluster:
+        folder = Path(name)
+        address, _ = cluster.enter_context(scheduler(folder, python))
+        for number in range(workers):
+            cluster.enter_context(worker(folder, f"worker-{number}", address, python))
+        command = [sys.executable, "-m", "executorch_goldens", "run", "-q", "-q", "--variations", "quick"]
+        command += [
+            "--cluster",
+            address,
+            "--store",
+            str(folder / "store"),
+            "--sweeps",
+            str(folder / "sweeps"),
+        ]
+        command += [word for cell in cells for word in ("--cell", str(cell))]
+        started = time.perf_counter()
+        finished = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+        seconds = time.perf_counter() - started
+    if finished.returncode:
+        sys.exit(
+            f"bench: the run on {workers} workers failed:\n{finished.stdout[-2000:]}{finished.stderr[-2000:]}"
+        )
+    return seconds
+
+
+def measure() -> Mapping[str, float]:
+    """Run on one worker and on two."""
+    return {TWO: run(1) / run(2)}

@@ -1,0 +1,165 @@
+"""How fast a sweep is against other ways to export the same cells under the same seeds; and what tracing costs."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
+from executorch_goldens import patches, releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.exporting.compat import installed_release
+from executorch_goldens.patches.shortcuts import SHORTCUTS
+from executorch_goldens.registry import load
+from executorch_goldens.running.selection import EXPORT_TIMEOUT, load_cells
+from executorch_goldens.targets import find
+from executorch_goldens.variations import HASH_SEEDS, variations
+from executorch_goldens.workers.settings import Settings, cores, default_interpreter, worker_environment
+from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.workers.worker import install_shortcuts, set_kernels
+from lab import REPOSITORY
+from lab.bench.measurement import apart
+from lab.shortcuts.command import draw
+from lab.stock.issues import REPORTS
+
+FRESH = "a fresh interpreter per export, without shortcuts: its time / a sweep's"
+PYTEST = "a pytest process per seed, without shortcuts: its time / a sweep's"
+INSIDE = "core seconds of exports / (wall x cores) of a sweep, its templates' start included"
+TRACING = "processor time of an export with tracing / without"
+
+#: Cells of each target that are exported, drawn at random: with fewer, the start of the templates, which a run of the
+#: whole zoo has once as well, is a large part of the time.
+PER_TARGET = 16
+
+#: Traced and untraced exports of a cell, in turn, after one that fills the caches.
+ROUNDS = 3
+
+
+def drawn() -> list[Cell]:
+    """Return drawn cells of each target that every case is exported for."""
+    zoo = load_cells(("models",), releases.load().release(installed_release()))
+    return draw([cell for cell in zoo if not find(cell.target).further], PER_TARGET, seed=0)
+
+
+def reported() -> list[Cell]:
+    """Return the cells that the upstream reports are shown on."""
+    return [
+        Cell(report.target, case.name)
+        for report in REPORTS
+        for case in load(("models",)).values()
+        if case.report == report.number
+    ]
+
+
+def settings(isolation: str, shortcuts: tuple[str, ...]) -> Settings:
+    names = patches.select("auto", releases.load().release(installed_release()).patches)
+    return Settings(
+        default_interpreter(),
+        ("models",),
+        names,
+        cores(),
+        EXPORT_TIMEOUT,
+        isolation=isolation,
+        shortcuts=shortcuts,
+    )
+
+
+def swept(selected: Sequence[Cell], seeds: Sequence[int]) -> tuple[float, dict[tuple[Cell, int], float]]:
+    """Sweep cells under each seed; return seconds of wall time, and core seconds of each cell's export by its seed."""
+    started = time.perf_counter()
+    with Sweep(selected, variations(seeds), settings("fork", tuple(SHORTCUTS))) as sweep:
+        spent = {
+            (cell, seed): outcome.core_seconds
+            for cell in selected
+            for seed, outcome in zip(seeds, sweep.outcomes(cell), strict=True)
+        }
+    return time.perf_counter() - started, spent
+
+
+def fresh_interpreters(exports: Sequence[tuple[Cell, int]]) -> float:
+    """Export each cell under its seed in an interpreter of its own, as many at a time as there are cores; seconds."""
+    of_seed = {variation.hash_seed: variation for variation in variations(HASH_SEEDS)}
+    started = time.perf_counter()
+    with (
+        Sweep([cell for cell, _ in exports], (), settings("fresh", ()), lasting=True) as sweep,
+        ThreadPoolExecutor(cores()) as threads,
+    ):
+        list(threads.map(lambda export: sweep.again(export[0], (of_seed[export[1]],)), exports))
+    return time.perf_counter() - started
+
+
+def one_pytest_per_seed(seeds: tuple[int, ...]) -> float:
+    """Export drawn cells in pytest processes, one a seed, as many at a time as there are cores; return seconds."""
+
+    def run(seed: int) -> None:
+        interpreter = default_interpreter()
+        command = [
+            str(interpreter),
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "harness/lab/bench/in_process.py",
+        ]
+        environment = worker_environment(interpreter, seed) | {"PYTHONPATH": str(REPOSITORY)}
+        subprocess.run(command, cwd=REPOSITORY, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(cores()) as processes:
+        list(processes.map(run, seeds))
+    return time.perf_counter() - started
+
+
+def isolation() -> Mapping[str, float]:
+    """Export drawn cells under the four seeds by a sweep and by pytest processes, and a quarter by fresh interpreters.
+
+    Fresh interpreters export each cell under one of the seeds, in turn, and are compared with that part of the sweep's
+    wall time which these exports have in its core seconds.
+    """
+    selected = drawn()
+    # In a new environment whoever comes first compiles every module.
+    swept(selected[::4], HASH_SEEDS[:1])
+    wall, spent = swept(selected, HASH_SEEDS)
+    quarter = [(cell, HASH_SEEDS[number % len(HASH_SEEDS)]) for number, cell in enumerate(selected)]
+    part = sum(spent[export] for export in quarter) / sum(spent.values())
+    return {
+        FRESH: fresh_interpreters(quarter) / (wall * part),
+        PYTEST: one_pytest_per_seed(HASH_SEEDS) / wall,
+        INSIDE: sum(spent.values()) / (wall * cores()),
+    }
+
+
+def tracing() -> Mapping[str, float]:
+    """Export each cell with and without tracing, in turn, in a process of its own."""
+    return {TRACING: apart("lab.bench.exports")}
+
+
+def traced() -> float:
+    """Return the processor time of exports with tracing over that of the same without."""
+    from executorch_goldens.exporting.export import Export
+    from executorch_goldens.exporting.targets import Lowering
+
+    spent = {True: 0.0, False: 0.0}
+    for cell in reported():
+        for number in range(-1, ROUNDS):
+            for watched in (True, False):
+                export = Export(load(("models",))[cell.case], Lowering.named(cell.target))
+                started = time.process_time()
+                try:
+                    with export.watch if watched else nullcontext():
+                        export.run()
+                except Exception:
+                    # Unpatched, some do not lower: that takes its time as well.
+                    pass
+                if number >= 0:
+                    spent[watched] += time.process_time() - started
+    return spent[True] / spent[False]
+
+
+if __name__ == "__main__":
+    set_kernels(1, False)
+    install_shortcuts(tuple(SHORTCUTS))
+    print(traced())

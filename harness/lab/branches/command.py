@@ -1,0 +1,181 @@
+"""``python -m lab branches``: which branches of the installed release's sources exports take."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from executorch_goldens import patches
+from executorch_goldens.artifact import Casualty, Cell, Outcome
+from executorch_goldens.cli import SAME, CommandError
+from executorch_goldens.files import durable
+from executorch_goldens.releases import Release
+from executorch_goldens.running import core
+from executorch_goldens.running.options import CORE, FULL, TIERS
+from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import positive_float, share
+from executorch_goldens.settings.config import Config
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.settings import Settings, cores, default_interpreter
+from executorch_goldens.workers.sweep import Sweep, SweepError
+from lab import branches
+from lab.branches import page
+from lab.branches.records import Records
+from lab.branches.sources import Sources, require_coverage
+from lab.guests import ZOOS
+
+#: The records of the repository's own zoo, beside those of guest zoos, which have the names of these.
+OWN = "zoo"
+#: Further zoos, by name: the situations (docs/history.md), and those of guests.
+MODULES = {page.SITUATIONS: "models.situations", **{name: zoo.module for name, zoo in ZOOS.items()}}
+#: Seconds between two looks at the clock while an export is waited for.
+LOOK = 1.0
+
+
+def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "branches",
+        help="record which branches of the installed release's sources exports take",
+        description="Export cells that have no record yet, each once, and record which branches they take; then print "
+        "what all records say. A run goes on where an earlier one was stopped.",
+    )
+    parser.add_argument("--zoo", choices=tuple(MODULES), help="in place of the repository's own")
+    parser.add_argument("--tier", choices=TIERS, default=CORE, help="of its own zoo (default: %(default)s)")
+    share(parser.add_argument, "--cell")
+    parser.add_argument("--minutes", type=positive_float, help="begin no export after (default: none)")
+    parser.add_argument("--anew", action="store_true", help="export also what has a record")
+    parser.add_argument("--so-far", action="store_true", help="export nothing")
+    parser.add_argument("--update", action="store_true", help="write the page and the lines in docs/coverage")
+    parser.add_argument(
+        "--records", type=Path, default=Path("build/branches"), metavar="DIR", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--drawn",
+        type=Path,
+        default=Path("build/fuzz"),
+        metavar="DIR",
+        help="results of fuzz, whose records count as those of the generator (default: %(default)s)",
+    )
+    share(parser.add_argument, "--jobs", default=cores())
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Record what is asked for, then print or write what all records say."""
+    require_coverage()
+    interpreter = default_interpreter()
+    installed = Installed.probe(interpreter)
+    release = find_release(installed, None)
+    repository = config.load()
+    if not options.so_far:
+        folder = repository.goldens / release.version
+        cells = load_cells(zoos(options.zoo, repository), release)
+        # A further zoo has no core of this kind.
+        tier = FULL if options.zoo else options.tier
+        wanted = core.chosen(cells, options.cell, tier, folder)
+        records = Records((options.records / release.version / (options.zoo or OWN)).absolute())
+        if not options.anew:
+            known = records.cells()
+            wanted = [cell for cell in wanted if cell not in known]
+        settings = Settings(
+            interpreter,
+            zoos(options.zoo, repository),
+            patches.select("auto", release.patches),
+            options.jobs,
+            EXPORT_TIMEOUT,
+            tolerances=repository.tolerances,
+            observer=branches.RECORDER,
+        )
+        deadline = time.monotonic() + 60 * (options.minutes or math.inf)
+        done = 0
+        try:
+            for outcome in record(wanted, settings, records, deadline) if wanted else ():
+                done += 1
+                if isinstance(outcome.result, Casualty):
+                    print(f"{outcome.cell}: {outcome.result.verdict}: no record", file=sys.stderr)
+        except SweepError as error:
+            raise CommandError(str(error)) from error
+        print(f"{done} of {len(wanted)} cells exported", file=sys.stderr)
+    sources = Sources(installed.site_packages / "executorch")
+    taken = groups(options, release, repository, sources)
+    text = "".join(f"{line}\n" for line in page.page(release.version, sources.branches(), taken))
+    if not options.update:
+        print(text, end="")
+        return SAME
+    each = "".join(f"{line}\n" for line in page.lines(sources.branches(), taken))
+    for path, content in ((page.page_of(release.version), text), (page.lines_of(release.version), each)):
+        durable.replace(path, content)
+        print(f"{path}: written")
+    return SAME
+
+
+def zoos(further: str | None, repository: Config) -> tuple[str, ...]:
+    """Return the modules of a further zoo, or of the repository's own for None."""
+    return repository.zoos(None) if further is None else (MODULES[further],)
+
+
+def record(
+    wanted: Sequence[Cell], settings: Settings, records: Records, deadline: float
+) -> Iterator[Outcome]:
+    """Export cells until a time by `time.monotonic`, and yield what comes of each; the exports write the records."""
+    os.environ[branches.RECORDS] = str(records.folder)
+    with Sweep(wanted, variations((0,)), settings) as sweep:
+        for cell in wanted:
+            while not sweep.ready(cell, LOOK):
+                if time.monotonic() > deadline:
+                    return
+            yield from sweep.outcomes(cell)
+
+
+def groups(
+    options: argparse.Namespace, release: Release, repository: Config, sources: Sources
+) -> dict[str, page.Taken]:
+    """Return what the records say of each group of exports; of one without records, what was written before."""
+    folder = options.records / release.version
+    own = Records(folder / OWN)
+    # What has no records may not be there, or have no cells.
+    further = {name: Records(folder / name) for name in MODULES if (folder / name).exists()}
+    drawn = Records(options.drawn / release.version / "branches")
+    of_core = core.read(repository.goldens / release.version / core.FILE)
+    of_further = {name: load_cells((MODULES[name],), release) for name in further}
+
+    def taken(of: Iterable[tuple[Records, Iterable[Cell]]], known: int | None) -> page.Taken:
+        pairs = [(records, records.cells().keys() & set(cells)) for records, cells in of]
+        found = set(
+            itertools.chain.from_iterable(sources.taken(records.of(cells)) for records, cells in pairs)
+        )
+        return page.Taken(sum(len(cells) for _, cells in pairs), known, found)
+
+    def of_zoos(names: Iterable[str]) -> page.Taken:
+        there = [name for name in names if name in further]
+        known = sum(len(of_further[name]) for name in there)
+        return taken([(further[name], of_further[name]) for name in there], known)
+
+    # The situations stand within the repository's own zoo, once they are loaded.
+    own_cells = load_cells(repository.zoos(None), release)
+    of_zoo = [cell for cell in own_cells if cell not in of_further.get(page.SITUATIONS, ())]
+    found = {
+        page.CORE: taken([(own, of_core)], len(of_core)),
+        page.ZOO: taken([(own, of_zoo)], len(of_zoo)),
+        page.SITUATIONS: of_zoos([page.SITUATIONS]),
+        page.GUESTS: of_zoos(ZOOS),
+        page.DRAWN: taken([(drawn, drawn.cells())], None),
+    }
+    before = written_before(release.version)
+    return {group: each if each.cells else before.get(group, each) for group, each in found.items()}
+
+
+def written_before(release: str) -> dict[str, page.Taken]:
+    """Return what the page of a release says of each group that has cells; nothing where there is no page."""
+    texts = (page.page_of(release), page.lines_of(release))
+    if not all(path.exists() for path in texts):
+        return {}
+    return page.written(*(path.read_text(encoding="utf-8") for path in texts))

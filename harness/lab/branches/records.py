@@ -1,0 +1,48 @@
+"""What single exports took of the sources, a file each: stopped and gone on with at will."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from executorch_goldens.artifact import Cell
+
+#: Jumps from line to line by file, as coverage.py has them; a number below 0 is the way into or out of a function.
+Jumps = Mapping[str, Iterable[tuple[int, int]]]
+
+
+class Records:
+    """The records in a folder: ``<target>/<case>/<hash seed>.json``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, cell: Cell, hash_seed: str, jumps: Jumps) -> None:
+        """Leave a whole record, or nothing."""
+        file = self._of_cell(cell) / f"{hash_seed}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        aside = file.with_suffix(".partial")
+        aside.write_text(
+            json.dumps({name: sorted(of_file) for name, of_file in jumps.items()}, separators=(",", ":")),
+            encoding="utf-8",
+        )
+        aside.replace(file)
+
+    def cells(self) -> dict[Cell, list[Path]]:
+        """Return the cells that have records, with the files of these."""
+        found: dict[Cell, list[Path]] = {}
+        for file in sorted(self.folder.glob("*/*/*.json")):
+            found.setdefault(Cell(file.parent.parent.name, file.parent.name), []).append(file)
+        return found
+
+    def of(self, cells: Iterable[Cell]) -> dict[str, set[tuple[int, int]]]:
+        """Return what any export of some cells took; a cell without a record took nothing."""
+        found: dict[str, set[tuple[int, int]]] = {}
+        for file in (file for cell in cells for file in sorted(self._of_cell(cell).glob("*.json"))):
+            for name, jumps in json.loads(file.read_text(encoding="utf-8")).items():
+                found.setdefault(name, set()).update((start, end) for start, end in jumps)
+        return found
+
+    def _of_cell(self, cell: Cell) -> Path:
+        return self.folder / cell.target / cell.case

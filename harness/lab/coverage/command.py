@@ -1,0 +1,100 @@
+"""``python -m lab coverage``: what the zoo reaches of the installed release, against docs/coverage."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens import patches
+from executorch_goldens.files import durable
+from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import share
+from executorch_goldens.store.reuse import Reuse
+from executorch_goldens.store.store import SIZE, Store, default_root
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.settings import Settings, cores, default_interpreter
+from executorch_goldens.workers.sweep import Sweep
+from lab.core.command import settle
+from lab.coverage.visits import TABLES, VISITORS, Coverage, reasons, table, visits
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "coverage",
+        help="compare what the zoo reaches of the installed release with docs/coverage",
+        description="Export every cell once, and compare what was reached with the committed files.",
+    )
+    share(parser.add_argument, "--cell", help="only these: prints, compares nothing")
+    parser.add_argument(
+        "--update", action="store_true", help="write the files, and the core that rests on them"
+    )
+    parser.add_argument(
+        "--reuse", action="store_true", help="take exports from the store of artifacts, and put them there"
+    )
+    share(parser.add_argument, "--jobs", default=cores())
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Export, compare with the committed table or write it; return 0 if it is as committed, else 1."""
+    interpreter = default_interpreter()
+    release = find_release(Installed.probe(interpreter), None)
+    repository = config.load()
+    models = repository.zoos(None)
+    cells = load_cells(models, release)
+    selected = select(cells, options.cell)
+    names = patches.select("auto", release.patches)
+    settings = Settings(
+        interpreter,
+        models,
+        names,
+        options.jobs,
+        EXPORT_TIMEOUT,
+        tolerances=repository.tolerances,
+        reuse=Reuse(Store(repository.store or default_root(), SIZE)) if options.reuse else None,
+    )
+    coverage = Coverage()
+    if settings.reuse is not None:
+        settings.reuse.open()
+    with Sweep([cell for cell in cells if cell in selected], variations((0,)), settings) as sweep:
+        for cell in sweep.results:
+            for outcome in sweep.outcomes(cell):
+                coverage.add(outcome)
+    if settings.reuse is not None:
+        settings.reuse.close()
+        print("\n".join(settings.reuse.lines()), file=sys.stderr)
+    # Only now: it imports ExecuTorch, which the process that sweeps does without.
+    from executorch_goldens.exporting.compat import visitor_classes
+
+    visitors = visitor_classes()
+    text = table(release.version, coverage, visitors, reasons())
+    if options.cell:
+        sys.stdout.write(text)
+        return 0
+    found = {
+        TABLES / f"{release.version}.md": text,
+        TABLES / VISITORS.format(release.version): visits(coverage, visitors),
+    }
+    if options.update:
+        for path, content in found.items():
+            durable.replace(path, content)
+            print(f"{path}: written")
+        settle(repository.goldens, release.version, update=True)
+        return 0
+    same = [_is_committed(path, content) for path, content in found.items()]
+    if not all(same):
+        print(f'accept: nox -s "lab({release.version})" -- coverage --update')
+    return 0 if all(same) else 1
+
+
+def _is_committed(path: Path, text: str) -> bool:
+    """Print what a committed file lacks of `text`, and return whether it is that."""
+    committed = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    difference = list(difflib.unified_diff(committed, text.splitlines(keepends=True), str(path), "now", n=0))
+    sys.stdout.writelines(difference or [f"{path}: as committed\n"])
+    return not difference

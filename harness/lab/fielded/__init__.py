@@ -1,0 +1,11 @@
+"""Whether a program that one release made still runs in another release's runtime.
+
+`recorder` has an ordinary export write down its program with what it was run on, `programs` makes and keeps these for
+the cells of a release, in the form of `corpus`. `running` has `programs.running` run them in a release's
+environment, `judging` says what came of each, `goldens` holds what was reviewed and `page` shows it to people.
+"""
+
+#: Environment variable: the folder that exporting processes write their programs to.
+RECORDS = "GOLDENS_FIELDED"
+#: What writes programs, in the processes that export.
+RECORDER = "lab.fielded.recorder:Recorder"

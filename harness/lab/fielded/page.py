@@ -1,0 +1,92 @@
+"""The table for people: which releases may be mixed, and what breaks, made from the goldens."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.files import untrusted
+from executorch_goldens.goldens.golden import GoldenError
+from lab.fielded.goldens import OWN, PROMISED, Pair, promise
+from lab.fielded.judging import ROUNDING, SAME, is_break
+
+PAGE = Path("docs/fielded.md")
+#: What stands around the tables in the page.
+BEGIN, END = "<!-- begin: made from goldens/fielded -->\n", "<!-- end -->\n"
+#: Cells of a cause that are written out for a pair.
+SHOWN = 6
+
+#: Pairs with the line of each of their programs.
+Lines = Mapping[Pair, Mapping[Cell, str]]
+
+
+def counts(lines: Mapping[Cell, str]) -> tuple[int, int, int, int]:
+    """Return how many programs give the same, are within rounding, break, and are not right on their own release."""
+    texts = list(lines.values())
+    same, rounding, broken = texts.count(SAME), texts.count(ROUNDING), sum(map(is_break, texts))
+    return same, rounding, broken, len(texts) - same - rounding - broken
+
+
+def table(lines: Lines, versions: Sequence[str]) -> Iterator[str]:
+    """Yield the table of pairs, as Markdown: a row for each release that makes programs."""
+    yield f"| programs of | {' | '.join(f'on {version}' for version in versions)} |"
+    yield "|---|" + "---|" * len(versions)
+    for made in versions:
+        row = []
+        for run in versions:
+            pair = Pair(made, run)
+            if pair not in lines:
+                row.append("-")
+                continue
+            mark = {OWN: "", PROMISED: " *"}.get(promise(pair, versions), "")
+            row.append(" / ".join(map(str, counts(lines[pair]))) + mark)
+        yield f"| {made} | {' | '.join(row)} |"
+
+
+def broken(lines: Lines, versions: Sequence[str]) -> Iterator[str]:
+    """Yield what breaks, as Markdown: by what comes of it, then which programs on which pairs."""
+    causes: dict[str, dict[Pair, list[Cell]]] = defaultdict(lambda: defaultdict(list))
+    for pair, of_pair in lines.items():
+        for cell, text in of_pair.items():
+            if is_break(text):
+                causes[cause(text)][pair].append(cell)
+    if not causes:
+        yield "Nothing breaks." if any(lines.values()) else "Nothing is recorded yet."
+        return
+    yield "| what comes of it | programs of | on | promised | programs |"
+    yield "|---|---|---|---|---|"
+    for name, pairs in sorted(causes.items(), key=lambda item: (-sum(map(len, item[1].values())), item[0])):
+        for pair, cells in pairs.items():
+            promised = "yes" if promise(pair, versions) == PROMISED else "no"
+            more = f" and {len(cells) - SHOWN} more" if len(cells) > SHOWN else ""
+            named = ", ".join(f"`{cell}`" for cell in sorted(cells)[:SHOWN]) + more
+            yield (
+                f"| {untrusted.markdown(name)} | {pair.made} | {pair.run} | {promised} | {len(cells)}: {named} |"
+            )
+
+
+def cause(text: str) -> str:
+    """Return what the outcomes of one cause have in common.
+
+    >>> cause("wrong: output 0, output 1"), cause("refused: error 0x23; too short")
+    ('wrong outputs', 'refused: error 0x23; too short')
+    """
+    return "wrong outputs" if text.startswith("wrong: ") else re.sub(r" on \S+, call \d+$", "", text)
+
+
+def block(lines: Lines, versions: Sequence[str]) -> str:
+    """Return what stands in the page between `BEGIN` and `END`."""
+    return "\n".join(["", *table(lines, versions), "", *broken(lines, versions), "", ""])
+
+
+def updated(page: str, lines: Lines, versions: Sequence[str]) -> str:
+    """Return the text of the page with the tables that the goldens give."""
+    before, found, rest = page.partition(BEGIN)
+    if not found:
+        raise GoldenError(
+            PAGE, f"has no line {BEGIN.strip()!r}", f"Bring it back with 'git checkout -- {PAGE}'."
+        )
+    return f"{before}{BEGIN}{block(lines, versions)}{END}{rest.partition(END)[2]}"

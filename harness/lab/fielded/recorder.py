@@ -1,0 +1,116 @@
+"""Has the process that exports write down its program with what it is run on.
+
+What is written before a program is run stays when the run ends the process, or is refused: such programs have no place
+in an artifact.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from executorch_goldens import artifact
+from executorch_goldens.artifact import Cell, Lowered, Tensor
+from executorch_goldens.exporting import compat
+from executorch_goldens.exporting.observing import Observer
+from executorch_goldens.programs.format import EXECUTORCH, REFERENCE_MODEL, Program, Sample, Value
+from executorch_goldens.programs.record import of_call
+from executorch_goldens.programs.recorder import of_sizes, of_tensor
+from executorch_goldens.targets import RUNTIME
+from lab.fielded import RECORDS, corpus
+from lab.fielded.corpus import WHOLE, Shipped
+
+
+class Recorder(Observer):
+    """Writes what one export is seen to run, before each run and at the end.
+
+    Attributes
+    ----------
+    attempt
+        The `executorch_goldens.exporting.export.Export`.
+    payloads
+        What each payload was run on; one that leaves sizes open has those that it was run at.
+    """
+
+    attempt: Any
+
+    def __init__(self) -> None:
+        self.release = compat.installed_release()
+        self.pte = b""
+        self.outputs: dict[str, tuple[Tensor, ...]] = {}
+        self.payloads: dict[bytes, list[Sample]] = {}
+        self.sample, self.payload = "", b""
+        self.numbers = 0
+
+    def around(self, attempt: Any) -> Lowered:
+        """Export, and write the program whether it runs or not."""
+        self.attempt = attempt
+        self.cell = Cell(attempt.target.name, attempt.case.name)
+        folder = Path(os.environ[RECORDS]) / self.cell.target
+        self.path = folder / f"{self.cell.case}{corpus.SUFFIX}"
+        try:
+            lowered = super().around(attempt)
+            # Without a kernel for it, a program is not run.
+            self.pte = lowered.pte
+            return lowered
+        finally:
+            self.write()
+
+    def runs(self, sample: str, pte: bytes) -> None:
+        """Write the program of the runtime; number the calls of delegates."""
+        self.sample, self.numbers, self.pte = sample, 0, pte
+        if pte:
+            self.write()
+
+    def ran(self, sample: str, outputs: Sequence[Tensor]) -> None:
+        """Note what the runtime gave."""
+        if self.pte:
+            self.outputs[sample] = tuple(outputs)
+
+    def calls(self, payload: bytes, arrays: Sequence[Any]) -> None:
+        """Write the payload with what it is about to be run on."""
+        self.numbers += 1
+        name, inputs = f"{self.sample}, call {self.numbers}", tuple(map(Value.of_array, arrays))
+        self.payload = of_sizes(payload, arrays)
+        self.payloads.setdefault(self.payload, []).append(Sample(name, (inputs,)))
+        self.write()
+
+    def called(self, payload: bytes, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Note what the payload gave."""
+        samples = self.payloads[self.payload]
+        (inputs,) = samples[-1].steps
+        gave = tuple(map(Value.of_array, outputs))
+        samples[-1] = of_call(samples[-1].name, inputs, gave, self.attempt.bound)
+
+    def write(self) -> None:
+        """Write what is known by now."""
+        corpus.write(self.path, Shipped(self.cell, self.release, tuple(self._programs())))
+
+    def _programs(self) -> Iterator[Program]:
+        if self.attempt.target.runs == RUNTIME and self.pte:
+            yield Program(WHOLE, EXECUTORCH, (), self.pte, tuple(self._samples()))
+        for number, (payload, samples) in enumerate(self.payloads.items()):
+            yield Program(f"payload {number}", REFERENCE_MODEL, (), payload, tuple(samples))
+
+    def _samples(self) -> Iterator[Sample]:
+        attempt = self.attempt
+        made = [
+            artifact.Sample(name, attempt.expected[name], (), attempt.moved[name].spreads)
+            for name in attempt.samples
+        ]
+        assert attempt.made is not None
+        lowered: Lowered = replace(attempt.made, samples=tuple(made))
+        for sample in made:
+            tolerances = (lowered.tolerance(sample, index) for index in range(len(sample.expected)))
+            yield Sample(
+                sample.name,
+                tuple(tuple(map(of_tensor, step)) for step in attempt.samples[sample.name]),
+                tuple(map(Value.of, self.outputs.get(sample.name, ()))),
+                tuple(map(Value.of, sample.expected)),
+                tuple(Value.of(Tensor.of(np.asarray(each, np.float64))) for each in tolerances),
+            )

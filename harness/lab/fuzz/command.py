@@ -1,0 +1,235 @@
+"""``python -m lab fuzz``: draws small models, exports each under two variations and judges it as a cell."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from executorch_goldens import patches, releases, variations
+from executorch_goldens.cli import SAME, CommandError
+from executorch_goldens.files import durable
+from executorch_goldens.results.rows import lock
+from executorch_goldens.running.selection import (
+    EXPORT_TIMEOUT,
+    Installed,
+    UsageError,
+    find_release,
+    require_flatc,
+    require_known,
+)
+from executorch_goldens.settings.arguments import positive_float, positive_int, share
+from executorch_goldens.workers.settings import Settings, cores, default_interpreter
+from executorch_goldens.workers.sweep import SweepError
+from lab.branches import RECORDER
+from lab.branches.page import lines_of, read
+from lab.branches.sources import Branch, require_coverage
+from lab.fuzz import explained, names, page
+from lab.fuzz.explained import Explanation
+from lab.fuzz.guidance import GENERATION, Guide, digest
+from lab.fuzz.kept import Judged, Key, Lines
+from lab.fuzz.search import BATCH, ZOO, Search, results_of
+
+#: Part of ``--minutes`` that is kept for making failures smaller.
+SHRINKING = 0.3
+#: Minutes without ``--minutes`` and ``--models``.
+MINUTES = 20.0
+#: Targets without ``--target``: those that every case of the zoo is exported for.
+TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "fuzz",
+        help="draw models, export and judge them, make those that fail smaller",
+        description="Draw small models, export each under two variations, judge it as a cell, and make one failure of "
+        "each cause smaller. A run goes on where an earlier one was stopped.",
+    )
+    share(parser.add_argument, "--release")
+    parser.add_argument("--seed", type=int, default=0, help="of the names (default: %(default)s)")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first model")
+    parser.add_argument(
+        "--models", type=positive_int, metavar="N", help="how many models (default: till time is over)"
+    )
+    parser.add_argument(
+        "--minutes", type=positive_float, help=f"stop after (default: {MINUTES:g}, none with --models)"
+    )
+    parser.add_argument(
+        "--target", action="append", metavar="TARGET", help=f"repeatable (default: {', '.join(TARGETS)})"
+    )
+    parser.add_argument(
+        "--branches",
+        action="store_true",
+        help="record which branches of the release's sources exports take",
+    )
+    parser.add_argument(
+        "--guided",
+        action="store_true",
+        help="draw rather what takes branches that no cell takes; records them",
+    )
+    parser.add_argument("--no-shrinking", action="store_true", help="only export and judge")
+    parser.add_argument(
+        "--results", type=Path, default=Path("build/fuzz"), metavar="DIR", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--update", action="store_true", help="write what the results say to docs/generator.md"
+    )
+    parser.add_argument("--show", metavar="NAME", help="print a model as Python; exports nothing")
+    share(parser.add_argument, "--jobs", default=cores())
+    share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Search, print what was found, write it to the page if asked."""
+    if arguments.show is not None:
+        print(names.drawn(arguments.show).source(), end="")
+        return SAME
+    numbers = chosen(arguments)
+    searching = search(arguments)
+    guide = guided(arguments, searching)
+    wanted = guide.names(numbers) if guide else (names.name(arguments.seed, number) for number in numbers)
+    table = explained.load()
+    try:
+        searching.folder.mkdir(parents=True, exist_ok=True)
+        with lock(searching.folder).acquire(timeout=0):
+            found = carry_out(searching, wanted, arguments, table)
+    except filelock.Timeout as error:
+        raise UsageError(
+            f"a different run works in {searching.folder}: wait for it, or give this one another --results"
+        ) from error
+    except OSError as error:
+        raise UsageError(f"--results {searching.folder} cannot be written: {error}") from error
+    except SweepError as error:
+        raise CommandError(str(error)) from error
+    print(*summary(found, table), sep="\n")
+    if searching.settings.observer:
+        taken = searching.taken({row.model for row in found.rows})
+        print(
+            f"branches: {len(taken)}, of which no cell takes {len(taken - of_cells(searching.release.version))}"
+        )
+    if arguments.update:
+        text = page.PAGE.read_text(encoding="utf-8")
+        durable.replace(page.PAGE, page.updated(text, {searching.release.version: found}, table))
+        print(f"{page.PAGE}: written")
+    return SAME
+
+
+def chosen(arguments: argparse.Namespace) -> range:
+    """Return the numbers of the models that are asked for; raise UsageError."""
+    end = arguments.first + arguments.models if arguments.models else names.END
+    if arguments.seed < 0 or not 0 <= arguments.first < end <= names.END:
+        raise UsageError(
+            f"--seed is 0 or more, and the models of a seed have the numbers 0 to {names.END - 1}"
+        )
+    return range(arguments.first, end)
+
+
+def guided(arguments: argparse.Namespace, searching: Search) -> Guide | None:
+    """Return what chooses the models, if branches are to guide that."""
+    if not arguments.guided:
+        return None
+    known = of_cells(searching.release.version)
+    return Guide(arguments.seed, known, lambda model: searching.taken([model]))
+
+
+def of_cells(release: str) -> frozenset[Branch]:
+    """Return the branches that cells take, as far as docs/coverage says."""
+    file = lines_of(release)
+    return read(file.read_text(encoding="utf-8")) if file.exists() else frozenset()
+
+
+def carry_out(
+    searching: Search, wanted: Iterator[str], arguments: argparse.Namespace, table: Sequence[Explanation]
+) -> page.Found:
+    """Export, judge and make smaller, as long as there is time; return all results that there are."""
+    start = time.monotonic()
+    minutes = arguments.minutes or (math.inf if arguments.models else MINUTES)
+    exporting = 1.0 if arguments.no_shrinking else 1.0 - SHRINKING
+    for row in searching.export(wanted, start + 60 * minutes * exporting):
+        if row.wrong:
+            print(line(row, explained.finding(row, table)), flush=True)
+    found = page.Found(searching.judged.open(), right_later(arguments.results, searching.release.version))
+    if not arguments.no_shrinking:
+        left = [row for _, members in found.left(table) for row in members]
+        for minimal in searching.shrink(left, start + 60 * minutes):
+            print(f"minimal: {minimal.target}/{minimal.model}: {', '.join(minimal.operators)}", flush=True)
+    return found
+
+
+def search(arguments: argparse.Namespace) -> Search:
+    """Return the search for the release that is installed; raise UsageError."""
+    interpreter = default_interpreter()
+    release = find_release(Installed.probe(interpreter), arguments.release)
+    targets = tuple(dict.fromkeys(arguments.target or TARGETS))
+    require_known(targets, "--target")
+    if missing := [name for name in targets if name not in release.targets]:
+        raise UsageError(
+            f"--target {missing[0]} is not supported on ExecuTorch {release.version}: {release.unsupported[missing[0]]}"
+        )
+    require_flatc(interpreter)
+    recording = arguments.branches or arguments.guided
+    if recording:
+        require_coverage()
+    settings = Settings(
+        interpreter=interpreter,
+        models=(ZOO,),
+        patches=patches.select("auto", release.patches),
+        jobs=arguments.jobs,
+        limit=arguments.export_timeout,
+        observer=RECORDER if recording else None,
+    )
+    return Search(
+        # What is known to be wrong is so of the cells of this project's zoo.
+        replace(release, known={}),
+        settings,
+        variations.variations(variations.named("quick")),
+        targets,
+        arguments.results.absolute() / release.version,
+        batch=GENERATION if arguments.guided else BATCH,
+        guidance=guidance(arguments, targets, release.version) if arguments.guided else {},
+    )
+
+
+def guidance(arguments: argparse.Namespace, targets: Sequence[str], release: str) -> dict[str, object]:
+    """Return all that decides which models a guided run draws, beside what exports take."""
+    return {
+        "seed": arguments.seed,
+        "first": arguments.first,
+        "targets": list(targets),
+        "changes": names.digest_of_changes(),
+        "taken by cells": digest(of_cells(release)),
+    }
+
+
+def line(row: Judged, finding: str) -> str:
+    cause = f"{row.cause.verdict}: {row.target}/{row.model}: {row.reason}"
+    return f"{cause} [{finding or row.cause.where or 'nowhere'}]"
+
+
+def right_later(results: Path, release: str) -> frozenset[Key]:
+    """Return what is in order on a later release, as far as the same models were exported there."""
+    versions = list(releases.load().releases)
+    later = versions[versions.index(release) + 1 :]
+    same = {"drawing": names.digest()}
+    kept = (Lines(results_of(results, version), Judged, same) for version in later)
+    return frozenset(row.key for lines in kept for row in lines.there() if not row.wrong)
+
+
+def summary(found: page.Found, table: Sequence[Explanation]) -> Iterator[str]:
+    """Yield how many cells have which verdict, and the causes to look into."""
+    for verdict, count in sorted(Counter(row.cause.verdict for row in found.rows).items()):
+        alike = [row for row in found.rows if row.cause.verdict == verdict and row.wrong]
+        known = sum(bool(explained.finding(row, table)) for row in alike)
+        yield f"{verdict}: {count}" + (f", of which a finding explains {known}" if known else "")
+    for cause, members in found.left(table):
+        cells = ", ".join(f"{row.target}/{row.model}" for row in members[:3])
+        yield f"{len(members)} x {cause.verdict}: {cause.where}: {cause.what} ({cells})"

@@ -1,0 +1,1 @@
+"""Fuzzing of everything that reads files of strangers; `nox -s lab -- fuzz-bytes`."""

@@ -1,0 +1,158 @@
+"""Fuzz the readers: ``python -m lab fuzz-bytes [READER...]``; ``nox -s lab -- fuzz-bytes`` runs it.
+
+The work is cut into pieces, each in a process of its own (`lab.fuzz_bytes.piece`), and what a piece found is noted
+when it ends: a session that is stopped goes on where it was, as long as the harness is the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab import REPOSITORY
+from lab.fuzz_bytes.piece import CURRENT, MEGABYTES, SECONDS
+from lab.fuzz_bytes.readers import READERS
+
+FOLDER = REPOSITORY / "build" / "fuzz-bytes"
+PAGE = REPOSITORY / "docs" / "reliability.md"
+
+#: Mutations of each reader in a full run, and by default.
+FULL = 20_000
+FEW = 500
+#: Mutations of a piece: hypothesis remembers each, so that a long piece would take ever more memory.
+PIECE = 1000
+
+#: The part of the page that this writes.
+TABLE = re.compile(r"(?<=<!-- fuzz-bytes -->\n).*?(?=<!-- /fuzz-bytes -->)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What pieces found, in a file with a line for each."""
+
+    file: Path
+    harness: str
+
+    def read(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the lines of pieces of this harness."""
+        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
+        yield from (row for row in map(json.loads, lines) if row["harness"] == self.harness)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**row, "harness": self.harness}) + "\n")
+
+
+def digest_of_harness() -> str:
+    """Return a digest of the code that reads, and of the code that mutates."""
+    digest = hashlib.sha256()
+    folders = (REPOSITORY / "harness", Path(__file__).parent)
+    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
+        digest.update(str(path.relative_to(REPOSITORY)).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def seed_of(run: int, reader: str, number: int) -> int:
+    """Return the seed of a piece: the same on every machine."""
+    return int.from_bytes(hashlib.sha256(f"{run} {reader} {number}".encode()).digest()[:8], "little")
+
+
+def fuzz(reader: str, count: int, run: int, number: int, aside: Path) -> dict[str, Any]:
+    """Run one piece in a process of its own, and return what it found."""
+    words = (reader, str(count), str(seed_of(run, reader, number)), str(aside))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-m", "lab.fuzz_bytes.piece", *words],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    row = {"reader": reader, "run": run, "number": number, "count": count, "seconds": round(spent, 1)}
+    if done.returncode == 0:
+        return row | json.loads(done.stdout)
+    if done.returncode > 0:
+        sys.exit(f"the piece {' '.join(words)} failed:\n{done.stderr}")
+    data = (aside / CURRENT).read_bytes()
+    name = hashlib.sha256(data).hexdigest()[:12]
+    (aside / name).write_bytes(data)
+    ended = f"the process was ended by {signal.Signals(-done.returncode).name}"
+    return row | {"tried": 0, "slowest": SECONDS, "peak_mb": 0, "digest": "", "found": {name: ended}}
+
+
+def lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a table of what the pieces of each reader found."""
+    yield "| reader | refuses with | mutations | core seconds | slowest, s | findings |"
+    yield "|---|---|---|---|---|---|"
+    for reader in READERS.values():
+        own = [row for row in rows if row["reader"] == reader.name]
+        if not own:
+            continue
+        spent = sum(row["seconds"] for row in own)
+        slowest = max(row["slowest"] for row in own)
+        declared = ", ".join(f"`{error.__name__}`" for error in reader.declared)
+        found = len({what.partition(" (")[0] for row in own for what in row["found"].values()})
+        yield f"| {reader.name} | {declared} | {tried(own, reader.name):,} | {spent:,.0f} | {slowest:.2f} | {found} |"
+
+
+def tried(rows: Sequence[Mapping[str, Any]], reader: str) -> int:
+    """Return how many mutations a reader was given."""
+    return sum(row["tried"] for row in rows if row["reader"] == reader)
+
+
+def put_into_page(rows: Sequence[Mapping[str, Any]]) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    table = "".join(f"{line}\n" for line in lines(rows))
+    PAGE.write_text(TABLE.sub(lambda _: table, page), encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fuzz and print; return 1 if something was found."""
+    parser = argparse.ArgumentParser(prog="nox -s lab -- fuzz-bytes --", description=__doc__)
+    parser.add_argument("readers", nargs="*", metavar="READER", help=f"which: {', '.join(READERS)}")
+    parser.add_argument(
+        "--mutations", type=int, default=FEW, help=f"of each; {FULL} is a full run (default: {FEW})"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same mutations")
+    parser.add_argument(
+        "--update", action="store_true", help=f"put the table into {PAGE.relative_to(REPOSITORY)}"
+    )
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.readers if name not in READERS]:
+        parser.error(f"no reader is called {unknown[0]!r}; there are {', '.join(READERS)}")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    pieces = Pieces(FOLDER / "pieces.jsonl", digest_of_harness())
+    known = [row for row in pieces.read() if row["run"] == options.seed]
+    wanted = options.readers or list(READERS)
+    while left := {name: count for name in wanted if (count := options.mutations - tried(known, name)) > 0}:
+        # All readers come equally far in a session that is stopped.
+        for name, count in left.items():
+            number = sum(row["reader"] == name for row in known)
+            row = fuzz(name, min(count, PIECE), options.seed, number, FOLDER / "found" / name)
+            pieces.add(row)
+            known.append(row)
+            for file, what in row["found"].items():
+                print(f"{name}: {what}: {FOLDER / 'found' / name / file}", flush=True)
+        if options.update:
+            put_into_page([row for row in known if row["reader"] in wanted])
+    shown = [row for row in known if row["reader"] in wanted]
+    print("\n".join(lines(shown)))
+    if options.update:
+        put_into_page(shown)
+    print(f"each mutation had {SECONDS:g} s and {MEGABYTES} MB; seed {options.seed}")
+    return int(any(row["found"] for row in shown))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

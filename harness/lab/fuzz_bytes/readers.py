@@ -1,0 +1,585 @@
+"""Everything that reads files of strangers, each with the real files that its mutations are made of."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import itertools
+import json
+import shutil
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell, Failure, Lowered
+from executorch_goldens.compiling import golden as compiled
+from executorch_goldens.compiling.golden import CONTENTS, CompiledGoldenError
+from executorch_goldens.compiling.verdicts import judge as judge_compiled
+from executorch_goldens.decode import DecodeError, SchemaError, decode
+from executorch_goldens.decode.json_form import json_form
+from executorch_goldens.decode.schema import load
+from executorch_goldens.decode.schemas import PLACES, Schemas
+from executorch_goldens.goldens import golden, roots, table
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.goldens.reading import reading
+from executorch_goldens.programs import comparing, running
+from executorch_goldens.programs.format import MANIFEST, OBJECTS, SEAL, CorpusError
+from executorch_goldens.programs.reading import Corpus, cell_of
+from executorch_goldens.releases import MatrixError
+from executorch_goldens.results import merging, origins
+from executorch_goldens.results import rows as results
+from executorch_goldens.results.evidence import Evidence, EvidenceError
+from executorch_goldens.results.merging import MergeError
+from executorch_goldens.results.origins import OriginsError
+from executorch_goldens.results.proposals import Proposal, ProposalError
+from executorch_goldens.results.provenance import Provenance
+from executorch_goldens.review.rejections import RejectionError, Rejections
+from executorch_goldens.review.summary import Summary
+from executorch_goldens.running import core
+from executorch_goldens.running.selection import UsageError
+from executorch_goldens.settings import config
+from executorch_goldens.store.store import Store, StoreError, _head
+from executorch_goldens.structure import compare
+from executorch_goldens.structure.outline import outline
+from executorch_goldens.workers import seconds
+from executorch_goldens.workers.seconds import Remembered, SecondsError
+from lab import REPOSITORY
+from lab.fielded import corpus as shipped
+from lab.fielded import goldens as fielded
+from lab.fielded import page
+from lab.fielded.goldens import Pair
+from lab.fielded.judging import judge
+
+HERE = Path(__file__).resolve().parent
+PAYLOADS = HERE.parent / "decode" / "fixtures"
+RESULTS = HERE.parent / "report_results"
+CORPUS = HERE.parent / "corpora" / "linear-1.4.1"
+RELEASE = REPOSITORY / "goldens" / "1.4.1"
+GUESTS = REPOSITORY / "goldens" / "guests" / "arm-ops" / "1.4.1"
+
+#: Goldens that mutations are made of: of both backends, quantized and not, of a failure, with several delegates.
+GOLDENS = ("tosa-fp/linear", "tosa-int/cat-h-v", "xnnpack-int8/linear", "tosa-fp/two-delegates")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader.
+
+    Attributes
+    ----------
+    seeds
+        Returns real files.
+    read
+        Reads one file, given by its bytes, in a folder that it may use.
+    declared
+        What it may raise.
+    is_text
+        Whether what it reads is text.
+    """
+
+    name: str
+    seeds: Callable[[], list[bytes]]
+    read: Callable[[bytes, Path], object]
+    declared: tuple[type[Exception], ...]
+    is_text: bool = True
+
+
+def files(*patterns: str, under: Path = PAYLOADS) -> list[bytes]:
+    """Return the files that match one of `patterns`."""
+    return [path.read_bytes() for pattern in patterns for path in sorted(under.glob(pattern))]
+
+
+def read_payload(data: bytes, folder: Path) -> None:
+    decoded = decode(data, schemas=Schemas.installed())
+    json_form(decoded)
+    decoded.constants()
+    text = decoded.text()
+    outline(text)
+    # What it begins as, and what it may differ from.
+    compare(text, text)
+
+
+def schema_files() -> list[bytes]:
+    places = Schemas.installed().places
+    return [
+        (place / relative).read_bytes()
+        for place in places
+        for names in PLACES.values()
+        for relative in names
+        if (place / relative).is_file()
+    ]
+
+
+def read_schema(data: bytes, folder: Path) -> None:
+    load.__wrapped__(written(folder / "schema.fbs", data))
+
+
+def written(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+@functools.cache
+def golden_texts(cell: str) -> Mapping[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((RELEASE / cell).iterdir())}
+
+
+def golden_files(*names: str) -> list[bytes]:
+    """Return files of goldens; each begins with a line that says which it is."""
+    found = []
+    for cell in GOLDENS:
+        for name, data in golden_texts(cell).items():
+            if not names or name in names:
+                found.append(f"{cell}/{name}\n".encode() + data)
+    return found
+
+
+def read_golden(data: bytes, folder: Path) -> None:
+    """Read a golden one file of which is mutated, with a digest that fits, as a person can write one."""
+    head, _, content = data.partition(b"\n")
+    cell, _, name = head.decode(errors="replace").rpartition("/")
+    if cell not in GOLDENS or name not in golden_texts(cell):
+        cell, name = GOLDENS[0], golden.MANIFEST
+    place = folder / "golden" / cell
+    shutil.rmtree(place, ignore_errors=True)
+    raw = {**golden_texts(cell), name: content}
+    try:
+        texts = {each: text.decode() for each, text in raw.items()}
+        raw = {each: text.encode() for each, text in golden.sealed(golden.unsealed(texts)).items()}
+    except UnicodeDecodeError:
+        pass
+    for each, text in raw.items():
+        written(place / each, text)
+    read = golden.read(place)
+    assert read is not None
+    use_golden(read, {each: text.decode() for each, text in golden_texts(cell).items()})
+
+
+def use_golden(texts: golden.Texts, reviewed: golden.Texts) -> None:
+    """Do what runs, reviews and reports do with a golden that was read."""
+    golden.compared(texts)
+    golden.digest(texts)
+    golden.is_compact(texts)
+    golden.confirmed(texts, reviewed)
+    golden.confirmed(reviewed, texts)
+    golden.read_trace(texts.get(golden.TRACE, ""))
+    reading(texts)
+
+
+def tables() -> list[bytes]:
+    """Return parts of real tables: some cells of each, sealed as they are."""
+    found = []
+    for target, path in table.tables(GUESTS):
+        cells = sorted(table.read(path).items())
+        for start in (0, len(cells) // 2):
+            found.append(f"{target}\n".encode() + table.rendered(dict(cells[start : start + 3])).encode())
+    return found
+
+
+def read_table(data: bytes, folder: Path) -> None:
+    """Read every golden of a table, the damaged ones with digests that fit."""
+    shutil.rmtree(folder / "table", ignore_errors=True)
+    path = written(folder / "table" / f"tosa-fp{table.SUFFIX}", data.partition(b"\n")[2])
+    try:
+        cells = table.parsed(path.read_bytes().decode())
+        sealed = {
+            case: golden.sealed(golden.unsealed(texts)) if golden.MANIFEST in texts else texts
+            for case, texts in cells.items()
+        }
+        path.write_bytes(table.rendered(sealed).encode())
+    except ValueError:
+        pass
+    for cell in golden.recorded(folder / "table"):
+        texts = golden.read(golden.directory(folder / "table", cell))
+        if texts is not None:
+            use_golden(texts, texts)
+
+
+def configurations() -> list[bytes]:
+    tables = (REPOSITORY / "pyproject.toml").read_text().partition("[tool.goldens]")[2]
+    own = "[tool.goldens]" + tables.partition("[tool.ruff]")[0]
+    every = """[tool.goldens]
+models = ["models", "tests.zoo"]
+goldens = "goldens"
+targets = ["tosa-fp", "xnnpack-int8"]
+releases = ["1.4.1", "1.5.1"]
+variations = "quick"
+jobs = 2
+export-timeout = 60.5
+sweeps = "build/sweeps"
+store = "build/store"
+known-defects = "known.toml"
+
+[tool.goldens.tolerances]
+tosa-fp = 1e-5
+
+[tool.goldens.budgets]
+"tosa-*/lin*" = { outside = 0, memory = 10_000 }
+"""
+    example = (HERE.parent / "example_project" / "pyproject.toml").read_bytes()
+    return [own.encode(), every.encode(), example]
+
+
+def read_configuration(data: bytes, folder: Path) -> None:
+    written(folder / config.FILE, data)
+    found = config.load(folder)
+    found.zoos(None)
+    found.import_paths()
+
+
+def read_matrix(data: bytes, folder: Path) -> None:
+    matrix = releases.load.__wrapped__(written(folder / "releases.toml", data))
+    for release in matrix.releases.values():
+        release.requirements()
+        release.stack()
+    releases.known_defects(folder / "releases.toml")
+
+
+def matrices() -> list[bytes]:
+    text = releases.MATRIX.read_text()
+    # The whole, and the first release with little that is known.
+    short = text.split("\n[releases.")
+    return [text.encode(), "\n[releases.".join(short[:2]).encode()]
+
+
+def result_lines() -> list[bytes]:
+    return files("*/*/results.jsonl", under=RESULTS)
+
+
+def read_results(data: bytes, folder: Path) -> None:
+    rows = results.read(written(folder / results.FILE, data))
+    "\n".join(Summary([("1.4.1", row) for row in rows], (), [("1.4.1", row) for row in rows]).markdown())
+    seconds.measured(rows)
+
+
+def read_provenance(data: bytes, folder: Path) -> None:
+    (folder / "results").mkdir(exist_ok=True)
+    written(folder / "results" / "run.json", data)
+    came = Provenance.read(folder / "results")
+    came.selection()
+    came.write(folder / "results")
+
+
+#: Of a cell that may be recorded: its golden-to-be stands beside the proposal.
+PROPOSED = "xnnpack-fp32/permute-reshape-sum"
+
+
+def proposals() -> list[bytes]:
+    return files(f"stock/1.2.0/{PROPOSED}/proposal.json", under=RESULTS)
+
+
+def read_proposal(data: bytes, folder: Path) -> None:
+    place = folder / PROPOSED
+    if not place.is_dir():
+        shutil.copytree(RESULTS / "stock" / "1.2.0" / PROPOSED, place)
+    proposal = Proposal.read(written(place / "proposal.json", data))
+    if proposal.content is not None:
+        proposal.texts()
+    proposal.made()
+
+
+def read_evidence(data: bytes, folder: Path) -> None:
+    (folder / "evidence").mkdir(exist_ok=True)
+    name, _, content = data.partition(b"\n")
+    for each, path in evidence_files().items():
+        (folder / "evidence" / each).write_bytes(path)
+    written(folder / "evidence" / ("evidence.npz" if b"npz" in name else "evidence.json"), content)
+    found = Evidence.read(folder / "evidence")
+    for tensor in found.tensors:
+        (tensor.actual.sum(), tensor.name + tensor.where)
+    " ".join([*found.message, *itertools.chain(*found.agreeing), *found.commands.values(), *found.after])
+
+
+@functools.cache
+def evidence_files() -> Mapping[str, bytes]:
+    folder = RESULTS / "stock" / "1.2.0" / "tosa-fp" / "equal-buffers"
+    return {name: (folder / name).read_bytes() for name in ("evidence.json", "evidence.npz")}
+
+
+def evidences() -> list[bytes]:
+    return [b"evidence.json\n" + evidence_files()["evidence.json"]]
+
+
+def read_origins(data: bytes, folder: Path) -> None:
+    written(folder / origins.FILE, data)
+    found = origins.read(folder)
+    if found is not None:
+        " ".join(found.of(number, value) for number, each in enumerate(found.delegates) for value in each)
+
+
+def origin_files() -> list[bytes]:
+    return [(RESULTS / "stock" / "1.2.0" / "tosa-int" / "cat-h-v" / origins.FILE).read_bytes()]
+
+
+def tensor_files() -> list[bytes]:
+    """Return the real archive, and the same without compression, so that mutations reach the arrays."""
+    whole = evidence_files()["evidence.npz"]
+    plain = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(whole)) as source, zipfile.ZipFile(plain, "w") as target:
+        for member in source.infolist():
+            target.writestr(member.filename, source.read(member))
+    return [b"evidence.npz\n" + whole, b"evidence.npz\n" + plain.getvalue()]
+
+
+def read_rejections(data: bytes, folder: Path) -> None:
+    written(folder / "rejected.json", data)
+    Rejections.read(folder)
+
+
+def rejections() -> list[bytes]:
+    return [
+        b'{"format": 1, "reasons": {"tosa: add \\u2192 sub": "not meant", "pass FuseBatchNorm": "look again"}}\n'
+    ]
+
+
+#: A key of the store: a SHA-256.
+KEY = "0" * 64
+
+
+def store_entries() -> list[bytes]:
+    """Return what entries hold, not compressed."""
+    return files("entry-*", under=HERE / "seeds")
+
+
+def read_entry(data: bytes, folder: Path) -> None:
+    """Read an entry with a digest that fits."""
+    read_whole_entry(b"".join((_head(KEY, packed := zlib.compress(data, 1)), packed)), folder)
+
+
+def read_whole_entry(data: bytes, folder: Path) -> None:
+    store = Store(folder / "store")
+    store.open()
+    store.add(KEY, data)
+    store.is_sound(KEY)
+    if (kept := store.get(KEY)) is not None:
+        use_artifact(kept.artifact.result)
+
+
+def use_artifact(result: Lowered | Failure) -> None:
+    """Do what judging does with an artifact before it decodes it."""
+    if isinstance(result, Failure):
+        result.facts()
+        return
+    for sample in result.samples:
+        for tensor in (*sample.expected, *sample.outputs, *sample.spreads):
+            tensor.wide()
+
+
+def whole_entries() -> list[bytes]:
+    return [_head(KEY, packed := zlib.compress(data)) + packed for data in store_entries()]
+
+
+def shard_files() -> list[bytes]:
+    folder = RESULTS / "stock" / "1.3.1"
+    found = [f"{name}\n".encode() + (folder / name).read_bytes() for name in ("run.json", "results.jsonl")]
+    return [*found, b"junit.xml\n" + (HERE / "seeds" / "junit.xml").read_bytes()]
+
+
+def read_shard(data: bytes, folder: Path) -> None:
+    """Merge a shard one file of which is mutated."""
+    part, target = folder / "part", folder / "merged"
+    for each in (part, target):
+        shutil.rmtree(each, ignore_errors=True)
+    for whole in shard_files():
+        name, _, content = whole.partition(b"\n")
+        written(part / name.decode(), content)
+    head, _, content = data.partition(b"\n")
+    name = head.decode(errors="replace")
+    written(part / (name if name in ("run.json", "results.jsonl", "junit.xml") else "run.json"), content)
+    for parts in merging.find([part]).values():
+        merged = merging.merge(parts, target)
+        merged.core_seconds()
+        merged.exports()
+
+
+def read_seconds(data: bytes, folder: Path) -> None:
+    written(folder / seconds.TABLE, data)
+    seconds.committed(folder)
+    written(folder / seconds.LOCAL, data)
+    Remembered(folder).over(seconds.Seconds({}))
+
+
+def second_tables() -> list[bytes]:
+    local = b'{"tosa-fp/linear": [1.5, 2], "tosa-int/linear": [0.75]}\n'
+    whole = (REPOSITORY / "goldens" / "1.5.1" / seconds.TABLE).read_bytes()
+    return [b"".join(whole.splitlines(keepends=True)[:30]), local]
+
+
+def read_core(data: bytes, folder: Path) -> None:
+    core.read(written(folder / core.FILE, data))
+
+
+def read_zoo(data: bytes, folder: Path) -> None:
+    written(folder / roots.ZOO, data)
+    roots.check(folder, ("models",), adopting=False, updating=True)
+
+
+def cores() -> list[bytes]:
+    return [b"".join((RELEASE / core.FILE).read_bytes().splitlines(keepends=True)[:40])]
+
+
+def zoos() -> list[bytes]:
+    return [(REPOSITORY / "goldens" / roots.ZOO).read_bytes()]
+
+
+def read_corpus(data: bytes, folder: Path) -> None:
+    """Read a corpus whose manifest is mutated, with a digest that fits."""
+    copied = corpus_in(folder)
+    written(copied / MANIFEST, data)
+    written(copied / SEAL, f"{hashlib.sha256(data).hexdigest()}  {MANIFEST}\n".encode())
+    use_corpus(copied)
+
+
+def read_whole_corpus(data: bytes, folder: Path) -> None:
+    """Read a corpus of which the manifest, its digest or a program is mutated; the first line says which."""
+    copied = corpus_in(folder)
+    name, _, content = data.partition(b"\n")
+    files = {MANIFEST: copied / MANIFEST, SEAL: copied / SEAL}
+    changed = files.get(name.decode(errors="replace"), first_object(copied))
+    before = changed.read_bytes()
+    written(changed, content)
+    try:
+        use_corpus(copied)
+    finally:
+        written(changed, before)
+
+
+def corpus_in(folder: Path) -> Path:
+    copied = folder / "corpus"
+    if not copied.is_dir():
+        shutil.copytree(CORPUS, copied)
+    return copied
+
+
+def use_corpus(folder: Path) -> None:
+    """Do what thaw does before it runs a program."""
+    corpus = Corpus.read(folder)
+    corpus.check()
+    for entry in corpus.manifest.cells:
+        str(cell_of(entry))
+        for each in entry.programs:
+            corpus.program(each)
+
+
+def corpus_files() -> list[bytes]:
+    """Return the manifest, its digest and a program."""
+    names = (MANIFEST, SEAL, str(first_object(CORPUS).relative_to(CORPUS)))
+    return [f"{name}\n".encode() + (CORPUS / name).read_bytes() for name in names]
+
+
+def first_object(folder: Path) -> Path:
+    """Return the file of the first program."""
+    corpus = Corpus.read(CORPUS)
+    return folder / OBJECTS / corpus.manifest.cells[0].programs[0].sha256
+
+
+def read_outputs(data: bytes, folder: Path) -> None:
+    """Read what a program says it gives: one that was made for harm may say anything."""
+    corpus = Corpus.read(CORPUS)
+    frozen = corpus.program(corpus.manifest.cells[0].programs[0])
+    written(folder / "out-0.json", data)
+    written(folder / "out-0-0", frozen.samples[0].outputs[0].data)
+    answer = {"status": 0, "timed_out": False, "seconds": 0.0}
+    ran = running._taken(frozen, folder, answer, running.Limits())
+    comparing.compare(frozen, ran)
+
+
+def said_outputs() -> list[bytes]:
+    corpus = Corpus.read(CORPUS)
+    outputs = corpus.manifest.cells[0].programs[0].samples[0].outputs
+    return [json.dumps([{"dtype": output.dtype, "shape": list(output.shape)} for output in outputs]).encode()]
+
+
+#: A pair that has lines of several kinds.
+PAIR = Pair("1.2.0", "1.1.0")
+
+
+def read_fielded(data: bytes, folder: Path) -> None:
+    written(PAIR.file(folder), data)
+    lines = fielded.read(PAIR, folder)
+    assert lines is not None
+    list(page.table({PAIR: lines}, (PAIR.run, PAIR.made)))
+    list(page.broken({PAIR: lines}, (PAIR.run, PAIR.made)))
+
+
+def read_program(data: bytes, folder: Path) -> None:
+    """Read what was shipped, with a digest that fits; what comes of it is judged."""
+    head = shipped.MAGIC + hashlib.sha256(data).digest()
+    found = shipped.read(written(folder / "x.program", head + data))
+    ran = [
+        running.Ran(tuple(sample.outputs for sample in program.samples), "", "", 0.0)
+        for program in found.programs
+    ]
+    judge(found, ran)
+
+
+def programs() -> list[bytes]:
+    """Return what was shipped, without the head."""
+    head = len(shipped.MAGIC) + shipped.DIGEST_BYTES
+    return [data[head:] for data in files("*.program", under=HERE.parent / "payloads")]
+
+
+def read_compiled(data: bytes, folder: Path) -> None:
+    """Read a compiled golden, with a digest that fits, and compare the real one with it."""
+    body = data.rpartition(f"{CONTENTS}: sha256 ".encode())[0]
+    seal = f"{CONTENTS}: sha256 {hashlib.sha256(body).hexdigest()}\n".encode()
+    found = compiled.read(written(folder / "x.txt", body + seal))
+    assert found is not None
+    found.text()
+    before = compiled.read(COMPILED)
+    assert before is not None
+    judge_compiled(Cell("ethos-u55-128", "linear"), {"seed0": before.delegates}, found, before.head)
+
+
+#: It is compared with what is made now.
+COMPILED = REPOSITORY / "goldens" / "compiled" / "1.4.1" / "ethos-u55-128" / "linear.txt"
+
+
+def compiled_goldens() -> list[bytes]:
+    return [COMPILED.read_bytes()]
+
+
+DECODED = (DecodeError,)
+
+READERS: Mapping[str, Reader] = {
+    reader.name: reader
+    for reader in (
+        Reader("tosa", lambda: files("**/*.tosa"), read_payload, DECODED, is_text=False),
+        Reader("xnnpack", lambda: files("**/*.xnnpack"), read_payload, DECODED, is_text=False),
+        Reader("pte", lambda: files("**/*.pte"), read_payload, DECODED, is_text=False),
+        Reader("schema", schema_files, read_schema, (SchemaError,)),
+        Reader("golden", golden_files, read_golden, (GoldenError,)),
+        Reader("manifest", lambda: golden_files(golden.MANIFEST), read_golden, (GoldenError,)),
+        Reader("trace", lambda: golden_files(golden.TRACE), read_golden, (GoldenError,)),
+        Reader("table", tables, read_table, (GoldenError,)),
+        Reader("tool.goldens", configurations, read_configuration, (config.ConfigError,)),
+        Reader("releases.toml", matrices, read_matrix, (MatrixError,)),
+        Reader("results", result_lines, read_results, (UsageError,)),
+        Reader("run", lambda: files("*/*/run.json", under=RESULTS), read_provenance, (UsageError,)),
+        Reader("proposal", proposals, read_proposal, (ProposalError,)),
+        Reader("evidence", evidences, read_evidence, (EvidenceError,)),
+        Reader("origins", origin_files, read_origins, (OriginsError,)),
+        Reader("tensors", tensor_files, read_evidence, (EvidenceError,), is_text=False),
+        Reader("rejections", rejections, read_rejections, (RejectionError,)),
+        Reader("entry", store_entries, read_entry, (StoreError,), is_text=False),
+        Reader("whole-entry", whole_entries, read_whole_entry, (StoreError,), is_text=False),
+        Reader("shard", shard_files, read_shard, (UsageError, MergeError)),
+        Reader("seconds", second_tables, read_seconds, (SecondsError,)),
+        Reader("core", cores, read_core, (core.CoreError,)),
+        Reader("zoo", zoos, read_zoo, (GoldenError,)),
+        Reader("corpus", lambda: [(CORPUS / MANIFEST).read_bytes()], read_corpus, (CorpusError,)),
+        Reader("whole-corpus", corpus_files, read_whole_corpus, (CorpusError,)),
+        Reader(
+            "fielded", lambda: [PAIR.file(REPOSITORY / "goldens").read_bytes()], read_fielded, (GoldenError,)
+        ),
+        Reader("program", programs, read_program, (shipped.CorpusError,), is_text=False),
+        Reader("compiled", compiled_goldens, read_compiled, (CompiledGoldenError,)),
+        # Whatever it is, it is a result.
+        Reader("outputs", said_outputs, read_outputs, ()),
+    )
+}

@@ -1,0 +1,81 @@
+"""Guest zoos: the test models that ExecuTorch ships in its own wheel, registered as zoos of their own.
+
+``--zoo NAME`` chooses one. Its listing (`lab.guests.listing`) says which cases there are on which release; the case
+is built where it is exported, by running upstream's test up to where it hands its model over
+(`lab.guests.capture`). Nothing of upstream's tests is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from executorch_goldens.registry import SAMPLES
+
+
+@dataclass(frozen=True)
+class GuestZoo:
+    """One folder of upstream's tests as a zoo.
+
+    Attributes
+    ----------
+    name
+        As ``--zoo`` takes it, and as its folder among the goldens is called.
+    tests
+        The folder with the tests, in the package ``executorch``.
+    floats, quantized
+        The targets that a model is exported for which upstream's tests lower as it is, or quantize.
+    core
+        What the core has: every ``case``, one of each ``test``, or, where these are alike, one of each ``file``.
+    export_timeout
+        Seconds that one export may take where nothing is said of it; None for as long as any.
+    run_on
+        Which samples its programs are run on: see `executorch_goldens.registry.Case`.
+    """
+
+    name: str
+    tests: str
+    floats: tuple[str, ...]
+    quantized: tuple[str, ...]
+    core: Literal["case", "test", "file"] = "test"
+    export_timeout: float | None = None
+    run_on: tuple[str, ...] = SAMPLES
+
+    @property
+    def module(self) -> str:
+        """The module that registers its cases."""
+        return f"{__name__}.{self.name.replace('-', '_')}"
+
+    @property
+    def folder(self) -> Path:
+        """Where it is kept among goldens, or among results: relative to the root of these."""
+        return Path("guests", self.name)
+
+
+_TOSA = (("tosa-fp",), ("tosa-int",))
+_XNNPACK = (("xnnpack-fp32",), ("xnnpack-int8",))
+_BOTH = (("tosa-fp", "xnnpack-fp32"), ("tosa-int", "xnnpack-int8"))
+
+#: The guest zoos, by name.
+ZOOS: Mapping[str, GuestZoo] = {
+    zoo.name: zoo
+    for zoo in (
+        GuestZoo("arm-ops", "backends/arm/test/ops", *_TOSA),
+        GuestZoo("arm-models", "backends/arm/test/models", *_TOSA, core="case"),
+        GuestZoo("xnnpack-ops", "backends/xnnpack/test/ops", *_XNNPACK),
+        # torch multiplies matrices of float16 a hundred times slower than those of float32: with all samples, Llama
+        # takes twenty minutes of a core.
+        GuestZoo(
+            "xnnpack-models",
+            "backends/xnnpack/test/models",
+            *_XNNPACK,
+            core="case",
+            export_timeout=900.0,
+            run_on=("example",),
+        ),
+        GuestZoo("suite-ops", "backends/test/suite/operators", *_BOTH, core="file"),
+        GuestZoo("suite-models", "backends/test/suite/models", *_BOTH),
+    )
+}

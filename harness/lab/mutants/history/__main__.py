@@ -1,0 +1,179 @@
+"""``python -m lab history``, which is what ``nox -s lab -- history`` runs: which fixes taken back does the zoo see?
+
+The fixes of the release that is installed are tried on its cells, until ``--minutes`` have passed; what was found is
+kept beside this module, and a later session goes on from there. ``--so-far`` exports nothing and reports on both
+releases and all zoos.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import functools
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from executorch_goldens.goldens import golden
+from executorch_goldens.running.selection import UsageError, load_zoo
+from executorch_goldens.workers.sweep import SweepError
+from lab import REPOSITORY
+from lab.guests import ZOOS as GUESTS
+from lab.mutants.__main__ import prepare
+from lab.mutants.history import FIXES, SINCE
+from lab.mutants.history.document import document, summary
+from lab.mutants.history.earlier import earlier
+from lab.mutants.history.fix import Fix, misfits
+from lab.mutants.history.left_out import LEFT_OUT
+from lab.mutants.history.measure import Kept, Met, Search, Tried, joined, numbers, results
+
+DOCUMENT = REPOSITORY / "docs" / "history.md"
+GOLDENS = REPOSITORY / "goldens"
+#: What sessions found: committed, for the page is made of it.
+KEPT = Path(__file__).parent / "kept"
+SWEEPS = Path("build/history")
+
+#: The zoo that was not made for fixes, and the one that was.
+ZOO, SITUATIONS = "zoo", "situations"
+#: Zoos that fixes are tried on, by name: the module, and the folder in `GOLDENS` and in `KEPT`.
+ZOOS = {
+    ZOO: ("models", Path()),
+    SITUATIONS: ("models.situations", Path("situations")),
+    **{guests.name: (guests.module, guests.folder) for guests in GUESTS.values()},
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try fixes, or report what was found; return 0 unless a fix does not fit the release."""
+    parser = argparse.ArgumentParser(prog="python -m lab history", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these fixes; wildcards")
+    parser.add_argument("--check", action="store_true", help="only take all back; exports nothing")
+    parser.add_argument("--so-far", action="store_true", help="only report; exports nothing")
+    parser.add_argument("--update", action="store_true", help="write docs/history.md")
+    parser.add_argument(
+        "--zoo",
+        choices=ZOOS,
+        default=ZOO,
+        help="the zoo, the situations, or a guest zoo; default: %(default)s",
+    )
+    parser.add_argument(
+        "--guarded", action="store_true", help="each fix only on cells whose case names it in what it guards"
+    )
+    parser.add_argument(
+        "--cell", action="append", default=[], metavar="PATTERN", help="only these cells; repeatable"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=60.0, help="begin no export after; default: %(default)s"
+    )
+    parser.add_argument("--jobs", type=int, help="exports at a time; default: one per core")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print each export")
+    options = parser.parse_args(arguments)
+    fixes = select(options.names)
+    if not options.so_far:
+        module, folder = ZOOS[options.zoo]
+        run = prepare(
+            GOLDENS / folder,
+            "0",
+            options.jobs,
+            None,
+            __package__,
+            SWEEPS / folder,
+            tuple(options.cell),
+            module,
+            GUESTS.get(options.zoo),
+        )
+        of_release = [fix for fix in fixes if fix.release == run.release.version]
+        if not of_release:
+            raise UsageError(
+                f"no fix is taken back in {run.release.version}; fixes are of {', '.join(SINCE)}"
+            )
+        if options.check:
+            return check(of_release, run.release.version)
+        searching = Search(
+            run,
+            of_release,
+            kept(options.zoo, run.release.version),
+            options.minutes,
+            guarded(module) if options.guarded else None,
+            print if options.verbose else lambda _: None,
+        )
+        search(searching)
+    found = [met(fix) for fix in fixes]
+    cells_of = {release: with_golden(release) for release in SINCE}
+    print("", *summary(found, cells_of), sep="\n")
+    if options.update:
+        lines = document([met(fix) for fix in FIXES], cells_of, LEFT_OUT)
+        DOCUMENT.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
+    return 0
+
+
+def check(fixes: Sequence[Fix], release: str) -> int:
+    """Take `fixes` back in this process; print and count those that do not fit."""
+    wrong = misfits(fixes, release)
+    print(*wrong, f"{len(fixes) - len(wrong)} of {len(fixes)} fixes fit {release}", sep="\n")
+    return len(wrong)
+
+
+def search(searching: Search) -> None:
+    """Print each cell that sees some fix taken back, and what it took."""
+    cells = 0
+    for each in searching():
+        cells += 1
+        print(*lines(each), sep="\n", end="\n" if each.seen else "", flush=True)
+    print(f"{cells} cells tried, {searching.exports} exports")
+
+
+def lines(cell: Tried) -> list[str]:
+    """Return what is printed of a cell."""
+    if cell.control not in ("", "stable"):
+        return [f"{cell.cell} is {cell.control} without any fix taken back"]
+    return [
+        f"{cell.cell} sees #{fix.partition('@')[0]}: {seen.verdict}, {seen.named}"
+        for fix, seen in cell.seen.items()
+    ]
+
+
+def kept(zoo: str, release: str) -> Kept:
+    _, folder = ZOOS[zoo]
+    return Kept(KEPT / folder / f"{release}.jsonl", GOLDENS / folder / release)
+
+
+def with_golden(release: str) -> tuple[int, int, int]:
+    """Return how many cells of the zoo, of the situations and of all guest zoos have a golden."""
+    zoo, situations, *guests = (
+        len(list(golden.recorded(GOLDENS / folder / release))) for _, folder in ZOOS.values()
+    )
+    return zoo, situations, sum(guests)
+
+
+def met(fix: Fix) -> Met:
+    """Return what earlier sessions found of `fix` in each zoo."""
+    zoo, situations, *guests = (results([fix], tried(name, fix.release))[0] for name in ZOOS)
+    return Met(fix, earlier(fix, zoo), situations, joined(fix, guests))
+
+
+@functools.cache
+def tried(zoo: str, release: str) -> list[Tried]:
+    return kept(zoo, release).read()
+
+
+def guarded(zoo: str) -> dict[str, frozenset[int]]:
+    """Return the numbers of the fixes that each case of `zoo` names."""
+    return {name: numbers(case.guards) for name, case in load_zoo([zoo]).items()}
+
+
+def select(names: Sequence[str]) -> list[Fix]:
+    """Return the fixes that match some of `names`; all for none; raise UsageError for one that matches none."""
+    for name in names:
+        if not fnmatch.filter([fix.name for fix in FIXES], name):
+            raise UsageError(
+                f"no fix is called {name!r}; their names begin with the number of the pull request"
+            )
+    return [fix for fix in FIXES if not names or any(fnmatch.fnmatchcase(fix.name, name) for name in names)]
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (UsageError, SweepError) as error:
+        sys.exit(f"history: {error}")

@@ -1,0 +1,317 @@
+"""Which cells of the whole zoo see which fixes taken back, without exporting every cell once for each of them.
+
+A cell is exported with all fixes of its release taken back at once. If it is still as its golden says, it sees none of
+them. If not, the fixes are halved, and so on, until one alone makes the difference. What was found is kept, a line for
+each cell; a session that was stopped goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.decode import DecodeError
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging.comparison import undecodable
+from executorch_goldens.running.run import Run
+from executorch_goldens.workers.sweep import Sweep
+from lab.mutants.history.fix import Fix
+from lab.mutants.mutant import Mutated
+from lab.mutants.table import judge, named
+
+#: A fix that so many cells have seen is not tried on others.
+ENOUGH = 10
+
+#: Cells go in an order that nobody chose: those that a stopped session has tried are a sample of all.
+SHUFFLE = 17
+
+#: The first word of targets that a backend's code is run for; code of no backend is run for all.
+TARGETS = {"arm": "tosa", "xnnpack": "xnnpack"}
+
+STABLE = "stable"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the harness says of a cell with one fix taken back.
+
+    Attributes
+    ----------
+    verdict
+        Its name; `STABLE` for one that is known as well.
+    named
+        The pass or stage that it names; `NONE` for none.
+    """
+
+    verdict: str
+    named: str
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of one cell.
+
+    Attributes
+    ----------
+    cell
+        Its name.
+    fixes
+        Keys of the fixes that were tried on it.
+    seen
+        What was seen, by key.
+    control
+        Verdict without any fix taken back, where some was seen; empty where none was. A cell that is not stable by
+        itself sees nothing.
+    """
+
+    cell: str
+    fixes: tuple[str, ...]
+    seen: Mapping[str, Seen]
+    control: str = ""
+
+
+def key(fix: Fix) -> str:
+    """Return what stands for `fix` in the file: its number, and a digest of its edits."""
+    return f"{fix.number}@{hashlib.sha256(repr(fix.edits).encode()).hexdigest()[:8]}"
+
+
+def reaches(fix: Fix, cell: Cell) -> bool:
+    """Whether some code that `fix` edits is of the backend that `cell` is exported for, or of none.
+
+    >>> from lab.mutants.mutant import Edit
+    >>> arm = Fix("1-x", 1, "1.3.1", "crash", "", (Edit("executorch.backends.arm._passes.x:call", "", ""),))
+    >>> reaches(arm, Cell("tosa-fp", "add")), reaches(arm, Cell("xnnpack-fp32", "add"))
+    (True, False)
+    """
+    backends = [edit.function.split(".")[2] for edit in fix.edits]
+    return any(TARGETS.get(backend, "") in ("", cell.target.partition("-")[0]) for backend in backends)
+
+
+def numbers(guards: str) -> frozenset[int]:
+    """Return the pull requests that a case names in what it guards.
+
+    >>> sorted(numbers("an int16 convolution keeps its bias and its scale (#17155, #21910)"))
+    [17155, 21910]
+    """
+    return frozenset(map(int, re.findall(r"#([0-9]+)", guards)))
+
+
+class Kept:
+    """The file of what earlier sessions found in one release; what was found with another golden is not read."""
+
+    def __init__(self, file: Path, goldens: Path) -> None:
+        self.file = file
+        self.goldens = goldens
+
+    def golden(self, cell: str) -> str:
+        """Return the digest of a cell's golden; empty where there is none."""
+        texts = golden.read(golden.directory(self.goldens, Cell(*cell.split("/"))))
+        return "" if texts is None else golden.digest(texts)[:12]
+
+    def read(self) -> list[Tried]:
+        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
+        return [
+            Tried(
+                line["cell"],
+                tuple(line["fixes"]),
+                {fix: Seen(**seen) for fix, seen in line["seen"].items()},
+                line["control"],
+            )
+            for line in map(json.loads, lines)
+            if line["golden"] == self.golden(line["cell"])
+        ]
+
+    def add(self, tried: Tried) -> None:
+        seen = {fix: vars(seen) for fix, seen in tried.seen.items()}
+        line = {"cell": tried.cell, "golden": self.golden(tried.cell), "control": tried.control}
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**line, "seen": seen, "fixes": tried.fixes}) + "\n")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the zoo says of a fix taken back.
+
+    Attributes
+    ----------
+    tried
+        Number of cells that met it.
+    seen
+        What was seen, by the name of the cell.
+    """
+
+    fix: Fix
+    tried: int
+    seen: Mapping[str, Seen]
+
+
+@dataclass(frozen=True)
+class Met:
+    """What is known of a fix taken back.
+
+    Attributes
+    ----------
+    zoo
+        What the zoo says, which was not made for such fixes.
+    situations
+        What the cases say that were written after them.
+    guests
+        What upstream's own test models say, of all guest zoos together.
+    """
+
+    fix: Fix
+    zoo: Result
+    situations: Result
+    guests: Result
+
+    @property
+    def seen(self) -> list[Seen]:
+        """What cells of all have seen."""
+        return [seen for zoo in (self.zoo, self.situations, self.guests) for seen in zoo.seen.values()]
+
+
+def results(fixes: Sequence[Fix], tried: Sequence[Tried]) -> list[Result]:
+    """Return what is known of each of `fixes`; a cell that is not stable by itself says nothing."""
+    sound = [each for each in tried if each.control in ("", STABLE)]
+    found = []
+    for fix in fixes:
+        of_it = [each for each in sound if key(fix) in each.fixes]
+        seen = {each.cell: each.seen[key(fix)] for each in of_it if key(fix) in each.seen}
+        found.append(Result(fix, len({each.cell for each in of_it}), seen))
+    return found
+
+
+def joined(fix: Fix, found: Sequence[Result]) -> Result:
+    """Return what several zoos say of `fix`, as of one."""
+    seen = {f"{number} {cell}": said for number, each in enumerate(found) for cell, said in each.seen.items()}
+    return Result(fix, sum(each.tried for each in found), seen)
+
+
+class Search:
+    """The exports of one session.
+
+    Parameters
+    ----------
+    run
+        Over the release, under one variation.
+    fixes
+        Of this release.
+    minutes
+        After so many, no further export is begun.
+    guarded
+        Numbers of the fixes that are tried on each case; None tries all on all.
+    says
+        Gets a line for each export.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        fixes: Sequence[Fix],
+        kept: Kept,
+        minutes: float,
+        guarded: Mapping[str, Collection[int]] | None = None,
+        says: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.run = run
+        self.kept = kept
+        self.guarded = guarded
+        self.end = time.monotonic() + 60 * minutes
+        self.lock = threading.Lock()
+        self.known = kept.read()
+        self.by_key = {key(fix): fix for fix in fixes}
+        self.installed: dict[Cell, Sequence[str]] = {}
+        self.exports = 0
+        self.says: Callable[[str], None] = says
+
+    def cells(self) -> list[Cell]:
+        """Return the cells that were asked for and are accepted, in an order of chance that is the same each time.
+
+        They have a golden, or it is known what is wrong with them: then another verdict is seen.
+        """
+        cells = [cell for cell in self.run.known if cell in self.run.asked]
+        accepted = {*self.run.release.known, *map(str, golden.recorded(self.run.root))}
+        cells = [cell for cell in cells if str(cell) in accepted]
+        random.Random(SHUFFLE).shuffle(cells)
+        return cells
+
+    def __call__(self) -> Iterator[Tried]:
+        """Yield what becomes of each cell that some fix is still to be tried on."""
+        cells = self.cells()
+        controls = list({cell.target: cell for cell in reversed(cells)}.values())
+        with (
+            Sweep(controls, self.run.variations, self.run.settings, True, self.installed) as self.sweep,
+            ThreadPoolExecutor(self.run.settings.jobs) as threads,
+        ):
+            try:
+                for tried in threads.map(self._try, cells):
+                    if tried is not None:
+                        yield tried
+            finally:
+                self.end = 0.0
+
+    def _wanted(self, cell: Cell) -> list[Fix]:
+        """Return the fixes to try on `cell`, those first that most cells have seen."""
+        with self.lock:
+            before = {fix for each in self.known if each.cell == str(cell) for fix in each.fixes}
+            seen = {each.fix: len(each.seen) for each in results(list(self.by_key.values()), self.known)}
+        wanted = [
+            fix
+            for name, fix in self.by_key.items()
+            if name not in before and seen[fix] < ENOUGH and reaches(fix, cell)
+            if self.guarded is None or fix.number in self.guarded[cell.case]
+        ]
+        return sorted(wanted, key=lambda fix: -seen[fix])
+
+    def _try(self, cell: Cell) -> Tried | None:
+        """Try on `cell` what is still to be; None where that is nothing, or where the session ends before."""
+        wanted = self._wanted(cell)
+        if not wanted or time.monotonic() > self.end:
+            return None
+        seen = self._split(cell, wanted)
+        if seen is None:
+            return None
+        control = self._judge(cell, []).verdict if seen else ""
+        tried = Tried(
+            str(cell), tuple(map(key, wanted)), {key(fix): one for fix, one in seen.items()}, control
+        )
+        with self.lock:
+            self.known.append(tried)
+            self.kept.add(tried)
+        return tried
+
+    def _split(self, cell: Cell, fixes: Sequence[Fix]) -> dict[Fix, Seen] | None:
+        """Return what `cell` sees of `fixes`; None where the session ends before that is known."""
+        if time.monotonic() > self.end:
+            return None
+        found = self._judge(cell, fixes)
+        if found.verdict == STABLE:
+            return {}
+        if len(fixes) == 1:
+            return {fixes[0]: found}
+        middle = len(fixes) // 2
+        first, second = self._split(cell, fixes[:middle]), self._split(cell, fixes[middle:])
+        return None if first is None or second is None else {**first, **second}
+
+    def _judge(self, cell: Cell, fixes: Sequence[Fix]) -> Seen:
+        """Export `cell` with `fixes` taken back; return what the harness says of it."""
+        mutated = Mutated(cell.target, cell.case, " ".join(fix.name for fix in fixes) or "nothing")
+        self.installed[mutated] = tuple(fix.name for fix in fixes)
+        self.exports += 1
+        try:
+            verdict = judge(self.run, cell, self.sweep.again(mutated, self.run.variations))
+        except DecodeError as error:
+            verdict = undecodable(cell, error, self.run.release)
+        seen = Seen(STABLE if verdict.known else verdict.name, named(verdict))
+        self.says(f"  {seen.verdict}: {mutated}")
+        return seen

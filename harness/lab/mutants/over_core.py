@@ -1,0 +1,191 @@
+"""Every mutant over the core of the zoo, cell by cell until one detects it; none is tied to a cell chosen for it.
+
+A mutant first meets the cells that its edit most likely reaches, which saves time and no cell: one that nothing detects
+has met all of them. What was found is kept in a file, and a session that was stopped goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.goldens import golden
+from executorch_goldens.running import core
+from executorch_goldens.running.run import Run
+from executorch_goldens.targets import TARGETS
+from executorch_goldens.workers.sweep import Sweep, SweepError
+from lab.mutants.mutant import Mutant, Mutated
+from lab.mutants.table import NONE, Judged, judge
+
+#: What must be detected of all mutants together.
+DETECTED = 0.95
+
+TITLE = "## Over the core of the zoo"
+HEAD = ("| mutant | detected by | verdict | named | cells tried |", "|---|---|---|---|---:|")
+
+#: Mutants go in an order that nobody chose: those that a stopped session has tried are a sample of all.
+SHUFFLE = 15
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the core says of a mutant.
+
+    Attributes
+    ----------
+    mutant
+        Its name.
+    cell
+        The cell that detects it; empty where none does.
+    verdict, named
+        What is said of that cell, as in `Judged`.
+    tried
+        Number of cells that it has met.
+    """
+
+    mutant: str
+    cell: str
+    verdict: str
+    named: str
+    tried: int
+
+    def row(self) -> str:
+        return f"| {self.mutant} | {self.cell or NONE} | {self.verdict} | {self.named} | {self.tried} |"
+
+
+class Kept:
+    """The file of what earlier sessions found, with the same core, mutants and hash seeds."""
+
+    def __init__(self, file: Path, run: Run) -> None:
+        self.file = file
+        self.settings = (run.root / core.FILE).read_text(encoding="utf-8") + repr(run.variations)
+
+    def key(self, mutant: Mutant) -> str:
+        return hashlib.sha256(f"{self.settings}{mutant.edits!r}".encode()).hexdigest()[:12]
+
+    def read(self, mutants: Sequence[Mutant]) -> dict[str, Found]:
+        """Return what is known of some of `mutants`, by name."""
+        keys = {(mutant.name, self.key(mutant)) for mutant in mutants}
+        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
+        known = [json.loads(line) for line in lines]
+        return {
+            line["mutant"]: Found(**{name: value for name, value in line.items() if name != "key"})
+            for line in known
+            if (line["mutant"], line["key"]) in keys
+        }
+
+    def add(self, mutant: Mutant, found: Found) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**asdict(found), "key": self.key(mutant)}) + "\n")
+
+
+def shuffled(mutants: Sequence[Mutant]) -> list[Mutant]:
+    """Return `mutants` in an order of chance that is the same each time, those that are said to survive at the end."""
+    order = list(mutants)
+    random.Random(SHUFFLE).shuffle(order)
+    return sorted(order, key=lambda mutant: bool(mutant.caught_by))
+
+
+def likeliest_first(mutant: Mutant, cells: Sequence[Cell], texts: dict[Cell, str]) -> list[Cell]:
+    """Return `cells`, those first whose golden has what is edited: a pass, an operator; then those of its backend.
+
+    Observers are in the quantized ones.
+    """
+    functions = [edit.function.lower().rpartition(":")[::2] for edit in mutant.edits]
+    words = [qualified.partition(".")[0] for _, qualified in functions]
+    words += [module.rpartition(".")[2].removeprefix("op_").removeprefix("tosa_") for module, _ in functions]
+    backends = {"arm": "tosa", "xnnpack": "xnnpack"}
+    its = {backends.get(module.split(".")[2], "") for module, _ in functions}
+    observers = all(module.startswith("torchao.quantization.") for module, _ in functions)
+
+    def rank(cell: Cell) -> int:
+        if observers:
+            return 0 if TARGETS[cell.target].is_quantized else 2
+        if "" not in its and cell.target.partition("-")[0] not in its:
+            return 2
+        return 0 if any(word in f"{cell} {texts[cell]}" for word in words) else 1
+
+    return sorted(cells, key=rank)
+
+
+def said(folder: Path, cell: Cell) -> str:
+    """Return the names of the passes and operators that a golden has, in lower case."""
+    texts = golden.read(golden.directory(folder, cell)) or {}
+    lines = "\n".join(text for name, text in texts.items() if name.startswith(("delegate_", golden.TRACE)))
+    return " ".join(
+        line.rpartition(" ")[2] if "operator " in line else line.partition(": ")[2].partition(" ")[0]
+        for line in lines.splitlines()
+        if line.startswith("  operator ") or not line.startswith(" ")
+    ).lower()
+
+
+def with_golden(run: Run) -> list[Cell]:
+    """Return the cells of the core that must be as their golden: others are known to be wrong without a mutant."""
+    return [cell for cell in core.read(run.root / core.FILE) if golden.directory(run.root, cell).is_dir()]
+
+
+def search(run: Run, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:
+    """Yield what the core says of each mutant; raise SweepError where a cell is not stable without one."""
+    committed = with_golden(run)
+    texts = {cell: said(run.root, cell) for cell in committed}
+    known = kept.read(mutants)
+    # One for each target warms the templates up.
+    controls = list({cell.target: cell for cell in reversed(committed)}.values())
+    installed: dict[Cell, Sequence[str]] = {}
+    stable: set[Cell] = set()
+    with Sweep(controls, run.variations, run.settings, lasting=True, further_patches=installed) as sweep:
+        for mutant in shuffled(mutants):
+            found = known.get(mutant.name)
+            if found is None:
+                found = Found(mutant.name, "", "stable", NONE, len(committed))
+                for tried, cell in enumerate(likeliest_first(mutant, committed, texts), 1):
+                    mutated = Mutated(cell.target, cell.case, mutant.name)
+                    installed[mutated] = (mutant.name,)
+                    judged = Judged.of(mutant, judge(run, cell, sweep.again(mutated, run.variations)))
+                    if not judged.detected:
+                        continue
+                    if cell not in stable:
+                        unmutated = (
+                            sweep.outcomes(cell) if cell in controls else sweep.again(cell, run.variations)
+                        )
+                        control = judge(run, cell, unmutated)
+                        if control.name != "stable":
+                            raise SweepError(f"without a mutant, {cell} is {control.name}: {control.reason}")
+                        stable.add(cell)
+                    found = Found(mutant.name, str(cell), judged.verdict, judged.named, tried)
+                    break
+                kept.add(mutant, found)
+            yield found
+
+
+def section(release: str, cells: int, found: Sequence[Found], mutants: Sequence[Mutant]) -> Iterator[str]:
+    """Yield the lines of docs/mutants.md about the core."""
+    yield TITLE
+    yield ""
+    yield f"Each mutant over the {cells} cells of the [core](running.md#tiers) of {release} that have a golden, until"
+    yield "one differs from its golden. No cell was chosen for a mutant. Written by"
+    yield "`nox -s lab -- mutants --tier core --update`."
+    yield ""
+    yield from HEAD
+    by_name = {each.mutant: each for each in found}
+    yield from (by_name[mutant.name].row() for mutant in mutants if mutant.name in by_name)
+    yield ""
+    yield summary(found, mutants)
+
+
+def summary(found: Sequence[Found], mutants: Sequence[Mutant]) -> str:
+    """Return how many of the mutants were tried, and how many of all were detected."""
+    detected = sum(bool(each.cell) for each in found)
+    part = detected / len(mutants)
+    return f"{len(found)} of {len(mutants)} mutants were tried; {detected} are detected ({part:.1%})."
+
+
+def is_enough(found: Sequence[Found], mutants: Sequence[Mutant]) -> bool:
+    """Whether as many mutants are detected as must be; one that was not tried is not."""
+    return sum(bool(each.cell) for each in found) >= DETECTED * len(mutants)

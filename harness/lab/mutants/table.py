@@ -1,0 +1,140 @@
+"""The table of what the harness says of every mutant, its totals, and what must be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from executorch_goldens.artifact import Cell, Outcome
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging.comparison import compare
+from executorch_goldens.judging.verdict import DISAGREEING, Verdict
+from executorch_goldens.running.run import Run
+from lab.mutants.mutant import Mutant
+
+#: What must be reached of all mutants together.
+VERDICTS_RIGHT = 0.95
+PASSES_RIGHT = 0.90
+
+#: Stands where no pass is expected or named.
+NONE = "-"
+
+HEAD = (
+    "| kind | mutant | what is wrong | cell | verdict expected | got | pass expected | named |",
+    "|---|---|---|---|---|---|---|---|",
+)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the harness says of a mutant.
+
+    Attributes
+    ----------
+    named
+        The pass, in the words of `Mutant.expected`.
+    reason
+        Why, for ``--verbose``.
+    """
+
+    mutant: Mutant
+    verdict: str
+    named: str
+    reason: str = ""
+
+    @classmethod
+    def of(cls, mutant: Mutant, verdict: Verdict) -> Judged:
+        found = verdict.divergence
+        lines = (verdict.reason, *(() if found is None else (found.line,)), *verdict.detail[:2])
+        return cls(mutant, verdict.name, named(verdict, mutant.shows), "\n  ".join(lines))
+
+    @property
+    def detected(self) -> bool:
+        return self.verdict != "stable"
+
+    @property
+    def verdict_right(self) -> bool:
+        return self.detected and self.verdict == self.mutant.verdict
+
+    @property
+    def pass_right(self) -> bool:
+        return self.detected and self.named == self.mutant.expected
+
+    @property
+    def as_declared(self) -> bool:
+        """Whether it is detected, or survives as it is said to."""
+        return self.detected != bool(self.mutant.caught_by)
+
+    def row(self) -> str:
+        mutant = self.mutant
+        defect = (mutant.kind, mutant.name, mutant.does, mutant.cell)
+        return f"| {' | '.join((*defect, mutant.verdict, self.verdict, mutant.expected, self.named))} |"
+
+
+def judge(run: Run, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
+    """Return what the harness says of exports of `cell`, and record nothing."""
+    reviewed = golden.read(golden.directory(run.root, cell))
+    return compare(cell, outcomes, reviewed, run.release, run.judge.compacted, run.judge.budgets).verdict
+
+
+def named(verdict: Verdict, shows: str = "") -> str:
+    """Return the pass or stage that a verdict names, with `shows` where the line that names it shows that."""
+    found = verdict.divergence
+    if found is None:
+        return "no pass" if verdict.name in DISAGREEING else NONE
+    return f"{found.name}: {shows}" if shows and shows in found.line else found.name
+
+
+def document(release: str, judged: Sequence[Judged]) -> Iterator[str]:
+    """Yield the lines of docs/mutants.md."""
+    yield "# Mutation testing"
+    yield ""
+    yield f"Deliberate defects in ExecuTorch {release}, and what the harness says about them. Written by"
+    yield "`nox -s lab -- mutants --update`; the defects are in `tests/mutants`. Where no pass is at fault, a stage is"
+    yield "named: `delegate_0` is the serialization of a delegate, `lowered` the program around the delegates, `pte`"
+    yield "its emission. What follows a colon is what the message shows beside it."
+    yield ""
+    yield from HEAD
+    yield from (found.row() for found in judged)
+    yield ""
+    yield from summary(judged)
+
+
+def summary(judged: Sequence[Judged]) -> Iterator[str]:
+    """Yield what is not as expected, the survivors with what would catch them, and the totals in the last line."""
+    wrong = [found for found in judged if found.detected and not (found.verdict_right and found.pass_right)]
+    if wrong:
+        names = ", ".join(found.mutant.name for found in wrong)
+        yield f"Detected with a different verdict or a different pass: {names}."
+        yield ""
+    for found in judged:
+        if not found.detected:
+            yield f"Survives: {found.mutant.name}. Caught by: {found.mutant.caught_by or 'nothing that is declared'}."
+            yield ""
+        elif not found.as_declared:
+            yield f"No longer survives: {found.mutant.name}. Take its `caught_by` away."
+            yield ""
+    kinds = len({found.mutant.kind for found in judged})
+    shares = (
+        (what, sum(right), share(right))
+        for what, right in (
+            ("detected", [found.detected for found in judged]),
+            ("right verdict", [found.verdict_right for found in judged]),
+            ("right pass", [found.pass_right for found in judged]),
+        )
+    )
+    totals = "; ".join(f"{what} {number} ({part:.1%})" for what, number, part in shares)
+    yield f"{len(judged)} mutants of {kinds} kinds: {totals}."
+
+
+def is_enough(judged: Sequence[Judged]) -> bool:
+    """Whether all are detected but the declared survivors, and verdicts and passes are right often enough."""
+    return (
+        all(found.as_declared for found in judged)
+        and share([found.verdict_right for found in judged]) >= VERDICTS_RIGHT
+        and share([found.pass_right for found in judged]) >= PASSES_RIGHT
+    )
+
+
+def share(right: Sequence[bool]) -> float:
+    return sum(right) / len(right)

@@ -1,0 +1,205 @@
+"""Known vulnerabilities, bills of materials and licences: ``nox -s lab -- audit`` runs it.
+
+The tools are those of their field: pip-audit, cyclonedx-py and pip-licenses, from the lock `audit`. What is locked is
+asked about and listed from the locks; licences stand in what is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import sysconfig
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from executorch_goldens import releases
+from executorch_goldens.cli import DIFFERENT, ERROR, SAME
+from executorch_goldens.files.untrusted import markdown
+from executorch_goldens.toolchains import locking
+from lab import REPOSITORY
+
+BILLS = REPOSITORY / "build" / "bom"
+PAGE = REPOSITORY / "docs" / "supply-chain.md"
+#: The part of the page that this writes.
+TABLE = re.compile(r"(?<=<!-- licences -->\n).*?(?=<!-- /licences -->)", re.DOTALL)
+
+#: A lock of one distribution: whether anybody answers is found out with one question.
+SMALLEST = "branches"
+#: Characters of a licence that are shown: some give its whole text in place of its name.
+LONGEST = 80
+#: What pip-licenses prints for none.
+NONE = "UNKNOWN"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a service of vulnerabilities said.
+
+    Attributes
+    ----------
+    known
+        A line for each vulnerability of a distribution.
+    unasked
+        A line for each distribution that it said nothing about, or one why it did not answer.
+    """
+
+    known: tuple[str, ...]
+    unasked: tuple[str, ...]
+
+
+def tool(name: str) -> str:
+    """Return the path of a program of this environment."""
+    return str(Path(sysconfig.get_path("scripts")) / name)
+
+
+# Vulnerabilities
+
+
+def answer(printed: Mapping[str, Any]) -> Answer:
+    """Return what pip-audit's JSON says.
+
+    It ends with 0 where a distribution was skipped, for instance because the index has none of the data: that is no
+    answer.
+    """
+    known, unasked = [], []
+    for each in printed["dependencies"]:
+        if "skip_reason" in each:
+            unasked.append(f"{each['name']}: {each['skip_reason']}")
+        for found in each.get("vulns", ()):
+            fixed = ", ".join(found["fix_versions"]) or "no version"
+            known.append(f"{each['name']} {each['version']}: {found['id']}, fixed in {fixed}")
+    return Answer(tuple(dict.fromkeys(known)), tuple(dict.fromkeys(unasked)))
+
+
+def asked(names: Sequence[str], service: str) -> Answer:
+    """Ask a service about what locks hold."""
+    files = (word for name in names for word in ("-r", str(locking.path(name))))
+    command = [tool("pip-audit"), "--format", "json", "--vulnerability-service", service]
+    command += ["--require-hashes", "--disable-pip", "--progress-spinner", "off", *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        return answer(json.loads(done.stdout))
+    except ValueError:
+        last = [line for line in done.stderr.splitlines() if line.strip()][-1:]
+        return Answer((), tuple(last) or (f"pip-audit ended with {done.returncode}",))
+
+
+def vulnerabilities(service: str) -> int:
+    """Print what is known of what is locked; return the exit code."""
+    if unasked := asked([SMALLEST], service).unasked:
+        print(f"known vulnerabilities: nobody could be asked, {service} does not answer ({unasked[0][:200]})")
+        return ERROR
+    code = SAME
+    for name in sorted(file.stem for file in locking.FOLDER.glob("*.txt")):
+        found = asked([name], service)
+        lines = [*found.known, *(f"not asked about: {line}" for line in found.unasked)]
+        print(f"{name}: {'; '.join(lines) or 'no known vulnerabilities'}", flush=True)
+        code = DIFFERENT if found.known or code == DIFFERENT else ERROR if found.unasked else code
+    return code
+
+
+# Bills of materials
+
+
+def write_bills(folder: Path) -> Iterator[Path]:
+    """Write a CycloneDX file for each release: this project, and all that its environment has, with hashes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for release in releases.load().releases.values():
+        locks = (locking.path(name) for name in (release.version, locking.torch_of(release)))
+        held = "".join(lock.read_text(encoding="utf-8") for lock in locks)
+        file = folder / f"{release.version}.cdx.json"
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            "cyclonedx_py",
+            "requirements",
+            "--output-reproducible",
+        ]
+        command += ["--pyproject", str(REPOSITORY / "pyproject.toml"), "--output-file", str(file), "-"]
+        subprocess.run(command, input=held, text=True, check=True)
+        yield file
+
+
+# Licences
+
+
+def licences(python: str) -> dict[str, str]:
+    """Return the licence that each installed distribution states in its metadata, by canonical name."""
+    command = [
+        tool("pip-licenses"),
+        "--python",
+        python,
+        "--with-system",
+        "--from",
+        "mixed",
+        "--format",
+        "json",
+    ]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return {canonicalize_name(each["Name"]): shown(each["License"]) for each in json.loads(printed)}
+
+
+def shown(licence: str) -> str:
+    """Return one line for a licence."""
+    if licence == NONE:
+        return "none stated"
+    words = " ".join(licence.split())
+    return words if len(words) <= LONGEST else f"{words[:LONGEST].rsplit(' ', 1)[0]} ..."
+
+
+def table(pythons: Mapping[str, str]) -> Iterator[str]:
+    """Yield a table of the licences of what releases' environments hold; `pythons` has their interpreters."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for version, python in pythons.items():
+        for name, licence in licences(python).items():
+            if name != "executorch-goldens":
+                found[name, licence].append(version)
+    yield "| distribution | licence | releases |"
+    yield "|---|---|---|"
+    for (name, licence), versions in sorted(found.items()):
+        where = "all" if len(versions) == len(pythons) else ", ".join(versions)
+        yield f"| {name} | {markdown(licence)} | {where} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the bills, ask about vulnerabilities; or write the table of licences."""
+    parser = argparse.ArgumentParser(
+        prog="nox -s lab -- audit --",
+        description="Write bills of materials, and ask about known vulnerabilities of what is locked: ends with 1 if "
+        "there are any, with 2 if nobody could be asked.",
+    )
+    parser.add_argument(
+        "--service", choices=("pypi", "osv"), default="pypi", help="whom to ask (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--licences",
+        action="store_true",
+        help=f"write the table of licences in {PAGE.relative_to(REPOSITORY)} instead, from every release's environment",
+    )
+    parser.add_argument(
+        "pairs", nargs="*", metavar="VERSION=PYTHON", help="of the environments; nox gives them"
+    )
+    options = parser.parse_args(arguments)
+    if options.licences:
+        lines = list(table(dict(pair.split("=", 1) for pair in options.pairs)))
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(TABLE.sub(lambda _: "".join(f"{line}\n" for line in lines), page), encoding="utf-8")
+        print(f"written: {PAGE.relative_to(REPOSITORY)}, {len(lines) - 2} distributions")
+        return SAME
+    for file in write_bills(BILLS):
+        print(f"written: {file.relative_to(REPOSITORY)}")
+    return vulnerabilities(options.service)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""Starting goldens in a repository that has none: what ``python -m harness init`` looks for and writes."""

@@ -1,1 +1,0 @@
-"""Faults that are made for real while runs go on, and what must hold afterwards; `nox -s faults`."""

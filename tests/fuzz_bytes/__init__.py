@@ -1,1 +1,0 @@
-"""Fuzzing of everything that reads files of strangers; `nox -s fuzz-bytes`."""
