@@ -18,6 +18,7 @@ from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.workers.seconds import Seconds
+from lab.core import computing
 from lab.core.command import computed
 from lab.coverage.visits import SHOWN_VALUES, TABLES, VISITORS, examples, visited
 from tests.test_bad_input import options
@@ -34,29 +35,29 @@ A, B, C, D = (Cell("tosa-fp", name) for name in "abcd")
 
 def test_a_cell_that_alone_reaches_something_is_taken_before_one_that_reaches_more() -> None:
     wanted = {"one": {A}, "two": {A, B}, "three": {B, C}, "four": {B, C}}
-    assert core.cover(wanted, [], Seconds({})) == {A: ["one", "two"], B: ["four", "three"]}
+    assert computing.cover(wanted, [], Seconds({})) == {A: ["one", "two"], B: ["four", "three"]}
 
 
 def test_ties_go_by_name_whatever_the_order_they_come_in() -> None:
     for cells in ((C, B, D), (D, C, B), (B, D, C)):
-        assert core.cover({"one": list(cells)}, [], Seconds({})) == {B: ["one"]}
+        assert computing.cover({"one": list(cells)}, [], Seconds({})) == {B: ["one"]}
 
 
 def test_cells_that_must_be_in_the_core_come_first_and_count() -> None:
-    assert core.cover({"one": {A, B}}, [D, B], Seconds({})) == {D: [], B: ["one"]}
+    assert computing.cover({"one": {A, B}}, [D, B], Seconds({})) == {D: [], B: ["one"]}
 
 
 def test_what_is_cheap_is_taken_before_what_is_dear() -> None:
     wanted = {"one": {A, B}, "two": {A, C}}
-    assert core.cover(wanted, [], Seconds({A: 3.0, B: 2.0, C: 2.0})) == {A: ["one", "two"]}
-    assert core.cover(wanted, [], Seconds({A: 5.0, B: 2.0, C: 2.0})) == {B: ["one"], C: ["two"]}
+    assert computing.cover(wanted, [], Seconds({A: 3.0, B: 2.0, C: 2.0})) == {A: ["one", "two"]}
+    assert computing.cover(wanted, [], Seconds({A: 5.0, B: 2.0, C: 2.0})) == {B: ["one"], C: ["two"]}
 
 
 def test_a_cell_that_later_ones_make_needless_goes_again() -> None:
     # By what a second gives, D is taken first; A and B are needed for the rest, and reach what D does.
     wanted = {"one": {A, D}, "two": {B, D}, "three": {A, C}, "four": {A, C}, "five": {B, C}, "six": {B, C}}
     seconds = Seconds({A: 3.0, B: 3.0, C: 9.0, D: 1.0})
-    assert core.cover(wanted, [], seconds) == {A: ["four", "one", "three"], B: ["five", "six", "two"]}
+    assert computing.cover(wanted, [], seconds) == {A: ["four", "one", "three"], B: ["five", "six", "two"]}
 
 
 # What a golden reaches
@@ -75,7 +76,7 @@ LINEAR = [Cell("tosa-int", "linear"), Cell("xnnpack-int8", "linear")]
 
 def test_targets_passes_operators_and_attributes_are_reached(some: Path) -> None:
     tosa, xnnpack = LINEAR
-    found = core.reached(some / "1.4.1", LINEAR)
+    found = computing.reached(some / "1.4.1", LINEAR)
     assert found["target tosa-int"] == {tosa}
     assert found["pass arm backend: FuseConstantArgsPass"] == {tosa}
     assert found["pass exir: OpReplacePass"] == {tosa, xnnpack}
@@ -89,18 +90,18 @@ def test_of_an_attribute_with_many_values_it_counts_that_it_is_there(some: Path)
     (delegate,) = (some / "1.4.1" / "tosa-int" / "linear").glob("delegate_*")
     text = "graph main\n" + "".join(f"  operator CONCAT\n    axis = {n}\n" for n in range(SHOWN_VALUES))
     delegate.write_text(text)
-    few = core.reached(some / "1.4.1", LINEAR)
+    few = computing.reached(some / "1.4.1", LINEAR)
     assert "attribute tosa: CONCAT axis = 3" in few
     assert "attribute tosa: CONCAT axis" not in few
     delegate.write_text(f"{text}  operator CONCAT\n    axis = {SHOWN_VALUES}\n")
-    many = core.reached(some / "1.4.1", LINEAR)
+    many = computing.reached(some / "1.4.1", LINEAR)
     assert [what for what in many if "CONCAT axis" in what] == ["attribute tosa: CONCAT axis"]
 
 
 def test_of_a_constant_in_the_place_of_a_value_its_type_counts(some: Path) -> None:
     (delegate,) = (some / "1.4.1" / "tosa-int" / "linear").glob("delegate_*")
     delegate.write_text("graph main\n  operator CLAMP\n    min_val = INT8[] -5\n    max_val = INT8[] 9\n")
-    found = core.reached(some / "1.4.1", LINEAR)
+    found = computing.reached(some / "1.4.1", LINEAR)
     assert {"attribute tosa: CLAMP min_val = INT8[]", "attribute tosa: CLAMP max_val = INT8[]"} <= set(found)
 
 
@@ -111,13 +112,13 @@ VISITOR = (
 
 def test_coverage_names_cells_for_what_no_golden_tells(some: Path) -> None:
     table = VISITOR.format(LINEAR[0])
-    found = core.reached(some / "1.4.1", LINEAR, table)
+    found = computing.reached(some / "1.4.1", LINEAR, table)
     assert found["visitor tosa: aten.add.Tensor"] == {LINEAR[0]}
-    found = core.reached(some / "1.4.1", LINEAR, table, {"tosa aten.add.Tensor": LINEAR})
+    found = computing.reached(some / "1.4.1", LINEAR, table, {"tosa aten.add.Tensor": LINEAR})
     assert found["visitor tosa: aten.add.Tensor"] == set(LINEAR)
     for given in ((VISITOR.format("tosa-int/gone"),), (table, {"tosa aten.b": {Cell("tosa-int", "gone")}})):
         with pytest.raises(core.CoreError, match="tosa-int/gone reaches visitor tosa: aten"):
-            core.reached(some / "1.4.1", LINEAR, *given)
+            computing.reached(some / "1.4.1", LINEAR, *given)
 
 
 # The committed cores
@@ -127,7 +128,7 @@ def test_coverage_names_cells_for_what_no_golden_tells(some: Path) -> None:
 def wanted(version: str) -> core.Reached:
     cells = load_cells(("models",), MATRIX.release(version))
     table = (TABLES / f"{version}.md").read_text(encoding="utf-8")
-    return core.reached(GOLDENS / version, cells, table, visited(TABLES / VISITORS.format(version)))
+    return computing.reached(GOLDENS / version, cells, table, visited(TABLES / VISITORS.format(version)))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -210,7 +211,7 @@ def test_goldens_and_table_tell_the_same_of_what_the_zoo_reaches(version: str) -
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_only_known_defects_reach_is_in_the_core_as_well(version: str) -> None:
-    for cell in core.DEFECTS[version]:
+    for cell in computing.DEFECTS[version]:
         assert str(cell) in MATRIX.release(version).known
         assert not golden.directory(GOLDENS / version, cell).exists()
         assert cell in core.read(GOLDENS / version / core.FILE)

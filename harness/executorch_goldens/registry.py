@@ -75,6 +75,8 @@ class Case:
         `floor`; the case says why. Minus infinity takes anything.
     releases
         The releases that it can be built on; empty for all.
+    core
+        The releases on which the core has it, where the goldens of its zoo are compact; that of others is computed.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Case:
     imprecise: Mapping[str, float] = field(default_factory=dict)
     sqnr: Mapping[str, float] = field(default_factory=dict)
     releases: tuple[str, ...] = ()
+    core: tuple[str, ...] = ()
 
     @property
     def module(self) -> str:

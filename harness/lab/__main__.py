@@ -21,6 +21,7 @@ COMMANDS = {
     "failures": "lab.failures.command",
     "fielded": "lab.fielded.command",
     "fuzz": "lab.fuzz.command",
+    "guest": "lab.guests.one",
     "guests": "lab.guests.command",
     "portable": "lab.portable.command",
     "probe": "lab.probe.command",

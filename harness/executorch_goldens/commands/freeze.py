@@ -25,7 +25,6 @@ TAKEN = (
         "--family",
         "--tier",
         "--models",
-        "--zoo",
         "--variations",
         "--goldens",
         "--patches",

@@ -1,7 +1,7 @@
 """What is known to be wrong with cells of a further zoo: beside its goldens, and accepted as these are.
 
 ``known.toml`` in the folder of a release has the form of ``releases.toml``. A run that finds the same verdict accepts
-it. That of a guest zoo is written by ``--snapshot-update``; that of any other, by a person.
+it. That of a compact root is written by ``--snapshot-update``; that of any other, by a person.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from executorch_goldens.goldens import golden, roots
 from executorch_goldens.judging import merging
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import KnownDefect
-from lab.guests import ZOOS
 
 FILE = "known.toml"
 #: Verdicts that no artifact follows from, or that the next run may not find: these are not accepted.
@@ -40,10 +39,9 @@ def read(folder: Path, release: str) -> dict[str, KnownDefect]:
 def own(root: Path, release: str) -> bool:
     """Whether a root of goldens says by itself what is wrong on a release; raise `goldens.golden.GoldenError`.
 
-    That of a guest zoo does, also where nothing is wrong; a different one where it has the file.
+    A compact one does, also where nothing is wrong; a different one where it has the file.
     """
-    of_guests = {zoo.module for zoo in ZOOS.values()}
-    return not of_guests.isdisjoint(roots.zoo(root) or ()) or (root / release / FILE).is_file()
+    return roots.is_compact(root) or (root / release / FILE).is_file()
 
 
 def of(

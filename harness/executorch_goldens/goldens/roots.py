@@ -1,12 +1,14 @@
 """Whose goldens stand in a root, who may write there, and which of them match no cell any more.
 
 A root holds a directory of goldens per release, and ``zoo.txt``, which names the zoo whose goldens they are: a run over
-a different zoo would find every one of them stale.
+a different zoo would find every one of them stale. One that says ``form: compact`` in it keeps its goldens in tables
+(`executorch_goldens.goldens.table`) and what is wrong with its cells beside them, both as runs record it, and the
+cases of its zoo say themselves which of them the core has: so is a zoo of many models that nobody here wrote.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,7 +72,17 @@ def check(root: Path, models: Sequence[str], adopting: bool, updating: bool) -> 
 
 def zoo(root: Path) -> tuple[str, ...] | None:
     """Return the modules, sorted, whose goldens stand under `root`; None where it does not say; raise GoldenError."""
-    path = root / ZOO
+    fields = _fields(root / ZOO)
+    return None if fields is None else tuple(sorted(fields["models"].split()))
+
+
+def is_compact(root: Path) -> bool:
+    """Whether a root says that its goldens are compact; raise GoldenError."""
+    return (_fields(root / ZOO) or {}).get("form") == golden.COMPACT
+
+
+def _fields(path: Path) -> Mapping[str, str] | None:
+    """Return what a ``zoo.txt`` says; None where there is none; raise GoldenError."""
     try:
         text = untrusted.text(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -80,10 +92,11 @@ def zoo(root: Path) -> tuple[str, ...] | None:
     fields = dict(line.partition(": ")[::2] for line in text.splitlines())
     if fields.get("format") != str(golden.FORMAT):
         raise GoldenError(path, f"format {fields.get('format', '')!r} is not {golden.FORMAT}", _again(path))
-    models = fields.get("models", "").split()
-    if not models:
+    if fields.get("form", golden.COMPACT) != golden.COMPACT:
+        raise GoldenError(path, f"form {fields['form']!r} is not {golden.COMPACT}", _again(path))
+    if not fields.get("models", "").split():
         raise GoldenError(path, "names no modules", _again(path))
-    return tuple(sorted(models))
+    return fields
 
 
 def _again(path: Path) -> str:

@@ -71,7 +71,7 @@ def commands(run: Run, judged: Verdict) -> dict[str, str]:
     typed = {"again": invocation.again(run.options.called, *this)}
     if judged.recordable:
         typed = {"accept": invocation.again(run.options.called, *this, UPDATE), **typed}
-    if judged.name == "corrupt" and run.options.zoo is None:
+    if judged.name == "corrupt" and not run.compact:
         typed["repro"] = f"goldens repro {run.release.version} {judged.cell}"
     return typed
 
@@ -81,8 +81,8 @@ def failure(run: Run, judged: Verdict) -> str:
     typed = commands(run, judged)
     lines = [f"{judged.name}: {judged.cell} on ExecuTorch {run.release.version}: {judged.reason}"]
     lines += [f"  {line}" for line in judged.detail]
-    # A guest is declared nowhere here.
-    own = run.options.zoo is None
+    # The cases of a compact root are declared nowhere here.
+    own = not run.compact
     lines += [f"  {line}" for line in ways_out(judged, run.release.version, zoo=own)]
     if judged.refusal:
         lines.append(f"  not recorded: {judged.refusal}")

@@ -5,20 +5,19 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from executorch_goldens.files.machine import in_ci
 from executorch_goldens.judging.updating import FEWER, Updating
 from executorch_goldens.releases import MATRIX
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, UsageError
+from executorch_goldens.running.selection import EXPORT_TIMEOUT
 from executorch_goldens.running.shards import Shard
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import amount, share
 from executorch_goldens.store.reuse import Sample
 from executorch_goldens.store.store import SIZE, default_root
-from lab.guests import ZOOS
 
 CORE, FULL = TIERS = ("core", "full")
 #: What ``--variations`` is by default: a core is checked often, the whole zoo before a release.
@@ -86,8 +85,6 @@ class Options:
         The HTML file that is written of the run; None for none.
     budgets
         See `executorch_goldens.settings.config.Config`.
-    zoo
-        Name of the guest zoo that `models` is; None for a repository's own.
     export_memory
         See `executorch_goldens.settings.config.Config`.
     called
@@ -129,7 +126,6 @@ class Options:
     origins: bool = False
     report: Path | None = None
     budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    zoo: str | None = None
     export_memory: int | None = None
     called: tuple[str, ...] = ("goldens", "run")
 
@@ -157,11 +153,6 @@ def add_to(add: Callable[..., Any]) -> None:
         help="only this part of the cells, e.g. 2/5; merge joins them",
     )
     share(add, "--models")
-    add(
-        "--zoo",
-        choices=tuple(ZOOS),
-        help="in place of --models: a guest zoo, ExecuTorch's own test models, with goldens and results of its own",
-    )
     share(add, "--goldens")
     add(
         "--prune",
@@ -280,21 +271,6 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
     `words` is what pytest was called with. Raises `settings.config.ConfigError`, `running.selection.UsageError`.
     """
     repository = config.load()
-    guests = ZOOS.get(option.zoo)
-    if guests is not None:
-        if option.models:
-            raise UsageError("--zoo names a guest zoo in place of --models: say one of them")
-        repository = replace(
-            repository,
-            models=(guests.module,),
-            goldens=repository.goldens / guests.folder,
-            sweeps=repository.sweeps / guests.folder,
-            # Each model is for the targets that upstream has it for.
-            targets=(),
-            # Many models, of which little is expected: two variations show what most of four would.
-            variations=repository.variations or "quick",
-            export_timeout=repository.export_timeout or guests.export_timeout,
-        )
     return Options(
         release=option.release,
         matrix=option.matrix,
@@ -335,8 +311,7 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         origins=option.origins,
         report=option.report,
         # They are those of the repository's own zoo.
-        budgets={} if option.models or guests is not None else repository.budgets,
-        zoo=option.zoo,
+        budgets={} if option.models else repository.budgets,
         export_memory=option.export_memory or repository.export_memory,
         called=tuple(shlex.split(option.called_as)) or ("python", "-m", "pytest", *words),
     )

@@ -22,6 +22,7 @@ from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.judge import Judge, Judged
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.patches import shortcuts
+from executorch_goldens.registry import load
 from executorch_goldens.releases import Release
 from executorch_goldens.report import after_run
 from executorch_goldens.results import evidence, origins, provenance
@@ -55,7 +56,6 @@ from executorch_goldens.variations import Variation
 from executorch_goldens.workers import seconds
 from executorch_goldens.workers.settings import Settings, cores, default_interpreter
 from executorch_goldens.workers.sweep import Sweep
-from lab.guests import listing
 
 
 class Run:
@@ -67,6 +67,8 @@ class Run:
         What is installed in the exporting environment.
     root
         Directory of this release's goldens.
+    compact
+        Whether its goldens are compact: see `executorch_goldens.goldens.roots`.
     known
         Every cell that the zoo and the release make, selected or not.
     tier
@@ -117,16 +119,17 @@ class Run:
         self.goldens = options.goldens.resolve()
         roots.check(self.goldens, options.models, options.adopting, options.updating)
         self.root = self.goldens / self.release.version
-        if options.zoo is not None or known.own(self.goldens, self.release.version):
+        self.compact = roots.is_compact(self.goldens)
+        if known.own(self.goldens, self.release.version):
             # The repository's file states the defects of its own zoo.
             self.release = dataclasses.replace(
                 self.release,
                 known=known.read(self.root, self.release.version),
                 known_in=str(self.root / known.FILE),
             )
-        self.judge = Judge(self.root, options.update, options.zoo is not None, options.budgets)
+        self.judge = Judge(self.root, options.update, self.compact, options.budgets)
         chosen = select(of_families(self.known, options.families, options.models), options.cells)
-        self.tier = core.tier(options, self.root)
+        self.tier = core.tier(options, self.root, self.compact)
         self.asked = self._of_tier(chosen)
         self.left_out = chosen - self.asked
         self.variations = variations.variations(self._hash_seeds())
@@ -205,9 +208,9 @@ class Run:
     def _of_tier(self, chosen: frozenset[Cell]) -> frozenset[Cell]:
         if self.tier == FULL:
             return chosen
-        if self.options.zoo is not None:
-            of_core = listing.core(self.options.zoo, self.release.version)
-            return frozenset(cell for cell in chosen if cell.case in of_core)
+        if self.compact:
+            zoo = load(self.options.models)
+            return frozenset(cell for cell in chosen if self.release.version in zoo[cell.case].core)
         within = core.within(self.root, chosen, self.known, self.release.known)
         if not within:
             raise UsageError(
@@ -310,8 +313,8 @@ class Run:
         self.results.note(judged, outcomes, self.accuracies.get(cell), str(wrong or ""))
         if wrong is not None:
             raise wrong
-        # What a guest is recorded as is compact: there is nothing in it that a review could show.
-        if not judged.accepted and self.options.zoo is None:
+        # There is nothing in a compact golden that a review could show.
+        if not judged.accepted and not self.compact:
             self._propose(judged, texts, reviewed)
         return judged
 
@@ -362,19 +365,19 @@ class Run:
             self.accuracies[cell] = Accuracy.of(made)
 
     def _settles(self, cell: Cell, reviewed: golden.Texts | None) -> bool:
-        """Whether what is wrong with a cell may be written: of a guest, and not in place of what is there already."""
-        if self.options.zoo is None or not self.updating:
+        """Whether what is wrong with a cell may be written: to a compact root, and not in place of what is there."""
+        if not self.compact or not self.updating:
             return False
         is_new = reviewed is None and str(cell) not in self.release.known
         return self.options.update.changed or is_new
 
     def _judging(self) -> Release:
-        """Return the release that cells are judged on: what is known of guests is not, where it is written anew."""
-        anew = self.options.update.changed and self.options.zoo is not None
+        """Return the release that cells are judged on: what a compact root knows is not, where it is written anew."""
+        anew = self.options.update.changed and self.compact
         return dataclasses.replace(self.release, known={}) if anew else self.release
 
     def _settle(self, judged: Verdict) -> Verdict:
-        """Write what is wrong with a guest, or that nothing is any more; raise GoldenError."""
+        """Write what is wrong with a cell of a compact root, or that nothing is any more; raise GoldenError."""
         found = known.settled(self.release.known, judged)
         if found != self.release.known:
             known.write(self.root, self.release.version, found)

@@ -13,6 +13,7 @@ from executorch_goldens.running import core
 from executorch_goldens.running.selection import load_cells, load_zoo
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
+from lab.core import computing
 from lab.coverage.visits import VISITORS, committed, visited
 
 
@@ -62,7 +63,7 @@ def computed(goldens: Path, version: str) -> str:
     models = repository.zoos(None)
     release = releases.load().release(version)
     coverage = repository.root / "docs" / "coverage"
-    return core.text(
+    return computing.text(
         version,
         goldens / version,
         load_cells(models, release, repository.targets),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from executorch_goldens.registry import CASES, Case, ZooError
@@ -34,8 +35,10 @@ def register(zoo: str, build: Callable[..., Example]) -> None:
         raise ZooError(
             f"every test of {zoo} is left out, or none is listed yet: {listing.path_of(zoo)} says why"
         )
-    for entries in by_name.values():
-        CASES.add(case_of(guests, entries, build))
+    cores = listing.cores(zoo)
+    for name, entries in by_name.items():
+        of_core = tuple(release for release, names in cores.items() if name in names)
+        CASES.add(replace(case_of(guests, entries, build), core=of_core))
 
 
 def case_of(zoo: GuestZoo, entries: Iterable[Entry], build: Callable[..., Example]) -> Case:

@@ -169,7 +169,12 @@ def read(zoo: str) -> Listing:
 
 
 def core(zoo: str, release: str) -> frozenset[str]:
-    """Return the names of the cases that stand for a guest zoo on a release, as `lab.guests.GuestZoo.core` says.
+    """Return the names of the cases that stand for a guest zoo on a release; see `cores`."""
+    return cores(zoo).get(release, frozenset())
+
+
+def cores(zoo: str) -> dict[str, frozenset[str]]:
+    """Return the names of the cases that stand for a guest zoo, by release, as `lab.guests.GuestZoo.core` says.
 
     Of a test or a file it is the first by name.
     """
@@ -178,11 +183,11 @@ def core(zoo: str, release: str) -> frozenset[str]:
         "test": lambda entry: (entry.file, FLOWS.sub("", entry.node.partition("[")[0])),
         "file": lambda entry: (entry.file,),
     }
-    first: dict[tuple[str, ...], str] = {}
+    first: dict[str, dict[tuple[str, ...], str]] = {}
     for entry in read(zoo).entries:
-        if release in entry.releases:
-            first.setdefault(of_what[ZOOS[zoo].core](entry), entry.name)
-    return frozenset(first.values())
+        for release in entry.releases:
+            first.setdefault(release, {}).setdefault(of_what[ZOOS[zoo].core](entry), entry.name)
+    return {release: frozenset(names.values()) for release, names in first.items()}
 
 
 def names_of(file: str, node: str, number: int) -> tuple[str, str, str]:

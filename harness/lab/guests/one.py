@@ -1,0 +1,58 @@
+"""``python -m lab guest NAME``: a run over one guest zoo, against its goldens; it takes the options of ``goldens run``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from typing import Any
+
+from executorch_goldens.commands import run as runs
+from executorch_goldens.settings import config
+from lab.guests import ZOOS, GuestZoo
+
+#: What names these is nobody else's business: a guest zoo has its own.
+TAKEN = ("--models", "--goldens", "--sweeps")
+
+
+def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
+    parser = subparsers.add_parser(
+        "guest",
+        help="check a guest zoo against its goldens",
+        description="Export the cells of a guest zoo and compare them with its goldens. What goldens run takes is "
+        f"taken here, but for {', '.join(TAKEN)}.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("zoo", choices=tuple(ZOOS))
+    for name in TAKEN:
+        parser.add_argument(name, action=_Refused, help=argparse.SUPPRESS)
+    parser.set_defaults(run=run, forwarded=())
+
+
+class _Refused(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
+        parser.error(f"{given[-1]} is of goldens run: a guest zoo has its own")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Call ``goldens run`` with what the zoo says; return its exit code."""
+    words = list(arguments.forwarded)
+    words.remove(arguments.zoo)
+    os.environ.setdefault(runs.CALLED_AS, shlex.join(["python", "-m", "lab", "guest", *arguments.forwarded]))
+    arguments.forwarded = [*of(ZOOS[arguments.zoo]), *words]
+    return runs.run(arguments)
+
+
+def of(zoo: GuestZoo) -> list[str]:
+    """Return the options of a run over `zoo`; those that are said behind them go before."""
+    repository = config.load()
+    # Many models, of which little is expected: two variations show what most of four would.
+    words = ["--models", zoo.module, "--variations", repository.variations or "quick"]
+    words += [
+        "--goldens",
+        str(repository.goldens / zoo.folder),
+        "--sweeps",
+        str(repository.sweeps / zoo.folder),
+    ]
+    limit = repository.export_timeout or zoo.export_timeout
+    return [*words, *(("--export-timeout", f"{limit:g}") if limit else ())]
