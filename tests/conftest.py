@@ -20,11 +20,11 @@ import filelock
 import pytest
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
-from executorch_goldens.commands import run
-from executorch_goldens.running import messages, options
+from executorch_goldens.running import options
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.settings import Settings, default_interpreter
 from executorch_goldens.workers.sweep import Sweep
+from lab import clusters
 from tests import replay
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -36,10 +36,7 @@ collect_ignore = ["example_project"]
 RUN_LIMIT = 400.0
 
 #: Variables of the person's, or of the outer pytest's, that would change what a run does.
-DROPPED = (
-    *("CI", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "EXECUTORCH_GOLDENS_SCHEMAS", replay.VARIABLE),
-    *(run.CALLED_AS, messages.STEP_SUMMARY),
-)
+DROPPED = (*clusters.DROPPED, replay.VARIABLE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

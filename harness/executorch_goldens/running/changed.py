@@ -163,7 +163,7 @@ class Reach:
         if self.repository.known_defects:
             self.matrices.add(self.repository.known_defects.resolve())
         self.root = settings.machine.root
-        self.harness = self.root / "harness"
+        self.harness = self.root / "executorch_goldens"
         self.view = reuse.view(settings)
         #: Places to the cells whose exports read them; directories with a name to those that looked for it there.
         self.readers: dict[str, set[Cell]] = {}
@@ -281,7 +281,7 @@ class Reach:
         }
 
     def _modules_from(self, name: str) -> set[Path]:
-        return imported_from(self.root, [name], without=("harness", "executorch_goldens.patches"))
+        return imported_from(self.root, [name], without=("executorch_goldens", "executorch_goldens.patches"))
 
     def _is_without_cells(self, path: Path) -> bool:
         for root in (self.repository.root, self.checkout.top):

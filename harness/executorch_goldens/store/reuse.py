@@ -210,7 +210,7 @@ class Reuse:
         roots = {
             **{f"path {number}": path.absolute() for number, path in enumerate(paths)},
             **environment.roots,
-            "harness": (settings.machine.root / "harness").absolute(),
+            "harness": (settings.machine.root / "executorch_goldens").absolute(),
         }
         variables = worker_environment(interpreter, 0, settings.machine)
         return View(Places(roots), self._digests, variables)

@@ -47,7 +47,7 @@ class Machine:
     environment
         Further variables: locale, time zone, home.
     root
-        Directory that ``harness`` is imported from.
+        Directory that ``executorch_goldens`` is imported from.
     paths
         Directories that zoos are imported from before anywhere else; none is those of the repository of the run.
     """

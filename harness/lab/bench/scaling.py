@@ -52,7 +52,7 @@ def run(cells: int) -> tuple[float, list[int]]:
         command = [
             str(default_interpreter()),
             "-m",
-            "harness",
+            "executorch_goldens",
             "run",
             "-q",
             "-q",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import random
@@ -105,9 +106,9 @@ class Cluster:
             name, self.started = f"worker-{self.started}", self.started + 1
             store = ("--store", str(self.place.folder / f"store-{name}"))
             offered = ("--interpreter", str(default_interpreter()), "--jobs", "1", *store)
-            self.workers.append(self._start(name, "harness", "worker", self.address, *offered))
+            self.workers.append(self._start(name, "executorch_goldens", "worker", self.address, *offered))
         for worker in self.workers:
-            until(lambda worker=worker: worker.says("Registered to"), "a worker does not register")
+            until(functools.partial(worker.says, "Registered to"), "a worker does not register")
 
     def forget(self) -> None:
         """Empty the stores: what they hold would not be exported again."""

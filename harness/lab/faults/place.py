@@ -20,8 +20,8 @@ from typing import Any
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
 from lab import REPOSITORY
+from lab.clusters import DROPPED
 from lab.faults.zoo import FOLDER, GO, WAITING
-from tests.conftest import DROPPED
 
 #: Seconds that anything may take: several times what it takes on a busy machine.
 PATIENCE = 900.0
@@ -278,7 +278,8 @@ def heed_signals() -> None:
 def status(process: int | str, what: str) -> str:
     """Return what the kernel says of a process (man 5 proc, status)."""
     lines = Path(f"/proc/{process}/status").read_text(encoding="ascii")
-    return re.findall(rf"^{what}:\s+(.+)", lines, re.MULTILINE)[0]
+    words: str = re.findall(rf"^{what}:\s+(.+)", lines, re.MULTILINE)[0]
+    return words
 
 
 def until(held: Callable[[], object], otherwise: str, patience: float = PATIENCE) -> None:

@@ -51,7 +51,7 @@ def carry_out(request: Mapping[str, object], variables: Mapping[str, str]) -> in
             os.kill(os.getpid(), signal.SIGSTOP)
         words = request["words"]
         assert isinstance(words, list)
-        sys.argv = ["harness", *words]
+        sys.argv = ["goldens", *words]
         status = main(words)
         sys.stdout.flush()
         sys.stderr.flush()

@@ -56,7 +56,7 @@ class Pieces:
 def digest_of_harness() -> str:
     """Return a digest of the code that reads, and of the code that mutates."""
     digest = hashlib.sha256()
-    folders = (REPOSITORY / "harness", Path(__file__).parent)
+    folders = (REPOSITORY / "harness" / "executorch_goldens", Path(__file__).parent)
     for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
         digest.update(str(path.relative_to(REPOSITORY)).encode() + path.read_bytes())
     return digest.hexdigest()
@@ -81,7 +81,8 @@ def fuzz(reader: str, count: int, run: int, number: int, aside: Path) -> dict[st
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     row = {"reader": reader, "run": run, "number": number, "count": count, "seconds": round(spent, 1)}
     if done.returncode == 0:
-        return row | json.loads(done.stdout)
+        made: dict[str, Any] = json.loads(done.stdout)
+        return row | made
     if done.returncode > 0:
         sys.exit(f"the piece {' '.join(words)} failed:\n{done.stderr}")
     data = (aside / CURRENT).read_bytes()

@@ -388,9 +388,9 @@ def read_shard(data: bytes, folder: Path) -> None:
     for whole in shard_files():
         name, _, content = whole.partition(b"\n")
         written(part / name.decode(), content)
-    head, _, content = data.partition(b"\n")
-    name = head.decode(errors="replace")
-    written(part / (name if name in ("run.json", "results.jsonl", "junit.xml") else "run.json"), content)
+    head, _, mutated = data.partition(b"\n")
+    named = head.decode(errors="replace")
+    written(part / (named if named in ("run.json", "results.jsonl", "junit.xml") else "run.json"), mutated)
     for parts in merging.find([part]).values():
         merged = merging.merge(parts, target)
         merged.core_seconds()

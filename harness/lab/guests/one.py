@@ -1,4 +1,7 @@
-"""``python -m lab guest NAME``: a run over one guest zoo, against its goldens; it takes the options of ``goldens run``."""
+"""``python -m lab guest NAME``: a run over one guest zoo, against its goldens.
+
+It takes the options of ``goldens run``.
+"""
 
 from __future__ import annotations
 

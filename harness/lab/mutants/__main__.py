@@ -22,7 +22,6 @@ from executorch_goldens.running.run import Run
 from executorch_goldens.running.selection import EXPORT_TIMEOUT, UsageError
 from executorch_goldens.workers.sweep import Sweep, SweepError
 from lab import REPOSITORY
-from lab.guests import GuestZoo
 from lab.mutants import MUTANTS, over_core
 from lab.mutants.mutant import Mutant, Mutated
 from lab.mutants.table import HEAD, Judged, document, is_enough, judge, summary
@@ -135,7 +134,6 @@ def prepare(
     sweeps: Path = Path("build/mutants"),
     cells: tuple[str, ...] = (),
     zoo: str = "models",
-    guests: GuestZoo | None = None,
 ) -> Run:
     """Return the run, over the default release, whose judgement is put to the test.
 
@@ -149,8 +147,6 @@ def prepare(
         Patterns of cells; empty is all.
     zoo
         The module that registers the cases, whose goldens stand under `goldens`.
-    guests
-        The guest zoo that it is, if it is one.
     """
     return Run(
         Options(
@@ -171,7 +167,6 @@ def prepare(
             isolation="fork",
             update=Updating(),
             tier=FULL,
-            zoo=guests and guests.name,
         )
     )
 
@@ -182,7 +177,7 @@ def verdicts(run: Run, mutants: Sequence[Mutant]) -> Iterator[Judged | Verdict]:
     mutated = {mutant: Mutated(cell.target, cell.case, mutant.name) for mutant, cell in cells.items()}
     controls = list(dict.fromkeys(cells.values()))
     # One template per variation serves all mutants: each export is in a child of its own.
-    installed = {cell: (cell.mutant,) for cell in mutated.values()}
+    installed: dict[Cell, tuple[str, ...]] = {cell: (cell.mutant,) for cell in mutated.values()}
     with Sweep(
         [*controls, *mutated.values()], run.variations, run.settings, further_patches=installed
     ) as sweep:

@@ -65,7 +65,7 @@ def copy_sources(models: Sequence[str], copy: Path) -> None:
 
     Modules that a zoo imports from other packages of its repository are imported from there.
     """
-    for name in dict.fromkeys(("harness", *(module.partition(".")[0] for module in models))):
+    for name in dict.fromkeys(("executorch_goldens", *(module.partition(".")[0] for module in models))):
         found = importlib.util.find_spec(name)
         assert found is not None, "its cases have been loaded"
         for folder in found.submodule_search_locations or ():

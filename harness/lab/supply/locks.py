@@ -18,6 +18,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from packaging.markers import Marker, default_environment
 from packaging.requirements import InvalidRequirement, Requirement
@@ -177,12 +178,13 @@ def applies(entry: str) -> bool:
     if not separator:
         return True
     python = releases.load().python
+    environment: dict[str, Any] = {**default_environment()}
     at = {"python_version": python, "python_full_version": f"{python}.0", "implementation_name": "cpython"}
     systems = {"linux": "Linux", "darwin": "Darwin"}
     return any(
         Marker(marker).evaluate(
             {
-                **default_environment(),
+                **environment,
                 **at,
                 "sys_platform": system,
                 "platform_system": systems[system],

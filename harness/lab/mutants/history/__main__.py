@@ -80,7 +80,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             SWEEPS / folder,
             tuple(options.cell),
             module,
-            GUESTS.get(options.zoo),
         )
         of_release = [fix for fix in fixes if fix.release == run.release.version]
         if not of_release:
