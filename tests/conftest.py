@@ -21,8 +21,8 @@ import pytest
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.running import options
+from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.variations import variations
-from executorch_goldens.workers.settings import Settings, default_interpreter
 from executorch_goldens.workers.sweep import Sweep
 from lab import clusters
 from tests import replay

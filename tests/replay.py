@@ -20,9 +20,9 @@ import executorch_goldens.running.run
 import executorch_goldens.running.suite
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.releases import KnownDefect, Release
+from executorch_goldens.settings.exports import Settings
 from executorch_goldens.targets import TARGETS
 from executorch_goldens.variations import Variation
-from executorch_goldens.workers.settings import Settings
 
 VARIABLE = "EXECUTORCH_GOLDENS_REPLAY"
 

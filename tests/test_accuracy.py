@@ -21,7 +21,7 @@ from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.export import export
 from executorch_goldens.exporting.observers import GridObserver
 from executorch_goldens.goldens import golden
-from executorch_goldens.judging.accuracy import Accuracy, is_worse, nearnesses, same, sqnrs
+from executorch_goldens.goldens.accuracy import Accuracy, is_worse, nearnesses, same, sqnrs
 from executorch_goldens.judging.verdict import Verdict, objection
 from executorch_goldens.registry import Case, Registry, ZooError, load
 from executorch_goldens.results.rows import FILE

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from executorch_goldens.artifact import Cell, Failure, Lowered, Sample, Tensor
-from executorch_goldens.judging.accuracy import Accuracy
+from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.judging.rightness import excess
 
 

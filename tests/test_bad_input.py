@@ -18,13 +18,13 @@ import pytest
 
 from executorch_goldens.artifact import Artifact, Lowered
 from executorch_goldens.cli import ERROR
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files.machine import in_ci
 from executorch_goldens.goldens.golden import FORMAT
-from executorch_goldens.judging.updating import Updating
+from executorch_goldens.judging.updating import Updating, require_a_person
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.running.options import Options
 from executorch_goldens.running.run import Run
-from executorch_goldens.running.selection import UsageError, require_a_person
 from executorch_goldens.settings.arguments import amount, positive_int
 from tests.conftest import Runner, options_of
 

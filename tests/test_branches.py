@@ -12,7 +12,7 @@ import pytest
 from executorch_goldens import patches, releases
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.goldens import golden
-from executorch_goldens.workers.settings import Settings, default_interpreter
+from executorch_goldens.settings.exports import Settings, default_interpreter
 from lab import branches
 from lab.branches import page
 from lab.branches.command import record

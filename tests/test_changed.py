@@ -21,11 +21,11 @@ from executorch_goldens.commands import run
 from executorch_goldens.patches import Patch
 from executorch_goldens.running import changed
 from executorch_goldens.running.changed import ChangedError, Changes
+from executorch_goldens.settings.exports import Machine, Settings, default_interpreter
 from executorch_goldens.store.environment import Environment
 from executorch_goldens.store.facts import Record
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store
-from executorch_goldens.workers.settings import Machine, Settings, default_interpreter
 from tests import REPOSITORY
 from tests.conftest import Runner
 from tests.test_recording import settle

@@ -16,11 +16,11 @@ import pytest
 from executorch_goldens.artifact import Casualty, Cell
 from executorch_goldens.cluster import PYTHON
 from executorch_goldens.cluster.sweep import LARGEST, ClusterSweep, batches
+from executorch_goldens.settings.exports import Settings
 from executorch_goldens.store.reuse import Reuse, Sample
 from executorch_goldens.store.store import Store
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.schedule import Job
-from executorch_goldens.workers.settings import Settings
 from lab.clusters import PATIENCE, compared, scheduler, until, worker
 from tests.conftest import REPOSITORY, Finished, Runner
 

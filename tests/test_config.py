@@ -12,16 +12,11 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens import releases
-from executorch_goldens.running.selection import (
-    Installed,
-    UsageError,
-    find_release,
-    require_known,
-    require_supported,
-)
+from executorch_goldens.errors import UsageError
+from executorch_goldens.running.selection import Installed, find_release, require_known, require_supported
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import ConfigError
-from executorch_goldens.workers.settings import default_interpreter, worker_environment
+from executorch_goldens.settings.exports import default_interpreter, worker_environment
 from executorch_goldens.workers.worker import with_harness
 from tests import REPOSITORY
 

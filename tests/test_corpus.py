@@ -42,7 +42,7 @@ from executorch_goldens.programs.record import Record
 from executorch_goldens.programs.recorder import Recorder
 from executorch_goldens.programs.running import Limits, Ran, RunningError, Runtime
 from executorch_goldens.programs.writing import Writer
-from executorch_goldens.workers.settings import default_interpreter
+from executorch_goldens.settings.exports import default_interpreter
 from tests.conftest import DROPPED, REPOSITORY
 
 FROZEN = REPOSITORY / "tests" / "corpora" / "linear-1.4.1"

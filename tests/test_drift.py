@@ -14,8 +14,9 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import ERROR, SAME, main
 from executorch_goldens.compare.differences import differences
 from executorch_goldens.compare.report import Drift
-from executorch_goldens.goldens import golden, known
+from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.reading import Reading, read
+from executorch_goldens.judging import known
 from tests import GOLDENS
 
 OLD, NEW = "1.1.0", "1.5.1"

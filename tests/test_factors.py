@@ -11,8 +11,8 @@ import pytest
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.judging.attribution import NONE, alone, by_address, gone, together, unrepeated
 from executorch_goldens.running.factors import Experiment
+from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.variations import FACTORS, Variation, exported_before, variations
-from executorch_goldens.workers.settings import Settings, default_interpreter
 from tests.conftest import Runner
 from tests.test_verdict import GRAPH, MISWIRED, RENUMBERED, lowered
 

@@ -14,14 +14,14 @@ import pytest
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell, Tensor
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
+from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.programs.format import EXECUTORCH, Program, Sample, Value
 from executorch_goldens.programs.running import CRASHED, REFUSED, TIMED_OUT, Ran, RunningError
 from executorch_goldens.running import core
-from executorch_goldens.running.selection import UsageError
+from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.targets import RUNTIME, find
-from executorch_goldens.workers.settings import default_interpreter
 from lab.fielded import command as fielded
 from lab.fielded import corpus, goldens, page, running
 from lab.fielded.corpus import WHOLE, CorpusError, Shipped

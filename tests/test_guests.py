@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Tensor
-from executorch_goldens.goldens import golden, known, table
+from executorch_goldens.goldens import golden, table
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.reading import reading
+from executorch_goldens.judging import known
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.registry import NAME_PATTERN
 from executorch_goldens.releases import KnownDefect

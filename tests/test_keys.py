@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.settings.exports import Machine, Settings, worker_environment
 from executorch_goldens.store import environment, keys
 from executorch_goldens.store.environment import Environment, Ingredients
 from executorch_goldens.store.facts import Digests
 from executorch_goldens.store.keys import different, request
 from executorch_goldens.variations import Variation
-from executorch_goldens.workers.settings import Machine, Settings, worker_environment
 
 FIRST = Cell("tosa-fp", "first")
 PLAIN = Variation(0, 0)

@@ -15,7 +15,7 @@ from executorch_goldens import cli, patches, releases
 from executorch_goldens.cli import CommandError
 from executorch_goldens.files import toml
 from executorch_goldens.patches.shortcuts import SHORTCUTS
-from executorch_goldens.workers.settings import default_interpreter
+from executorch_goldens.settings.exports import default_interpreter
 from lab.probe import command as probe
 from lab.probe import newest
 

@@ -19,8 +19,8 @@ from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.review.edits import edits
+from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.variations import variations
-from executorch_goldens.workers.settings import Settings, default_interpreter
 from executorch_goldens.workers.sweep import Sweep
 from lab.mutants.mutant import Mutated
 from tests.conftest import REPOSITORY, RUN_LIMIT, Artifacts, Runner

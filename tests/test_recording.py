@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from executorch_goldens.settings.exports import ROOT
 from executorch_goldens.store.facts import Digests, Fact, Places, Record, UnsettledError, View, changed_since
-from executorch_goldens.workers.worker import ROOT
 
 #: Runs a module with everything recorded, as an exporting child does, and prints what it leaves in `result`.
 PROGRAM = """

@@ -21,10 +21,10 @@ import numpy as np
 import pytest
 
 from executorch_goldens import cli
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import invocation
-from executorch_goldens.report import after_run
 from executorch_goldens.results.evidence import Evidence, EvidenceError, Kept
-from executorch_goldens.running.selection import UsageError
+from executorch_goldens.running import reporting as after_run
 from tests import REPOSITORY
 from tests.conftest import Runner
 

@@ -42,8 +42,8 @@ from executorch_goldens.exporting.shrink import shrink
 from executorch_goldens.repro import reproduction
 from executorch_goldens.repro.defect import Defect, NotShownError, find, fragment, signature
 from executorch_goldens.repro.script import quantization, script
+from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.targets import TARGETS
-from executorch_goldens.workers.settings import default_interpreter
 
 PAYLOADS = Path(__file__).resolve().parent / "payloads"
 CELL = Cell("tosa-fp", "two-delegates")

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.running.shards import Shard, split
 from executorch_goldens.workers.seconds import Seconds
+from executorch_goldens.workers.shards import Shard, split
 from tests.conftest import Runner
 
 CELLS = [Cell("tosa-fp", f"case-{number}") for number in range(200)]

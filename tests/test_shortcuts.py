@@ -24,7 +24,7 @@ from executorch_goldens.patches import guard, shortcuts
 from executorch_goldens.patches.guard import GuardError, UnknownNameError
 from executorch_goldens.patches.shortcuts import SHORTCUTS, lazy_code
 from executorch_goldens.running.selection import EXPORT_TIMEOUT
-from executorch_goldens.workers.settings import Settings, default_interpreter, worker_environment
+from executorch_goldens.settings.exports import Settings, default_interpreter, worker_environment
 from lab.shortcuts.command import Pair, pairs
 from tests.conftest import REPOSITORY, Runner
 

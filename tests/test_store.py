@@ -33,13 +33,13 @@ from executorch_goldens.exporting.recording import FILE
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.results.rows import Results, read
 from executorch_goldens.settings.arguments import amount
+from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.store import reuse
 from executorch_goldens.store.environment import Environment
 from executorch_goldens.store.facts import Fact, Record
 from executorch_goldens.store.reuse import Reuse, ReuseError
 from executorch_goldens.store.store import REMEMBERED, Kept, Made, Store, StoreError
 from executorch_goldens.variations import variations
-from executorch_goldens.workers.settings import Settings, default_interpreter
 from executorch_goldens.workers.sweep import Sweep
 from tests.conftest import Artifacts, Runner, options_of
 

@@ -23,17 +23,17 @@ from filelock import FileLock
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Lowered, Outcome
 from executorch_goldens.exporting.limits import WALL, of_group, processor_seconds
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.folder import Folder
-from executorch_goldens.workers.schedule import Job
-from executorch_goldens.workers.serving import Template
-from executorch_goldens.workers.settings import (
+from executorch_goldens.settings.exports import (
     Machine,
     Settings,
     absolute,
     default_interpreter,
     worker_environment,
 )
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.folder import Folder
+from executorch_goldens.workers.schedule import Job
+from executorch_goldens.workers.serving import Template
 from executorch_goldens.workers.sweep import Sweep, SweepError
 from executorch_goldens.workers.template import TemplateProcess
 from executorch_goldens.workers.worker import with_harness
@@ -498,7 +498,7 @@ def test_fresh_interpreters_export_where_there_is_neither_fork_nor_affinity(
         "import os, sys\n"
         "from pathlib import Path\n"
         "from executorch_goldens.artifact import Artifact, Cell\n"
-        "from executorch_goldens.workers.settings import Settings, cores\n"
+        "from executorch_goldens.settings.exports import Settings, cores\n"
         "from executorch_goldens.workers.sweep import Sweep\n"
         "from executorch_goldens.variations import variations\n"
         "assert not hasattr(os, 'fork') and cores() == os.cpu_count()\n"

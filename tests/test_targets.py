@@ -14,13 +14,14 @@ import pytest
 
 from executorch_goldens import extensions, releases, targets
 from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import UsageError
 from executorch_goldens.registry import Case
 from executorch_goldens.repro.defect import NotShownError
 from executorch_goldens.repro.script import quantization
 from executorch_goldens.running import selection
-from executorch_goldens.running.selection import Installed, UsageError, require_extensions
+from executorch_goldens.running.selection import Installed, require_extensions
+from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.targets import TARGETS, Quantization, TargetError, UnknownTargetError
-from executorch_goldens.workers.settings import default_interpreter
 from tests.conftest import Runner
 
 EXAMPLE = Path(__file__).parent / "example_extension"

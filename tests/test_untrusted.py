@@ -17,7 +17,7 @@ import pytest
 
 from executorch_goldens import cli
 from executorch_goldens.artifact import Cell
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.untrusted import UntrustedError
 from executorch_goldens.goldens import golden, roots, table
@@ -30,7 +30,6 @@ from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.review.summary import Summary
 from executorch_goldens.running import messages
-from executorch_goldens.running.selection import UsageError
 from executorch_goldens.store import store as storage
 from executorch_goldens.store.store import Store, StoreError
 from tests import GOLDENS, REPOSITORY

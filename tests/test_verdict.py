@@ -26,10 +26,10 @@ from executorch_goldens.artifact import (
     Tensor,
 )
 from executorch_goldens.decode import Schemas
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import deviation, golden
+from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import decode_delegates
-from executorch_goldens.judging import deviation, rightness, verdict
-from executorch_goldens.judging.deviation import Deviation
+from executorch_goldens.judging import rightness, verdict
 from executorch_goldens.judging.verdict import Verdict
 
 CELL = Cell("tosa-fp", "some-case")

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+#: Names that a message lists.
+SHOWN = 10
+
 
 class HarnessError(Exception):
     """Something the user can put right; the message names the thing and the way out.
 
     `executorch_goldens.cli` prints it as one line and exits with 2; the plugin makes it pytest's usage error.
     """
+
+
+class UsageError(HarnessError, ValueError):
+    """A run that cannot start as asked; the message names what is wrong and the way out."""
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the first names of a list, and how many more there are.
+
+    >>> some(["a", "b"]), some([str(number) for number in range(14)])
+    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 4 more')
+    """
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"

@@ -125,7 +125,7 @@ class Target:
         (`executorch_goldens.exporting.numerics.rounding`), as a fraction of the largest absolute value.
     floor
         Of a quantized target, the least that an output's signal may be above the noise of quantization, in dB, on the
-        example (`executorch_goldens.judging.accuracy`); None asks for nothing.
+        example (`executorch_goldens.goldens.accuracy`); None asks for nothing.
     further
         Whether only those cases are exported for it that ask for it (`also` of a case).
     partitioner

@@ -17,7 +17,7 @@ import msgspec
 
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.repro import alone
-from executorch_goldens.workers.settings import cores
+from executorch_goldens.settings.exports import cores
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "findings"
 

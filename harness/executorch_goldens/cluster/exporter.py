@@ -17,12 +17,12 @@ from typing import Any
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.running.selection import load_zoo
+from executorch_goldens.settings.exports import Machine, Settings
+from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.store.keys import different, digest
 from executorch_goldens.store.reuse import Lookup, Reuse, Wanted
 from executorch_goldens.store.store import Store
 from executorch_goldens.variations import Variation
-from executorch_goldens.workers.settings import Machine, Settings
 from executorch_goldens.workers.sweep import Sweep
 
 

@@ -17,12 +17,12 @@ from typing import Any
 
 from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.cluster import PYTHON, WITH_DASK
+from executorch_goldens.settings.exports import Settings
 from executorch_goldens.store.keys import digest
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Made
 from executorch_goldens.variations import Variation
 from executorch_goldens.workers.schedule import Job
-from executorch_goldens.workers.settings import Settings
 from executorch_goldens.workers.sweep import Ended, Sweep, SweepError
 from executorch_goldens.workers.worker import with_harness
 

@@ -23,21 +23,20 @@ from executorch_goldens.compiling.payloads import Payloads, exported, kept
 from executorch_goldens.compiling.targets import TARGETS
 from executorch_goldens.compiling.verdicts import Verdict, judge
 from executorch_goldens.files.untrusted import require_name
+from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.judging.verdict import FAILS
 from executorch_goldens.running.selection import (
     EXPORT_TIMEOUT,
-    UPDATE,
     Installed,
     find_release,
-    load_zoo,
-    require_a_person,
     require_repeats,
     select,
 )
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.exports import Settings, cores, default_interpreter
+from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.variations import Variation, named, variations
-from executorch_goldens.workers.settings import Settings, cores, default_interpreter
 
 EXAMPLES = """\
 examples:

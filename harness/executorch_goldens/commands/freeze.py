@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.cli import DIFFERENT, SAME, CommandError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.programs import freezing
 from executorch_goldens.programs.format import EXECUTORCH, REFERENCE_MODEL
 from executorch_goldens.programs.running import Runtime
 from executorch_goldens.programs.writing import Writer, require_new
 from executorch_goldens.running import options
 from executorch_goldens.running.run import Run
-from executorch_goldens.running.selection import FEWEST_TO_RECORD, UsageError
+from executorch_goldens.running.selection import FEWEST_TO_RECORD
 from executorch_goldens.targets import RUNTIME, find
 
 #: The options of a run that choose cells and say how they are exported.

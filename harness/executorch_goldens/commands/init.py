@@ -18,18 +18,13 @@ from packaging.requirements import InvalidRequirement, Requirement
 from executorch_goldens import releases, targets
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import SAME
+from executorch_goldens.errors import UsageError, some
 from executorch_goldens.goldens import golden
-from executorch_goldens.running.selection import (
-    UPDATE,
-    Installed,
-    UsageError,
-    find_release,
-    require_flatc,
-    some,
-)
+from executorch_goldens.judging.updating import UPDATE
+from executorch_goldens.running.selection import Installed, find_release, require_flatc
+from executorch_goldens.settings.exports import default_interpreter, worker_environment
 from executorch_goldens.starting.files import OPTIONAL, Beginning, write
 from executorch_goldens.starting.source import ModelName, model_named, models_of
-from executorch_goldens.workers.settings import default_interpreter, worker_environment
 
 DISTRIBUTION = "executorch-goldens"
 

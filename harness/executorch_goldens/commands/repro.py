@@ -14,12 +14,12 @@ from typing import Any
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import SAME
+from executorch_goldens.errors import UsageError
 from executorch_goldens.repro.issue import issue
 from executorch_goldens.repro.reproduction import Options, Repro, confirm, say
 from executorch_goldens.running.selection import (
     EXPORT_TIMEOUT,
     Installed,
-    UsageError,
     find_release,
     load_cells,
     require_flatc,
@@ -27,7 +27,7 @@ from executorch_goldens.running.selection import (
 )
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
-from executorch_goldens.workers.settings import cores, default_interpreter, worker_environment
+from executorch_goldens.settings.exports import cores, default_interpreter, worker_environment
 from executorch_goldens.workers.worker import with_harness
 
 #: One seed for each order of report #19045.

@@ -21,9 +21,9 @@ from executorch_goldens.cli import CommandError
 from executorch_goldens.cluster import EXTRA, OFFER, RESOURCE
 from executorch_goldens.running.selection import Installed, find_release
 from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.exports import absolute, cores
 from executorch_goldens.store.store import default_root
 from executorch_goldens.toolchains import locking
-from executorch_goldens.workers.settings import absolute, cores
 
 #: Seconds without a scheduler after which a worker ends.
 DEATH_TIMEOUT = 60

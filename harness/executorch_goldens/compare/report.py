@@ -11,10 +11,10 @@ from typing import Any
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.compare.differences import differences
-from executorch_goldens.goldens import known
+from executorch_goldens.goldens import accuracy
 from executorch_goldens.goldens.quantities import measured, sqnr
 from executorch_goldens.goldens.reading import Reading, read
-from executorch_goldens.judging import accuracy
+from executorch_goldens.judging import known
 from executorch_goldens.settings import config
 
 #: Sections with their titles, those that matter most to a reader first.

@@ -16,8 +16,8 @@ from executorch_goldens.compiling.driver import Request
 from executorch_goldens.compiling.targets import CONVERTER, LIBRARY, VELA
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import untrusted
+from executorch_goldens.settings.exports import DROPPED_ENVIRONMENT
 from executorch_goldens.variations import Variation
-from executorch_goldens.workers.settings import DROPPED_ENVIRONMENT
 from executorch_goldens.workers.sweep import exit_reason
 from executorch_goldens.workers.worker import with_harness
 

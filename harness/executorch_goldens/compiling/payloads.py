@@ -11,8 +11,8 @@ from pathlib import Path
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import untrusted
+from executorch_goldens.settings.exports import Settings
 from executorch_goldens.variations import variations
-from executorch_goldens.workers.settings import Settings
 from executorch_goldens.workers.sweep import Sweep
 
 LIST = "delegates.json"

@@ -52,7 +52,7 @@ from executorch_goldens.exporting.observing import NOBODY, Observer
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch
 from executorch_goldens.files import logged, shortage
-from executorch_goldens.judging.accuracy import worst
+from executorch_goldens.goldens.accuracy import worst
 from executorch_goldens.patches import shortcuts
 from executorch_goldens.registry import Case
 from executorch_goldens.targets import REFERENCE_MODEL, RUNTIME

@@ -20,7 +20,7 @@ from executorch_goldens.exporting.inside.apart import ApartError, run_apart
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.programs import Steps
 from executorch_goldens.files import logged
-from executorch_goldens.judging.deviation import Deviation
+from executorch_goldens.goldens.deviation import Deviation
 
 Outputs = Mapping[str, tuple[Tensor, ...]]
 #: Runs method ``forward`` of the program in a file, step by step, and returns what the last step gives.

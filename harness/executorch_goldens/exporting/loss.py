@@ -19,7 +19,7 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.exporting.numerics.arithmetic import kind_of
 from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by
-from executorch_goldens.judging.accuracy import Nearness
+from executorch_goldens.goldens.accuracy import Nearness
 
 #: Namespaces of the operators that quantize.
 NAMESPACES = ("quantized_decomposed", "torchao")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Observer:
     """Sees an export from its beginning to its end; the methods of this one do nothing more.
 
-    `workers.settings.Settings.observer` names a subclass, which the exporting process makes an instance of.
+    `settings.exports.Settings.observer` names a subclass, which the exporting process makes an instance of.
     """
 
     def around(self, attempt: Export) -> Lowered:

@@ -16,9 +16,9 @@ from executorch.exir import EdgeCompileConfig
 from torchao.quantization.pt2e import FixedQParamsObserver, HistogramObserver
 from torchao.quantization.pt2e.quantizer import QuantizationSpec
 
-from executorch_goldens import Example, targets
+from executorch_goldens import targets
 from executorch_goldens.exporting import compat
-from executorch_goldens.exporting.data import cast
+from executorch_goldens.exporting.data import Example, cast
 from executorch_goldens.exporting.eager import Float8InFloat32
 from executorch_goldens.exporting.observers import GridHistogramObserver, GridObserver
 from executorch_goldens.patches.guard import resolve

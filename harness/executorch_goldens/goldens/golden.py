@@ -23,9 +23,8 @@ from executorch_goldens.decode.formats import layout_digest
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
-from executorch_goldens.goldens import table
+from executorch_goldens.goldens import accuracy, merging, table
 from executorch_goldens.goldens.table import TableError
-from executorch_goldens.judging import accuracy, merging
 
 #: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
 FORMAT = 2
@@ -264,7 +263,7 @@ def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
     That is every text but the trace, and of the manifest every line but the informative fields and the digest over
     everything. Bytes are compared by their digests where both goldens have digests of one architecture. Elsewhere the
     decoded texts, sizes and the layout have all that is the same on both. Of what is measured
-    (`judging.accuracy`), it is what is not the same in `other`. Without `other` it is what is compared with a
+    (`goldens.accuracy`), it is what is not the same in `other`. Without `other` it is what is compared with a
     golden of the same architecture that measured the same.
     """
     other = texts if other is None else other

@@ -6,9 +6,9 @@ import fnmatch
 from collections.abc import Iterator, Mapping
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.goldens import accuracy
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.reading import Reading, reading
-from executorch_goldens.judging import accuracy
 from executorch_goldens.settings.config import QUANTITIES, SQNR
 
 #: Pattern of cells, ``TARGET/CASE``, to the most that there may be of each of `settings.config.QUANTITIES`, and to the

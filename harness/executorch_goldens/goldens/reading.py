@@ -14,9 +14,9 @@ from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.decode import pte, tosa, xnnpack
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.accuracy import FIELD
 from executorch_goldens.goldens.causes import cause
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.judging.accuracy import FIELD
 from executorch_goldens.structure.outline import Outline, OutlineGraph, outline
 from executorch_goldens.structure.side import NUMBERING
 
@@ -64,7 +64,7 @@ class Reading:
         Bytes of constants and of named data that are stored once more than once; None where a compact golden has not
         recorded it.
     accuracies
-        Of a quantized program, what the manifest has of each output (`executorch_goldens.judging.accuracy`), by field.
+        Of a quantized program, what the manifest has of each output (`executorch_goldens.goldens.accuracy`), by field.
     memory
         Bytes that are planned in each arena, over all methods.
     payloads

@@ -16,9 +16,8 @@ import filelock
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files import durable, untrusted
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import golden, merging
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.judging import merging
 
 #: The file of a root that names the format of its goldens and the modules of their zoo.
 ZOO = "zoo.txt"

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
-from executorch_goldens.judging.merging import MARKER
+from executorch_goldens.goldens.merging import MARKER
 
 SUFFIX = ".cells.txt"
 CASE = "case "

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from executorch_goldens import variations
+from executorch_goldens.errors import UsageError
+from executorch_goldens.files.machine import in_ci
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
 
+#: How a golden is accepted.
+UPDATE = "--snapshot-update"
 #: How a person lets a golden name fewer variations than it does.
 FEWER = "--fewer-variations"
 
@@ -34,6 +38,15 @@ class Updating:
     def any(self) -> bool:
         """Whether anything may be written."""
         return self.new or self.changed
+
+
+def require_a_person(updating: bool, asked: str = UPDATE) -> None:
+    """Raise UsageError where goldens would be written and nobody is there to accept them."""
+    if updating and in_ci():
+        raise UsageError(
+            f"{asked} is refused because CI is set: goldens are accepted by a person, in a checkout. "
+            "Run it there and commit what it wrote."
+        )
 
 
 def fewer(reviewed: Texts, texts: Texts) -> str:

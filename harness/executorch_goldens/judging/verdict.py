@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.decode import Decoded
 from executorch_goldens.files import shortage
+from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import FAILURE, Texts, compared, decode_delegates
 from executorch_goldens.goldens.quantities import directions
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging.attribution import Attribution
-from executorch_goldens.judging.deviation import Deviation
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import Divergence
 from executorch_goldens.judging.otherwise import judged_otherwise

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from executorch_goldens.artifact import Tensor
-from executorch_goldens.judging.deviation import Deviation
+from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.programs.format import DEVICE, Program, Sample, Value
 from executorch_goldens.programs.running import Ran
 

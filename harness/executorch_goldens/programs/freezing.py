@@ -21,8 +21,8 @@ from executorch_goldens.programs import comparing
 from executorch_goldens.programs.format import DEVICE, EXECUTORCH, REFERENCE_MODEL, Program, Sample, Value
 from executorch_goldens.programs.record import FOLDER, RECORDER, Call, Record, of_call
 from executorch_goldens.programs.running import Runtime
+from executorch_goldens.settings.exports import Settings
 from executorch_goldens.variations import Variation
-from executorch_goldens.workers.settings import Settings
 from executorch_goldens.workers.sweep import Sweep
 
 #: Seconds between two looks at a sweep.

@@ -12,10 +12,11 @@ from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import untrusted
-from executorch_goldens.goldens import golden, known
+from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import Reading, reading
+from executorch_goldens.judging import known
 from executorch_goldens.judging.verdict import DISAGREEING
 from executorch_goldens.releases import MATRIX, KnownDefect
 from executorch_goldens.results import merging, proposals

@@ -10,8 +10,8 @@ import numpy as np
 
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.decode.numbers import read_number
+from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import Texts
-from executorch_goldens.judging.deviation import Deviation
 from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, Kept
 from executorch_goldens.structure import outline
 from executorch_goldens.structure.comparison import graph_pairs

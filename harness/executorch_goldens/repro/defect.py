@@ -11,9 +11,9 @@ import numpy as np
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.errors import HarnessError
+from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import decode_delegates
 from executorch_goldens.judging import rightness, verdict
-from executorch_goldens.judging.deviation import Deviation
 
 #: Parts of a message that name something of the model, by which messages of the same cause differ: what is quoted or
 #: listed, numbers, and names with a digit or an underscore in them.

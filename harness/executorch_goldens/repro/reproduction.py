@@ -16,8 +16,8 @@ from executorch_goldens.repro import alone, candidate
 from executorch_goldens.repro.defect import Defect, NotShownError, find, signature
 from executorch_goldens.repro.issue import Script
 from executorch_goldens.repro.script import quantization, script
-from executorch_goldens.running.selection import load_zoo
-from executorch_goldens.workers.settings import Machine, Settings
+from executorch_goldens.settings.exports import Machine, Settings
+from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.workers.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ LATER, TIMES = 60.0, 5.0
 
 @dataclass(frozen=True)
 class Options:
-    """How programs are tried; see `executorch_goldens.workers.settings.Settings`.
+    """How programs are tried; see `executorch_goldens.settings.exports.Settings`.
 
     Attributes
     ----------

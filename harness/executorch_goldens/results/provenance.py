@@ -16,10 +16,10 @@ from typing import Any, Self
 import msgspec
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable, untrusted
-from executorch_goldens.running.selection import UsageError
-from executorch_goldens.running.shards import Shard
-from executorch_goldens.workers.settings import Settings, cores
+from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.workers.shards import Shard
 
 FILE = "run.json"
 

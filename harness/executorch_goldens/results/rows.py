@@ -21,16 +21,16 @@ import msgspec
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden
-from executorch_goldens.judging.accuracy import Accuracy
+from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.judging.comparison import origin
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import Release
 from executorch_goldens.results import evidence, origins, proposals
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
-from executorch_goldens.running.selection import UsageError
 from executorch_goldens.workers.seconds import Remembered
 
 #: A line of JSON for each cell.

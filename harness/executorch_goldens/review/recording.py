@@ -11,12 +11,12 @@ import filelock
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.results import proposals
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.rows import lock
 from executorch_goldens.review.groups import Member
 from executorch_goldens.review.standing import Standing
-from executorch_goldens.running.selection import require_a_person
 
 
 class RefusedError(HarnessError, ValueError):

@@ -16,7 +16,7 @@ from executorch_goldens.judging import updating
 from executorch_goldens.results import provenance
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.settings.config import Config
-from executorch_goldens.workers.settings import Machine
+from executorch_goldens.settings.exports import Machine
 
 #: Characters of a commit that are shown.
 SHORT = 12

@@ -27,7 +27,7 @@ from executorch_goldens.toolchains import locking
 from executorch_goldens.variations import Variation
 
 if TYPE_CHECKING:
-    from executorch_goldens.workers.settings import Settings
+    from executorch_goldens.settings.exports import Settings
 
 #: What a run imports of the harness: exporting, judging, choosing.
 ROOTS = (

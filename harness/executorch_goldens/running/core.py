@@ -11,8 +11,7 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import untrusted
-from executorch_goldens.goldens import golden
-from executorch_goldens.judging import merging
+from executorch_goldens.goldens import golden, merging
 from executorch_goldens.running.options import CORE, FULL, Options
 from executorch_goldens.running.selection import select
 

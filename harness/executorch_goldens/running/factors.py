@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.judging.attribution import Attribution, alone, by_address, gone, together, unrepeated
+from executorch_goldens.settings.exports import Settings
 from executorch_goldens.store.reuse import same
 from executorch_goldens.variations import FACTORS, SURROUNDINGS, TOGETHER, Variation
 from executorch_goldens.workers.folder import Folder
-from executorch_goldens.workers.settings import Settings
 from executorch_goldens.workers.sweep import Sweep, SweepError
 
 #: Exports that begin with the same memory. A time or a random number makes them differ; an order by address does not.

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from executorch_goldens.artifact import IMPRECISE, Cell
 from executorch_goldens.files import invocation, untrusted
 from executorch_goldens.goldens import golden
+from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.judging.verdict import FAILS, UNDELEGATED, kind_of_new
 from executorch_goldens.running.options import CORE
-from executorch_goldens.running.selection import UPDATE
 
 if TYPE_CHECKING:
     from executorch_goldens.judging.verdict import Verdict
@@ -167,7 +167,7 @@ def accepted(judged: Iterable[Verdict]) -> Iterator[str]:
 
 
 def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
-    """Yield a line per target from the error of its cells; see `executorch_goldens.judging.accuracy.Accuracy`."""
+    """Yield a line per target from the error of its cells; see `executorch_goldens.goldens.accuracy.Accuracy`."""
     for target in dict.fromkeys(cell.target for cell in differences):
         of_target = {cell: part for cell, part in differences.items() if cell.target == target}
         worst = max(of_target, key=lambda cell: of_target[cell])
@@ -178,7 +178,7 @@ def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
 
 
 def ratios(sqnr: Mapping[Cell, float]) -> Iterator[str]:
-    """Yield a line per quantized target from the SQNR of its cells; see `executorch_goldens.judging.accuracy.Accuracy`.
+    """Yield a line per quantized target from the SQNR of its cells; see `executorch_goldens.goldens.accuracy.Accuracy`.
 
     >>> list(ratios({Cell("tosa-int", "a"): 41.25, Cell("tosa-int", "b"): 100.0}))
     ['accuracy: tosa-int: 2 cells; least SQNR against the float model 41.2 dB (a)']

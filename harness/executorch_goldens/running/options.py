@@ -13,11 +13,11 @@ from executorch_goldens.files.machine import in_ci
 from executorch_goldens.judging.updating import FEWER, Updating
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.running.selection import EXPORT_TIMEOUT
-from executorch_goldens.running.shards import Shard
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import amount, share
 from executorch_goldens.store.reuse import Sample
 from executorch_goldens.store.store import SIZE, default_root
+from executorch_goldens.workers.shards import Shard
 
 CORE, FULL = TIERS = ("core", "full")
 #: What ``--variations`` is by default: a core is checked often, the whole zoo before a release.
@@ -268,7 +268,7 @@ def add_to(add: Callable[..., Any]) -> None:
 def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
     """Return what pytest's options say, and the repository's configuration where they say nothing.
 
-    `words` is what pytest was called with. Raises `settings.config.ConfigError`, `running.selection.UsageError`.
+    `words` is what pytest was called with. Raises `settings.config.ConfigError`, `errors.UsageError`.
     """
     repository = config.load()
     return Options(

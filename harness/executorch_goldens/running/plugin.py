@@ -14,8 +14,8 @@ import pytest
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import machine, untrusted
-from executorch_goldens.report import after_run
 from executorch_goldens.running import messages, options
+from executorch_goldens.running import reporting as after_run
 from executorch_goldens.running.progress import Progress
 from executorch_goldens.running.run import Run
 

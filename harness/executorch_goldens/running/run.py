@@ -14,33 +14,33 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens import patches, variations
 from executorch_goldens.artifact import ORIGINS, PARTITIONING, Artifact, Cell, Lowered, Outcome
 from executorch_goldens.cluster.sweep import ClusterSweep
-from executorch_goldens.goldens import golden, known, roots
-from executorch_goldens.judging import attribution, omission, verdict
-from executorch_goldens.judging.accuracy import Accuracy
+from executorch_goldens.errors import UsageError
+from executorch_goldens.goldens import golden, roots
+from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.judging import attribution, known, omission, verdict
 from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.judge import Judge, Judged
+from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.patches import shortcuts
 from executorch_goldens.registry import load
 from executorch_goldens.releases import Release
-from executorch_goldens.report import after_run
 from executorch_goldens.results import evidence, origins, provenance
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
 from executorch_goldens.running import changed, core, messages
+from executorch_goldens.running import reporting as after_run
 from executorch_goldens.running.factors import Experiment
 from executorch_goldens.running.options import FULL, VARIATIONS, Options
 from executorch_goldens.running.progress import Progress, Screen
 from executorch_goldens.running.selection import (
     FEWEST_TO_RECORD,
     Installed,
-    UsageError,
     find_release,
     load_cells,
     of_families,
-    require_a_person,
     require_cells,
     require_extensions,
     require_flatc,
@@ -50,11 +50,11 @@ from executorch_goldens.running.selection import (
     select,
 )
 from executorch_goldens.settings import config
+from executorch_goldens.settings.exports import Settings, cores, default_interpreter
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store
 from executorch_goldens.variations import Variation
 from executorch_goldens.workers import seconds
-from executorch_goldens.workers.settings import Settings, cores, default_interpreter
 from executorch_goldens.workers.sweep import Sweep
 
 

@@ -8,19 +8,19 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packaging.version import Version
 
-from executorch_goldens import extensions, patches, registry, releases, targets
+from executorch_goldens import extensions, patches, releases, targets
 from executorch_goldens.artifact import Cell
-from executorch_goldens.errors import HarnessError
-from executorch_goldens.files.machine import in_ci
+from executorch_goldens.errors import UsageError, some
+from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.settings import config
-from executorch_goldens.workers.settings import worker_environment
+from executorch_goldens.settings.exports import worker_environment
+from executorch_goldens.settings.zoo import load_zoo
 
 #: Seconds of processor time that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
 EXPORT_TIMEOUT = 180.0
@@ -29,27 +29,6 @@ PROBE_LIMIT = 600.0
 
 #: Variations that a golden is recorded from, at least: it is what repeats agree on.
 FEWEST_TO_RECORD = 2
-
-#: How a golden is accepted.
-UPDATE = "--snapshot-update"
-
-
-#: Names that a message lists.
-SHOWN = 10
-
-
-def some(names: Sequence[str]) -> str:
-    """Return the first names of a list, and how many more there are.
-
-    >>> some(["a", "b"]), some([str(number) for number in range(14)])
-    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 4 more')
-    """
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
-
-
-class UsageError(HarnessError, ValueError):
-    """A run that cannot start as asked; the message names what is wrong and the way out."""
 
 
 @dataclass(frozen=True)
@@ -163,15 +142,6 @@ def find_release(
     return release
 
 
-def require_a_person(updating: bool, asked: str = UPDATE) -> None:
-    """Raise UsageError where goldens would be written and nobody is there to accept them."""
-    if updating and in_ci():
-        raise UsageError(
-            f"{asked} is refused because CI is set: goldens are accepted by a person, in a checkout. "
-            "Run it there and commit what it wrote."
-        )
-
-
 def require_repeats(updating: bool, count: int, way_out: str) -> None:
     """Raise UsageError where goldens would be written from fewer than `FEWEST_TO_RECORD` variations."""
     if updating and count < FEWEST_TO_RECORD:
@@ -224,17 +194,6 @@ def require_known(names: Iterable[str], where: str) -> None:
     known = targets.known()
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"{where}: {targets.UnknownTargetError(unknown[0], tuple(known))}")
-
-
-def load_zoo(models: Sequence[str]) -> dict[str, registry.Case]:
-    """Import the zoos named, from the repository of the run before anywhere else; raise `UsageError`."""
-    first = [str(path) for path in config.load().import_paths()]
-    # Also where they come later on the path: a package `models` elsewhere would be found first.
-    sys.path[:] = [*first, *(path for path in sys.path if path not in first)]
-    try:
-        return registry.load(models)
-    except registry.ZooError as error:
-        raise UsageError(str(error)) from error
 
 
 def require_cells(budgets: Iterable[str], known: Iterable[Cell]) -> None:

@@ -23,30 +23,27 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens import patches, targets, variations
 from executorch_goldens.artifact import Cell, Outcome
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import roots
 from executorch_goldens.judging.judge import Judge
-from executorch_goldens.judging.updating import Updating
+from executorch_goldens.judging.updating import UPDATE, Updating, require_a_person
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.registry import NAME_PATTERN
 from executorch_goldens.releases import Release
 from executorch_goldens.running.messages import ways_out
 from executorch_goldens.running.selection import (
     EXPORT_TIMEOUT,
-    UPDATE,
     Installed,
-    UsageError,
     find_release,
-    require_a_person,
     require_flatc,
     require_known,
     require_repeats,
     require_supported,
 )
 from executorch_goldens.settings import config
+from executorch_goldens.settings.exports import Machine, Settings, cores, default_interpreter
 from executorch_goldens.workers.folder import Folder
-from executorch_goldens.workers.settings import Machine, Settings, cores, default_interpreter
 from executorch_goldens.workers.sweep import Sweep, SweepError
 
 #: Directory under the root of the goldens that those of tests stand in: apart from cells, which a run prunes.

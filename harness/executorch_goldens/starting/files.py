@@ -10,9 +10,9 @@ from pathlib import Path
 
 import jinja2
 
+from executorch_goldens.errors import UsageError
 from executorch_goldens.registry import NAME_PATTERN
 from executorch_goldens.releases import Release
-from executorch_goldens.running.selection import UsageError
 from executorch_goldens.settings import config
 from executorch_goldens.starting.source import ModelName
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens.running.selection import UsageError, some
+from executorch_goldens.errors import UsageError, some
 
 #: Folders that hold no model to ship.
 LEFT_OUT = frozenset({"build", "dist", "goldens", "node_modules", "site-packages", "test", "tests"})

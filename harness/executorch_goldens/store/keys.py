@@ -20,7 +20,7 @@ from executorch_goldens.store.environment import Environment, Ingredients
 from executorch_goldens.variations import Variation
 
 if TYPE_CHECKING:
-    from executorch_goldens.workers.settings import Settings
+    from executorch_goldens.settings.exports import Settings
 
 #: Goes up with every change of what is asked for, of what is recorded, or of how an artifact is stored.
 FORMAT = 2

@@ -26,7 +26,7 @@ from executorch_goldens.store.store import Kept, Made, Store, StoreError
 from executorch_goldens.variations import Variation
 
 if TYPE_CHECKING:
-    from executorch_goldens.workers.settings import Settings
+    from executorch_goldens.settings.exports import Settings
 
 #: What is told where nothing is known any more of what an export depended on.
 LOST = Fact(PATH, "a list that was deleted", (), "")
@@ -202,7 +202,7 @@ class Reuse:
 
     def view(self, settings: Settings) -> View:
         """Return what is so here and now."""
-        from executorch_goldens.workers.settings import absolute, worker_environment
+        from executorch_goldens.settings.exports import absolute, worker_environment
 
         interpreter = absolute(settings.interpreter)
         environment = self._environment(settings)
@@ -313,7 +313,7 @@ class Reuse:
             yield f"nothing more was kept: {self.trouble}"
 
     def _environment(self, settings: Settings) -> Environment:
-        from executorch_goldens.workers.settings import absolute, worker_environment
+        from executorch_goldens.settings.exports import absolute, worker_environment
 
         interpreter = absolute(settings.interpreter)
         variables = worker_environment(interpreter, 0, settings.machine)

@@ -18,7 +18,7 @@ from typing import Any
 from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import durable, untrusted
-from executorch_goldens.judging.merging import bring_back
+from executorch_goldens.goldens.merging import bring_back
 
 TABLE = "seconds.txt"
 LOCAL = "seconds.json"

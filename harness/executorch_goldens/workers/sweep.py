@@ -32,11 +32,11 @@ from executorch_goldens.files import shortage
 from executorch_goldens.files.machine import said
 from executorch_goldens.registry import CASES
 from executorch_goldens.settings import config
+from executorch_goldens.settings.exports import Settings, absolute, worker_environment
 from executorch_goldens.store.facts import Record
 from executorch_goldens.variations import Variation, surrounding_variables
 from executorch_goldens.workers.folder import Folder
 from executorch_goldens.workers.schedule import Job, Schedule
-from executorch_goldens.workers.settings import Settings, absolute, worker_environment
 from executorch_goldens.workers.template import TemplateProcess
 from executorch_goldens.workers.worker import HARNESS_ERROR, MAIN, OUT_OF_MEMORY, with_harness
 

@@ -50,6 +50,7 @@ from executorch_goldens.files import shortage
 from executorch_goldens.patches.guard import GuardError, resolve
 from executorch_goldens.patches.shortcuts import collector
 from executorch_goldens.registry import Case
+from executorch_goldens.settings.exports import ROOT
 from executorch_goldens.targets import Target, find
 from executorch_goldens.variations import Variation, exported_before, perturb_heap, shuffle_listings, take_on
 from executorch_goldens.workers.serving import WHERE, Groups, Template
@@ -60,9 +61,6 @@ HARNESS_ERROR = 70
 
 #: Exit status of a child that memory was not given to: at its limit, or because the machine had no more.
 OUT_OF_MEMORY = 71
-
-#: Directory that ``harness`` is imported from: a checkout, or an environment's site-packages.
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:

@@ -18,8 +18,8 @@ from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.running.selection import EXPORT_TIMEOUT, load_cells
+from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.targets import TARGETS
-from executorch_goldens.workers.settings import default_interpreter
 from lab import REPOSITORY
 from lab.bench.measurement import Goal
 from lab.shortcuts.command import draw
@@ -40,7 +40,7 @@ from executorch_goldens.artifact import Cell
 if Path(tree, "harness", "sweep.py").exists():
     from executorch_goldens.sweep import Settings, Sweep
 else:
-    from executorch_goldens.workers.settings import Settings
+    from executorch_goldens.settings.exports import Settings
     from executorch_goldens.workers.sweep import Sweep
 from executorch_goldens.variations import variations
 (variation,) = variations((0,))

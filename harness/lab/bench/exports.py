@@ -14,9 +14,9 @@ from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.registry import load
 from executorch_goldens.running.selection import EXPORT_TIMEOUT, load_cells
+from executorch_goldens.settings.exports import Settings, cores, default_interpreter, worker_environment
 from executorch_goldens.targets import find
 from executorch_goldens.variations import HASH_SEEDS, variations
-from executorch_goldens.workers.settings import Settings, cores, default_interpreter, worker_environment
 from executorch_goldens.workers.sweep import Sweep
 from executorch_goldens.workers.worker import install_shortcuts, set_kernels
 from lab import REPOSITORY

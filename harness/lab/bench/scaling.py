@@ -16,7 +16,7 @@ import numpy as np
 
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.running.selection import FEWEST_TO_RECORD
-from executorch_goldens.workers.settings import default_interpreter
+from executorch_goldens.settings.exports import default_interpreter
 from lab import REPOSITORY
 
 RESIDUAL = "largest residual of seconds = a + b x cells, as a part of the seconds"

@@ -22,8 +22,8 @@ from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import positive_float, share
 from executorch_goldens.settings.config import Config
+from executorch_goldens.settings.exports import Settings, cores, default_interpreter
 from executorch_goldens.variations import variations
-from executorch_goldens.workers.settings import Settings, cores, default_interpreter
 from executorch_goldens.workers.sweep import Sweep, SweepError
 from lab import branches
 from lab.branches import page

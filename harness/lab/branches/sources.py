@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.running.selection import UsageError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.store.imports import imported_from
 from lab.branches import BACKENDS, FOLDERS
 from lab.branches.records import Jumps

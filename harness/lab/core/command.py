@@ -10,9 +10,10 @@ from executorch_goldens import releases
 from executorch_goldens.cli import DIFFERENT, SAME, CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.running import core
-from executorch_goldens.running.selection import load_cells, load_zoo
+from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.zoo import load_zoo
 from lab.core import computing
 from lab.coverage.visits import VISITORS, committed, visited
 

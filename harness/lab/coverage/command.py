@@ -13,10 +13,10 @@ from executorch_goldens.files import durable
 from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.exports import Settings, cores, default_interpreter
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import SIZE, Store, default_root
 from executorch_goldens.variations import variations
-from executorch_goldens.workers.settings import Settings, cores, default_interpreter
 from executorch_goldens.workers.sweep import Sweep
 from lab.core.command import settle
 from lab.coverage.visits import TABLES, VISITORS, Coverage, reasons, table, visits

@@ -9,8 +9,9 @@ from typing import Any
 
 from executorch_goldens import releases
 from executorch_goldens.cli import prints_table
-from executorch_goldens.goldens import golden, known
+from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import Cause, cause
+from executorch_goldens.judging import known
 
 
 def add_to(subparsers: Any) -> None:

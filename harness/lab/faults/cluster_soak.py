@@ -26,9 +26,9 @@ from pathlib import Path
 import filelock
 
 from executorch_goldens.commands.worker import DEATH_TIMEOUT
-from executorch_goldens.running.selection import UPDATE
+from executorch_goldens.judging.updating import UPDATE
+from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.workers import folder
-from executorch_goldens.workers.settings import default_interpreter
 from lab import REPOSITORY
 from lab.clusters import compared
 from lab.faults import soak

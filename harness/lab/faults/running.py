@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from executorch_goldens.files import interrupts
-from executorch_goldens.workers.settings import default_interpreter
+from executorch_goldens.settings.exports import default_interpreter
 from lab.faults.fault import Fault
 from lab.faults.place import LostError, Place, demand, kill, until
 

@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Lowered, Outcome
+from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.variations import variations
-from executorch_goldens.workers.settings import Settings, default_interpreter
 from executorch_goldens.workers.sweep import Sweep
 from lab import REPOSITORY
 from lab.faults.place import SOUND, TARGET, LostError, Place, demand, kill, status, until

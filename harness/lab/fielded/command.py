@@ -15,26 +15,19 @@ from typing import Any
 from executorch_goldens import patches, releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME, CommandError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
+from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.releases import Release
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL, TIERS
-from executorch_goldens.running.selection import (
-    EXPORT_TIMEOUT,
-    UPDATE,
-    Environment,
-    UsageError,
-    environments,
-    load_cells,
-    require_a_person,
-    select,
-)
+from executorch_goldens.running.selection import EXPORT_TIMEOUT, Environment, environments, load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.config import Config
+from executorch_goldens.settings.exports import Settings, cores
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store, default_root
-from executorch_goldens.workers.settings import Settings, cores
 from executorch_goldens.workers.sweep import SweepError
 from lab.fielded import corpus, goldens, page, running
 from lab.fielded.goldens import Change, Pair

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from executorch_goldens.artifact import Tensor
-from executorch_goldens.judging.deviation import Deviation
+from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.programs import running
 from executorch_goldens.programs.format import Program, Sample, Value
 from executorch_goldens.programs.running import Ran

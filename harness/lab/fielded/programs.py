@@ -13,11 +13,11 @@ import msgspec
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.judging.rightness import wrongs
+from executorch_goldens.settings.exports import Settings
 from executorch_goldens.store.environment import Ingredients
 from executorch_goldens.store.keys import digest
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.variations import variations
-from executorch_goldens.workers.settings import Settings
 from executorch_goldens.workers.sweep import Sweep
 from lab import fielded
 from lab.fielded import corpus

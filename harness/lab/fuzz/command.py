@@ -15,18 +15,18 @@ import filelock
 
 from executorch_goldens import patches, releases, variations
 from executorch_goldens.cli import SAME, CommandError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
 from executorch_goldens.results.rows import lock
 from executorch_goldens.running.selection import (
     EXPORT_TIMEOUT,
     Installed,
-    UsageError,
     find_release,
     require_flatc,
     require_known,
 )
 from executorch_goldens.settings.arguments import positive_float, positive_int, share
-from executorch_goldens.workers.settings import Settings, cores, default_interpreter
+from executorch_goldens.settings.exports import Settings, cores, default_interpreter
 from executorch_goldens.workers.sweep import SweepError
 from lab.branches import RECORDER
 from lab.branches.page import lines_of, read

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from executorch_goldens.running.selection import UsageError
+from executorch_goldens.errors import UsageError
 from lab.fuzz.cause import IN_ORDER, Cause
 
 #: Names of a model and a target.

@@ -23,6 +23,7 @@ from executorch_goldens.decode import DecodeError, SchemaError, decode
 from executorch_goldens.decode.json_form import json_form
 from executorch_goldens.decode.schema import load
 from executorch_goldens.decode.schemas import PLACES, Schemas
+from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots, table
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.reading import reading
@@ -40,7 +41,6 @@ from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.review.rejections import RejectionError, Rejections
 from executorch_goldens.review.summary import Summary
 from executorch_goldens.running import core
-from executorch_goldens.running.selection import UsageError
 from executorch_goldens.settings import config
 from executorch_goldens.store.store import Store, StoreError, _head
 from executorch_goldens.structure import compare

@@ -15,7 +15,7 @@ from executorch_goldens.cli import DIFFERENT, SAME, root_of
 from executorch_goldens.files import durable
 from executorch_goldens.running.selection import Installed, find_release
 from executorch_goldens.settings.arguments import share
-from executorch_goldens.workers.settings import default_interpreter
+from executorch_goldens.settings.exports import default_interpreter
 from lab.guests import ZOOS, listing, triage
 
 #: Lines of a difference that are shown.

@@ -19,8 +19,9 @@ from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.compare.report import Drift
 from executorch_goldens.files import markdown
-from executorch_goldens.goldens import golden, known
+from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
+from executorch_goldens.judging import known
 from lab.guests import ZOOS
 
 TABLE = Path(__file__).with_name("explained.toml")

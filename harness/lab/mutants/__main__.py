@@ -15,11 +15,12 @@ from pathlib import Path
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import UsageError
 from executorch_goldens.judging.updating import Updating
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.options import CORE, FULL, TIERS, Options
 from executorch_goldens.running.run import Run
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, UsageError
+from executorch_goldens.running.selection import EXPORT_TIMEOUT
 from executorch_goldens.workers.sweep import Sweep, SweepError
 from lab import REPOSITORY
 from lab.mutants import MUTANTS, over_core

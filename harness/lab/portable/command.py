@@ -19,19 +19,13 @@ from typing import Any
 
 from executorch_goldens import patches
 from executorch_goldens.artifact import Artifact, Cell, Outcome
+from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
-from executorch_goldens.running.selection import (
-    EXPORT_TIMEOUT,
-    Installed,
-    UsageError,
-    find_release,
-    load_cells,
-    select,
-)
+from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.exports import Machine, Settings, cores, default_interpreter
 from executorch_goldens.variations import variations
-from executorch_goldens.workers.settings import Machine, Settings, cores, default_interpreter
 from executorch_goldens.workers.sweep import Sweep
 
 #: Another place on earth. Every Linux has the C.UTF-8 locale; where Turkish is missing, libc falls back to C.

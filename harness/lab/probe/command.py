@@ -28,15 +28,16 @@ from packaging.version import Version
 from executorch_goldens import patches, releases
 from executorch_goldens.cli import DIFFERENT, SAME, CommandError
 from executorch_goldens.compare.report import Drift
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import toml
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.goldens.reading import read
 from executorch_goldens.patches.shortcuts import SHORTCUTS
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, UsageError, load_cells, select
+from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.exports import Settings, cores, worker_environment
 from executorch_goldens.variations import parse_hash_seeds
-from executorch_goldens.workers.settings import Settings, cores, worker_environment
 from executorch_goldens.workers.sweep import SweepError
 from executorch_goldens.workers.worker import with_harness
 from lab.probe import newest

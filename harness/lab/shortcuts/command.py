@@ -22,8 +22,8 @@ from executorch_goldens.running.options import FULL, TIERS
 from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.exports import Settings, cores, default_interpreter
 from executorch_goldens.variations import parse_hash_seeds, variations
-from executorch_goldens.workers.settings import Settings, cores, default_interpreter
 from executorch_goldens.workers.sweep import Sweep
 
 

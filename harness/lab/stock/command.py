@@ -14,11 +14,12 @@ from typing import Any
 
 from executorch_goldens import patches, releases
 from executorch_goldens.cli import DIFFERENT, SAME
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, environments, load_zoo
+from executorch_goldens.running.selection import EXPORT_TIMEOUT, environments
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.variations import parse_hash_seeds
-from executorch_goldens.workers.settings import Settings, cores
 from lab.stock.issues import CORRECTED, HASH_SEEDS, REPORTS, Finding, corrected_cells, report_cells, shown
 
 #: The rows of the table, with what each is about: the reports by number, the findings by name.

@@ -12,9 +12,9 @@ from packaging.version import Version
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
 from executorch_goldens.judging import verdict
 from executorch_goldens.registry import Case
-from executorch_goldens.running.selection import load_zoo
+from executorch_goldens.settings.exports import Settings
+from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.variations import variations
-from executorch_goldens.workers.settings import Settings
 from executorch_goldens.workers.sweep import Sweep
 
 #: The number of a report, or the name of a finding.

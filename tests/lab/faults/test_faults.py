@@ -19,10 +19,10 @@ from executorch_goldens.files.machine import MachineError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.golden import GoldenError, Texts, UnwritableError
 from executorch_goldens.goldens.snapshot import GoldenExtension
+from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.results import merging, provenance
 from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.rows import lock
-from executorch_goldens.running.selection import UPDATE
 from executorch_goldens.workers import folder, sweep
 from executorch_goldens.workers.folder import Folder
 from lab.faults import power, updating

@@ -14,8 +14,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
-from executorch_goldens.running.selection import UsageError, load_zoo
+from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.workers.sweep import SweepError
 from lab import REPOSITORY
 from lab.guests import ZOOS as GUESTS

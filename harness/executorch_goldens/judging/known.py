@@ -11,8 +11,7 @@ from pathlib import Path
 
 from executorch_goldens import releases
 from executorch_goldens.files import durable, toml
-from executorch_goldens.goldens import golden, roots
-from executorch_goldens.judging import merging
+from executorch_goldens.goldens import golden, merging, roots
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import KnownDefect
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from executorch_goldens.artifact import Lowered, Tensor
-from executorch_goldens.judging.deviation import Deviation
+from executorch_goldens.goldens.deviation import Deviation
 
 #: A ratio that differs by no more than this, in dB, is the same: another machine may compute the last bit otherwise.
 STEP = 0.5

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from executorch_goldens.running.selection import UsageError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.workers.worker import with_harness
 
 #: Names the Python of the environment that the report is written in; by default it is this one.

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 from executorch_goldens.artifact import Omission
 from executorch_goldens.patches.shortcuts import SHORTCUTS
-from executorch_goldens.workers.worker import ROOT
 
 if TYPE_CHECKING:
     from executorch_goldens.store.reuse import Reuse
+
+#: Directory that ``executorch_goldens`` is imported from: a checkout, or an environment's site-packages.
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 #: What keeps the logs of exports readable.
 QUIET_ENVIRONMENT = {"PYTHONWARNINGS": "ignore", "TOKENIZERS_PARALLELISM": "false"}

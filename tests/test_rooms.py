@@ -1,0 +1,124 @@
+"""The plan of the house: what may import what, drawn from the sources; imports inside functions count."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests import REPOSITORY
+
+HARNESS = REPOSITORY / "harness"
+PACKAGE = "executorch_goldens"
+#: Modules that stand in no room: words that all of them use, and the doors.
+FLAT = 10
+SLOW = {"torch", "torchao", "executorch"}
+#: A file that another interpreter is given, and one that exporting processes import.
+IN_OTHERS = ("programs/runner.py", "programs/recorder.py")
+WITH_TORCH = ("exporting/", "patches/", *IN_OTHERS)
+
+
+def modules(folder: str = PACKAGE) -> dict[str, Path]:
+    """Return the modules of a package under ``harness``, by dotted name."""
+    found = sorted((HARNESS / folder).rglob("*.py"))
+    return {".".join(path.relative_to(HARNESS).with_suffix("").parts): path for path in found}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield the dotted names that a module imports when it runs: not what only a type checker reads."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    only_read = {
+        id(node)
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If) and "TYPE_CHECKING" in ast.unparse(branch.test)
+        for node in ast.walk(branch)
+    }
+    for node in ast.walk(tree):
+        if id(node) in only_read:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room(name: str) -> str | None:
+    """Return the room that a dotted name of the package is in: a folder, or a flat module; None for another package.
+
+    >>> room("executorch_goldens.judging.verdict.Verdict"), room("executorch_goldens.errors.HarnessError")
+    ('judging', 'errors')
+    """
+    package, _, inside = name.partition(".")
+    return inside.partition(".")[0] if package == PACKAGE else None
+
+
+def test_no_circle_goes_through_the_rooms() -> None:
+    rooms: dict[str, set[str]] = {}
+    for name, path in modules().items():
+        own = room(name)
+        assert own is not None
+        # The package itself brings what a zoo imports, when it is asked for.
+        if own == "__init__":
+            continue
+        reached = {each for each in map(room, imported(path)) if each}
+        rooms.setdefault(own, set()).update(reached - {own})
+    try:
+        graphlib.TopologicalSorter(rooms).prepare()
+    except graphlib.CycleError as error:
+        raise AssertionError(f"rooms import each other: {' <- '.join(error.args[1])}") from None
+
+
+def test_the_package_imports_no_zoo_no_test_and_nothing_of_the_lab() -> None:
+    found = {
+        f"{name} imports {each}"
+        for name, path in modules().items()
+        for each in imported(path)
+        if each.partition(".")[0] in ("lab", "models", "tests")
+    }
+    assert not found
+
+
+def test_the_lab_imports_no_zoo_and_no_test() -> None:
+    found = {
+        f"{name} imports {each}"
+        for name, path in modules("lab").items()
+        for each in imported(path)
+        if each.partition(".")[0] in ("models", "tests")
+    }
+    assert not found
+
+
+def test_few_modules_stand_in_no_room() -> None:
+    flat = sorted(path.name for path in (HARNESS / PACKAGE).glob("*.py"))
+    assert len(flat) <= FLAT, flat
+
+
+def test_only_what_exports_imports_torch() -> None:
+    found = {
+        name
+        for name, path in modules().items()
+        if not path.relative_to(HARNESS / PACKAGE).as_posix().startswith(WITH_TORCH)
+        and {each.partition(".")[0] for each in imported(path)} & SLOW
+    }
+    assert not found
+
+
+def test_what_another_interpreter_runs_needs_nothing_of_the_harness() -> None:
+    runner = HARNESS / PACKAGE / "programs" / "runner.py"
+    engines = {"executorch", "torch", "numpy", "tosa_reference_model"}
+    assert {each.partition(".")[0] for each in imported(runner)} - engines <= sys.stdlib_module_names
+    at_once = {
+        alias.name.partition(".")[0]
+        for node in ast.parse(runner.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    assert not at_once & engines
+
+
+def test_a_run_from_the_store_waits_for_no_library_that_only_exports_need() -> None:
+    program = "import sys, models; sys.exit(' '.join({'torchao', 'executorch'} & {*sys.modules}) or 0)"
+    subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=True)
