@@ -16,8 +16,8 @@ PACKAGE = "executorch_goldens"
 #: Modules that stand in no room: words that all of them use, and the doors.
 FLAT = 10
 SLOW = {"torch", "torchao", "executorch"}
-#: A file that another interpreter is given, and one that exporting processes import.
-IN_OTHERS = ("programs/runner.py", "programs/recorder.py")
+#: Files that another interpreter is given, and that exporting processes run or import.
+IN_OTHERS = ("programs/runner.py", "programs/recorder.py", "workers/worker.py")
 WITH_TORCH = ("exporting/", "patches/", *IN_OTHERS)
 
 
