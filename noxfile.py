@@ -149,7 +149,7 @@ def report(session: nox.Session) -> None:
 def explore(session: nox.Session) -> None:
     """Open a cell in Google's Model Explorer: ``-- tosa-int/linear``; docs/explore.md."""
     install_with_extra(session, "explore")
-    session.run("goldens", "explore", *session.posargs)
+    session.run("goldens", "show", "--explore", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)

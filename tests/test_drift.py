@@ -275,9 +275,9 @@ def test_defects_of_the_repository_s_zoo_say_nothing_of_a_guest_zoo_that_has_non
 
 
 def test_json_and_markdown_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["drift", "1.3.1", "1.4.1", "--json"]) == SAME
+    assert main(["diff", "1.3.1", "1.4.1", "--json"]) == DIFFERENT
     found = json.loads(capsys.readouterr().out)
-    assert main(["drift", "1.3.1", "1.4.1"]) == SAME
+    assert main(["diff", "1.3.1", "1.4.1"]) == DIFFERENT
     text = capsys.readouterr().out
     assert found["entries"]
     assert all(entry["what"] in text for entry in found["entries"])
@@ -287,7 +287,7 @@ def test_json_and_markdown_say_the_same(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_release_without_goldens_is_one_line(
     pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["drift", *pair]) == ERROR
+    assert main(["diff", *pair]) == ERROR
     assert "no goldens of '9.9.9'" in capsys.readouterr().err
 
 
@@ -312,9 +312,7 @@ DOCUMENTS = sorted((Path(__file__).resolve().parent.parent / "docs" / "drift").g
 def test_the_committed_documents_are_those_of_the_committed_goldens(document: Path) -> None:
     before, after = document.stem.split("-")
     printed = "\n".join(Drift.between(GOLDENS, before, after).markdown()) + "\n"
-    assert document.read_text(encoding="utf-8") == printed, (
-        f"goldens drift {before} {after} > {document.name}"
-    )
+    assert document.read_text(encoding="utf-8") == printed, f"goldens diff {before} {after} > {document.name}"
 
 
 def test_each_pair_of_neighbouring_releases_has_a_document() -> None:

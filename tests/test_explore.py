@@ -48,7 +48,7 @@ def python() -> str:
 
 
 def command(python: str, *words: object) -> list[str]:
-    return [python, "-u", "-c", MAIN, "explore", *map(str, words)]
+    return [python, "-u", "-c", MAIN, "show", "--explore", *map(str, words)]
 
 
 def environment() -> dict[str, str]:
@@ -249,7 +249,7 @@ def test_bad_input_is_one_error(python: str, tmp_path: Path) -> None:
 
 def test_without_model_explorer_the_error_says_what_to_install() -> None:
     code = f"import sys; sys.modules['model_explorer'] = None; {MAIN}"
-    words = (sys.executable, "-c", code, "explore", "tosa-fp/linear")
+    words = (sys.executable, "-c", code, "show", "--explore", "tosa-fp/linear")
     ended = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
     assert (ended.returncode, ended.stdout) == (cli.ERROR, "")
     assert "nox -s explore has it, or install 'executorch-goldens[explore]'" in ended.stderr

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies
 
 from executorch_goldens import cli, patches, releases
-from executorch_goldens.cli import CommandError
+from executorch_goldens.errors import CommandError
 from executorch_goldens.files import toml
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.settings.exports import default_interpreter

@@ -327,8 +327,8 @@ def test_a_command_shows_what_a_terminal_would_obey_as_text(
         text.write_text(f"{text.name} {OBEYED[:-1]}\n")
     for command in (
         ["review", "--list", *words],
-        ["summary", str(run)],
-        ["decode", f"no{OBEYED[:-1]}"],
+        ["merge", "--markdown", str(run)],
+        ["show", f"no{OBEYED[:-1]}"],
         ["diff", *map(str, texts)],
     ):
         cli.main(command)

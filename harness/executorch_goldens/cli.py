@@ -16,7 +16,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import CommandError, HarnessError
 from executorch_goldens.files import interrupts, machine, untrusted
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
@@ -24,10 +24,7 @@ from executorch_goldens.settings.arguments import share
 #: Subcommands and the modules that bring them.
 COMMANDS = {
     "compile": "executorch_goldens.commands.compile",
-    "decode": "executorch_goldens.commands.decode",
     "diff": "executorch_goldens.commands.diff",
-    "drift": "executorch_goldens.commands.drift",
-    "explore": "executorch_goldens.commands.explore",
     "freeze": "executorch_goldens.commands.freeze",
     "init": "executorch_goldens.commands.init",
     "merge": "executorch_goldens.commands.merge",
@@ -35,7 +32,7 @@ COMMANDS = {
     "repro": "executorch_goldens.commands.repro",
     "review": "executorch_goldens.commands.review",
     "run": "executorch_goldens.commands.run",
-    "summary": "executorch_goldens.commands.summary",
+    "show": "executorch_goldens.commands.show",
     "thaw": "executorch_goldens.commands.thaw",
     "worker": "executorch_goldens.commands.worker",
 }
@@ -45,10 +42,6 @@ OWN_SCREEN = ("review", "run")
 
 #: Exit codes, as of ``diff``.
 SAME, DIFFERENT, ERROR = 0, 1, 2
-
-
-class CommandError(HarnessError):
-    """A command line that cannot be carried out as given."""
 
 
 def prints_table(parser: argparse.ArgumentParser, table: Callable[[Path], Iterable[str]]) -> None:

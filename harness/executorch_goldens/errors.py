@@ -15,6 +15,10 @@ class HarnessError(Exception):
     """
 
 
+class CommandError(HarnessError):
+    """A command line that cannot be carried out as given."""
+
+
 class UsageError(HarnessError, ValueError):
     """A run that cannot start as asked; the message names what is wrong and the way out."""
 

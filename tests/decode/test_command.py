@@ -27,24 +27,24 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_decode_prints_the_golden_text(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "decode", TOSA) == (0, load("1.5.1/tosa-int-0.tosa").text(), "")
+    assert run(capsys, "show", TOSA) == (0, load("1.5.1/tosa-int-0.tosa").text(), "")
 
 
 def test_kind_is_told_from_the_bytes_not_the_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     odd = tmp_path / "weights.zip"
     odd.write_bytes((FIXTURES / "1.5.1/xnnpack-int4.pte").read_bytes())
-    code, out, _ = run(capsys, "decode", str(odd))
+    code, out, _ = run(capsys, "show", str(odd))
     assert (code, out.split()[0]) == (0, "pte")
 
 
 def test_decode_reads_standard_input() -> None:
-    command = [sys.executable, "-m", "executorch_goldens", "decode", "-", *SCHEMAS]
+    command = [sys.executable, "-m", "executorch_goldens", "show", "-", *SCHEMAS]
     finished = subprocess.run(command, input=Path(TOSA).read_bytes(), capture_output=True, check=True)
     assert finished.stdout.decode() == load("1.5.1/tosa-int-0.tosa").text()
 
 
 def test_decode_as_json_holds_every_operator_and_constant(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = run(capsys, "decode", TOSA, "--json")
+    _, out, _ = run(capsys, "show", TOSA, "--json")
     form = json.loads(out)
     (graph,) = load("1.5.1/tosa-int-0.tosa").graphs
     assert [operator["type"] for operator in form["graphs"][0]["operators"]] == [
@@ -63,7 +63,7 @@ def test_json_of_every_payload_is_strict(
 ) -> None:
     path = tmp_path / "payload"
     path.write_bytes(payload)
-    _, out, _ = run(capsys, "decode", "--json", str(path))
+    _, out, _ = run(capsys, "show", "--json", str(path))
 
     def refuse(name: str) -> None:
         raise AssertionError(name)
@@ -74,7 +74,7 @@ def test_json_of_every_payload_is_strict(
 def test_one_tensor_as_npy(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     name, constant = max(load("1.5.1/tosa-int-0.tosa").constants().items(), key=lambda item: item[1].size)
     target = tmp_path / "weight.npy"
-    code, out, _ = run(capsys, "decode", TOSA, "--tensor", name, "--output", str(target))
+    code, out, _ = run(capsys, "show", TOSA, "--tensor", name, "--output", str(target))
     assert (code, out) == (0, "")
     assert np.array_equal(np.load(target), constant.array())
 
@@ -107,9 +107,9 @@ def test_diff_of_two_folders_of_goldens(capsys: pytest.CaptureFixture[str], tmp_
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["decode", "nowhere.pte"], ["nowhere.pte", "No such file"]),
-        (["decode", __file__], ["test_command.py", "TOSA", "byte 4"]),
-        (["decode", TOSA, "--tensor", "nothing"], ["no constant nothing", "it has"]),
+        (["show", "nowhere.pte"], ["nowhere.pte", "No such file"]),
+        (["show", __file__], ["test_command.py", "TOSA", "byte 4"]),
+        (["show", TOSA, "--tensor", "nothing"], ["no constant nothing", "it has"]),
         (["diff", TOSA, "nowhere.tosa"], ["nowhere.tosa", "No such file"]),
         (["diff", TOSA, str(FIXTURES)], ["is a folder", "two folders or two files"]),
     ],
@@ -123,7 +123,7 @@ def test_errors_are_one_line_that_names_the_thing_and_the_way_out(
         assert part in error
 
 
-@pytest.mark.parametrize("command", ["decode", "diff"])
+@pytest.mark.parametrize("command", ["show", "diff"])
 def test_help_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main([command, "--help"])
@@ -133,7 +133,7 @@ def test_help_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_neither_torch_nor_executorch_is_imported() -> None:
     program = (
-        "import sys, executorch_goldens.cli, executorch_goldens.commands.decode, executorch_goldens.commands.diff; "
+        "import sys, executorch_goldens.cli, executorch_goldens.commands.show, executorch_goldens.commands.diff; "
         "print(*sys.modules)"
     )
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
@@ -143,7 +143,7 @@ def test_neither_torch_nor_executorch_is_imported() -> None:
 def test_a_reader_that_stops_early_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "executorch_goldens", "decode", TOSA, *SCHEMAS]
+    command = [sys.executable, "-m", "executorch_goldens", "show", TOSA, *SCHEMAS]
     finished = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, text=True)
     os.close(writing)
     assert (finished.returncode, finished.stderr) == (0, "")
@@ -155,5 +155,5 @@ def test_infinite_bounds_are_text_in_json(tmp_path: Path, capsys: pytest.Capture
     assert payload.count(six) == 1
     path = tmp_path / "payload"
     path.write_bytes(payload.replace(six, infinity))
-    _, out, _ = run(capsys, "decode", "--json", str(path))
+    _, out, _ = run(capsys, "show", "--json", str(path))
     assert '"output_min_max.output_max": "inf"' in out

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from executorch_goldens import cli
-from executorch_goldens.commands.summary import rows as rows_of
+from executorch_goldens.commands.merge import rows as rows_of
 from executorch_goldens.review.summary import MARK, Row, Summary, marks
 from tests.conftest import Runner
 from tests.review.conftest import RUN, Artifacts, edit, found
@@ -97,10 +97,10 @@ def test_changed_goldens_are_marked_at_their_first_line_that_differs(proposed: R
 
 
 def test_the_summary_is_a_command(proposed: Runner, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["summary", f"--goldens={proposed.goldens}", str(proposed.folder / "sweeps")]
+    words = ["merge", "--markdown", f"--goldens={proposed.goldens}", str(proposed.folder / "sweeps")]
     assert cli.main(words) == 0
     assert capsys.readouterr().out.startswith(MARK)
     assert cli.main([*words, "--annotations"]) == 0
     assert capsys.readouterr().out.startswith("::error file=")
-    assert cli.main(["summary", str(proposed.folder / "zoo_three.py")]) == cli.ERROR
+    assert cli.main(["merge", "--markdown", str(proposed.folder / "zoo_three.py")]) == cli.ERROR
     assert "has no run.json" in capsys.readouterr().err

@@ -16,12 +16,13 @@ from typing import Any
 
 from executorch_goldens import patches, registry, releases, targets
 from executorch_goldens.artifact import Cell
-from executorch_goldens.cli import DIFFERENT, SAME, CommandError
+from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.compiling import golden
 from executorch_goldens.compiling.compilers import KINDS, Compiler, Job, Result
 from executorch_goldens.compiling.payloads import Payloads, exported, kept
 from executorch_goldens.compiling.targets import TARGETS
 from executorch_goldens.compiling.verdicts import Verdict, judge
+from executorch_goldens.errors import CommandError
 from executorch_goldens.files.untrusted import require_name
 from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.judging.verdict import FAILS

@@ -1,18 +1,24 @@
-"""``goldens diff``."""
+"""``goldens diff``: how payloads, goldens, folders of goldens or releases differ; it exports nothing."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.cli import DIFFERENT, SAME, CommandError
+from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, read
+from executorch_goldens.compare.report import Drift
 from executorch_goldens.decode import Decoded
 from executorch_goldens.decode.decoded import KIND
+from executorch_goldens.errors import CommandError
+from executorch_goldens.registry import RELEASE
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import share
 from executorch_goldens.structure import OutlineError, compare
 
 EXAMPLES = """\
@@ -20,6 +26,8 @@ examples:
   goldens diff before.tosa after.tosa
   goldens diff goldens/1.4.1/tosa-int/conv/delegate_0.tosa.txt delegate.tosa
   goldens diff goldens/1.4.1/tosa-int/conv goldens/1.5.1/tosa-int/conv
+  goldens diff 1.3.1 1.4.1 --cell 'tosa-int/*'
+  goldens diff 1.3.1 1.4.1 --json | jq '.entries[0]'
 
 exit code: 0 the same, 1 different, 2 error
 """
@@ -34,22 +42,31 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "diff",
-        help="show how two payloads or goldens differ",
-        description="Show how two payloads, texts of goldens, or folders of goldens differ, by structure: "
-        "what is only renamed or moved is one line.",
+        help="show how two payloads, goldens or releases differ",
+        description="Show how two payloads, texts of goldens, or folders of goldens differ, by structure: what is only "
+        "renamed or moved is one line. Of two releases that have goldens, report what changed from one to the other, "
+        "an entry per cause with its cells, as Markdown.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("before", metavar="A", help="a payload, a golden's text, or a folder; - for stdin")
+    parser.add_argument(
+        "before", metavar="A", help="a payload, a golden's text, a folder, a release; - for stdin"
+    )
     parser.add_argument("after", metavar="B", help="what to compare it with")
     parser.add_argument("--limit", type=int, metavar="N", help="write out at most N differences of a payload")
     add_schemas(parser)
+    of_releases = parser.add_argument_group("of two releases")
+    of_releases.add_argument("--cell", metavar="TARGET/CASE", default="*", help="only these cells; wildcards")
+    of_releases.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
+    share(of_releases.add_argument, "--goldens")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare two files or folders and print the report."""
     before, after = arguments.before, arguments.after
+    if are_releases(before, after):
+        return _releases(arguments)
     folders = [name for name in (before, after) if name != STANDARD and Path(name).is_dir()]
     if len(folders) == 1:
         raise CommandError(f"{folders[0]} is a folder and the other is not: name two folders or two files")
@@ -61,6 +78,29 @@ def run(arguments: argparse.Namespace) -> int:
         for line in lines:
             print(line)
     return DIFFERENT if differs else SAME
+
+
+def are_releases(before: str, after: str) -> bool:
+    """Whether two words name releases: versions, and no files."""
+    return all(RELEASE.fullmatch(name) and not Path(name).exists() for name in (before, after))
+
+
+def _releases(arguments: argparse.Namespace) -> int:
+    """Print what changed from one release to the other, from their goldens alone."""
+    goldens = arguments.goldens or config.load().goldens
+    for version in (arguments.before, arguments.after):
+        if not (goldens / version).is_dir():
+            # Compiled goldens, those of further zoos and the like are of no release.
+            found = sorted(path.name for path in goldens.glob("[0-9]*") if path.is_dir())
+            raise CommandError(
+                f"no goldens of {version!r} under {goldens}: it has {', '.join(found) or 'none'}"
+            )
+    drift = Drift.between(goldens, arguments.before, arguments.after, arguments.cell)
+    if arguments.json:
+        print(json.dumps(drift.as_json(), indent=2))
+    else:
+        print("\n".join(drift.markdown()))
+    return DIFFERENT if drift.entries else SAME
 
 
 #: What differs: a heading and lines under it.

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.cli import DIFFERENT, SAME, CommandError
-from executorch_goldens.errors import UsageError
+from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.errors import CommandError, UsageError
 from executorch_goldens.programs import freezing
 from executorch_goldens.programs.format import EXECUTORCH, REFERENCE_MODEL
 from executorch_goldens.programs.running import Runtime

@@ -1,9 +1,9 @@
-"""``goldens merge``: join the results of shards."""
+"""``goldens merge``: join the results of shards, or say in Markdown what runs found."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,17 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
 from executorch_goldens.goldens import golden, roots
-from executorch_goldens.results import merging
+from executorch_goldens.releases import MATRIX
+from executorch_goldens.results import merging, proposals
 from executorch_goldens.results.ledger import Ledger
 from executorch_goldens.results.merging import Merged
+from executorch_goldens.review.groups import grouped
+from executorch_goldens.review.standing import Standing
+from executorch_goldens.review.summary import Row, Summary, marks
 from executorch_goldens.running import messages
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.config import Config
 
 LEDGER = Path("docs") / "proof.md"
 
@@ -24,6 +29,7 @@ EXAMPLES = """\
 examples:
   goldens merge build/shards/*
   goldens merge build/sweeps --ledger
+  goldens merge build/merged --markdown --base build/base
 """
 
 
@@ -31,10 +37,11 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "merge",
-        help="join the results of shards into those of one run",
+        help="join the results of shards into those of one run, or summarize results",
         description="Join results.jsonl, run.json, junit.xml and what was kept of cells that need a look. Results of "
         "unlike runs, missing cells and cells that are there twice are refused. Ends with 1 where a cell is not as it "
-        "should be or a golden is stale.",
+        "should be or a golden is stale. With --markdown, join nothing: print counts, causes, what got worse, and what "
+        "is otherwise than in the base, for the comment on a pull request.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -48,12 +55,28 @@ def add_to(subparsers: Any) -> None:
         action="store_true",
         help=f"write a line of {LEDGER} for each release: only for whole runs",
     )
+    told = parser.add_argument_group("in place of joining")
+    form = told.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print ten lines of Markdown: what runs found")
+    form.add_argument(
+        "--annotations", action="store_true", help="print GitHub's commands that mark the changed goldens"
+    )
+    told.add_argument(
+        "--base",
+        action="append",
+        type=Path,
+        metavar="DIR",
+        help="results of the commit that they are based on; repeatable",
+    )
+    told.add_argument("--link", default="", metavar="URL", help="where the whole report is")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Merge, and print what the end of one run would have."""
+    """Merge, and print what the end of one run would have; or say what was found."""
     repository = config.load()
+    if arguments.markdown or arguments.annotations:
+        return tell(arguments, repository)
     goldens = arguments.goldens or repository.goldens
     into = arguments.into or repository.root / "build" / "merged"
     path = repository.root / LEDGER
@@ -77,6 +100,32 @@ def run(arguments: argparse.Namespace) -> int:
         durable.replace(path, ledger.text())
         print(f"ledger: {path}")
     return code
+
+
+def tell(arguments: argparse.Namespace, repository: Config) -> int:
+    """Print the summary; raise `executorch_goldens.results.merging.MergeError` for a folder without results."""
+    goldens = (arguments.goldens or repository.goldens).resolve()
+    found = rows(arguments.results)
+    standing = Standing(repository, goldens, MATRIX)
+    proposed = [each for folder in arguments.results for each in proposals.find(folder)]
+    groups = grouped(proposed, goldens, standing)
+    if arguments.annotations:
+        within = goldens.relative_to(repository.root) if goldens.is_relative_to(repository.root) else goldens
+        print(*marks(groups, within.as_posix()), sep="\n")
+        return SAME
+    base = rows(arguments.base) if arguments.base else None
+    print(*Summary(found, groups, base, arguments.link).markdown(), sep="\n")
+    return SAME
+
+
+def rows(folders: Sequence[Path]) -> list[Row]:
+    """Return the results under some folders; raise `results.merging.MergeError` where one has none."""
+    return [
+        (release, row)
+        for release, parts in merging.find(folders).items()
+        for part in parts
+        for row in part.rows
+    ]
 
 
 def summary(merged: Merged, goldens: Path) -> Iterator[str]:

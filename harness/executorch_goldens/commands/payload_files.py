@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from executorch_goldens.cli import CommandError
 from executorch_goldens.decode import Decoded, DecodeError, SchemaError, Schemas, decode
+from executorch_goldens.errors import CommandError
 
 #: Stands for standard input or output.
 STANDARD = "-"

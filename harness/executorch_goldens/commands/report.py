@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.cli import SAME, CommandError
+from executorch_goldens.cli import SAME
+from executorch_goldens.errors import CommandError
 from executorch_goldens.review.groups import count
 from executorch_goldens.running.messages import counts
 from executorch_goldens.settings import config

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.cli import SAME, CommandError
+from executorch_goldens.cli import SAME
+from executorch_goldens.errors import CommandError
 from executorch_goldens.files import untrusted
 from executorch_goldens.judging.updating import FEWER
 from executorch_goldens.releases import MATRIX

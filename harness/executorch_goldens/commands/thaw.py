@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.cli import DIFFERENT, SAME, CommandError
+from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.errors import CommandError
 from executorch_goldens.programs.comparing import Result, compare, kept
 from executorch_goldens.programs.format import DEVICE, ProgramEntry
 from executorch_goldens.programs.reading import Corpus, cell_of

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens import releases
-from executorch_goldens.cli import CommandError
 from executorch_goldens.cluster import EXTRA, OFFER, RESOURCE
+from executorch_goldens.errors import CommandError
 from executorch_goldens.running.selection import Installed, find_release
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import absolute, cores

@@ -15,7 +15,7 @@ from model_explorer.config import ModelExplorerConfig
 from model_explorer.graph_builder import Graph, GraphCollection
 from model_explorer.node_data_builder import GraphNodeData, ModelNodeData
 
-from executorch_goldens.cli import CommandError
+from executorch_goldens.errors import CommandError
 
 HOST = "localhost"
 

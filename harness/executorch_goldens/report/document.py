@@ -17,8 +17,8 @@ from pathlib import Path
 
 import jinja2
 
-from executorch_goldens.cli import CommandError
 from executorch_goldens.compare.report import KINDS
+from executorch_goldens.errors import CommandError
 from executorch_goldens.report import cell, drifting
 from executorch_goldens.report.gathering import Gathered
 from executorch_goldens.report.grid import SIGNS, grid

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from executorch_goldens import patches
 from executorch_goldens.artifact import Casualty, Cell, Outcome
-from executorch_goldens.cli import SAME, CommandError
+from executorch_goldens.cli import SAME
+from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.releases import Release
 from executorch_goldens.running import core

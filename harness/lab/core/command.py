@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens import releases
-from executorch_goldens.cli import DIFFERENT, SAME, CommandError
+from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.running import core
 from executorch_goldens.running.selection import load_cells

@@ -14,8 +14,8 @@ from typing import Any
 
 from executorch_goldens import patches, releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.cli import DIFFERENT, SAME, CommandError
-from executorch_goldens.errors import UsageError
+from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.errors import CommandError, UsageError
 from executorch_goldens.files import durable
 from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.releases import Release

@@ -14,8 +14,8 @@ from typing import Any
 import filelock
 
 from executorch_goldens import patches, releases, variations
-from executorch_goldens.cli import SAME, CommandError
-from executorch_goldens.errors import UsageError
+from executorch_goldens.cli import SAME
+from executorch_goldens.errors import CommandError, UsageError
 from executorch_goldens.files import durable
 from executorch_goldens.results.rows import lock
 from executorch_goldens.running.selection import (

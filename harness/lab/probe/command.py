@@ -26,9 +26,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
 from executorch_goldens import patches, releases
-from executorch_goldens.cli import DIFFERENT, SAME, CommandError
+from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.compare.report import Drift
-from executorch_goldens.errors import UsageError
+from executorch_goldens.errors import CommandError, UsageError
 from executorch_goldens.files import toml
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.goldens.reading import read

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.cli import SAME, CommandError
+from executorch_goldens.cli import SAME
+from executorch_goldens.errors import CommandError
 from executorch_goldens.results import rows as results
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share

@@ -1,4 +1,4 @@
-"""``goldens decode``."""
+"""``goldens show``: a payload or a program as text; a cell in Google's Model Explorer."""
 
 from __future__ import annotations
 
@@ -11,38 +11,53 @@ from typing import Any
 
 import numpy as np
 
-from executorch_goldens.cli import SAME, CommandError
+from executorch_goldens.cli import SAME
 from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, read
 from executorch_goldens.decode import Decoded
 from executorch_goldens.decode.json_form import json_form
+from executorch_goldens.errors import CommandError
+from executorch_goldens.explore import opening
+from executorch_goldens.explore.opening import PORT
+from executorch_goldens.settings.arguments import share
 
 EXAMPLES = """\
 examples:
-  goldens decode model.pte
-  goldens decode --json payload.tosa | jq '.graphs[0].operators[].type'
-  goldens decode payload.tosa --tensor conv_weight --output weight.npy
-  goldens decode - --schemas envs/1.4.1/lib/python3.11/site-packages < delegate.bin
+  goldens show model.pte
+  goldens show --json payload.tosa | jq '.graphs[0].operators[].type'
+  goldens show payload.tosa --tensor conv_weight --output weight.npy
+  goldens show - --schemas envs/1.4.1/lib/python3.11/site-packages < delegate.bin
+  goldens show tosa-int/cat-h-v --explore --release 1.2.0 --no-browser
 """
 
 
 def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
-        "decode",
-        help="print a TOSA payload, an XNNPACK payload or a .pte as text",
-        description="Print a TOSA payload, an XNNPACK payload or a .pte as text. "
-        "The kind is recognized by its bytes.",
+        "show",
+        help="print a payload or a .pte as text, or open a cell in Model Explorer",
+        description="Print a TOSA payload, an XNNPACK payload or a .pte as text: its kind is recognized by its bytes. "
+        "With --explore, open what a run found of a cell in Google's Model Explorer: its golden and what the run made "
+        "side by side, what differs and by how much as node data, and the payloads as Arm's adapters read them.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", help="the payload; - for standard input")
+    parser.add_argument(
+        "what", metavar="FILE|TARGET/CASE", help="the payload, - for standard input; or the cell"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the object form as JSON")
     form.add_argument("--tensor", metavar="NAME", help="write one constant as .npy instead")
+    form.add_argument("--explore", action="store_true", help="open a cell in Model Explorer")
     parser.add_argument(
         "--output", metavar="FILE", help="where --tensor writes; NAME.npy by default, - for standard output"
     )
     add_schemas(parser)
+    cell = parser.add_argument_group("with --explore")
+    share(cell.add_argument, "--release", help="of the results of this release (default: of the only one)")
+    share(cell.add_argument, "--sweeps")
+    share(cell.add_argument, "--goldens")
+    cell.add_argument("--port", type=int, default=PORT, help="of the server (default: %(default)s)")
+    cell.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
     parser.set_defaults(run=run)
 
 
@@ -52,8 +67,18 @@ def load(name: str, schemas: str | None) -> Decoded:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Decode a file and print it."""
-    decoded = load(arguments.file, arguments.schemas)
+    """Decode a file and print it, or serve a cell."""
+    if arguments.explore:
+        opening.serve(
+            arguments.what,
+            arguments.release,
+            arguments.sweeps,
+            arguments.goldens,
+            arguments.port,
+            not arguments.no_browser,
+        )
+        return SAME
+    decoded = load(arguments.what, arguments.schemas)
     if arguments.tensor is not None:
         _write_tensor(decoded, arguments)
     elif arguments.json:
@@ -70,7 +95,7 @@ def _write_tensor(decoded: Decoded, arguments: argparse.Namespace) -> None:
     if constant is None:
         names = ", ".join(list(constants)[:8]) or "none"
         more = ", ..." if len(constants) > 8 else ""
-        raise CommandError(f"{arguments.file} has no constant {arguments.tensor}; it has {names}{more}")
+        raise CommandError(f"{arguments.what} has no constant {arguments.tensor}; it has {names}{more}")
     target = arguments.output or re.sub(r"[^\w.%-]+", "_", arguments.tensor) + ".npy"
     if target == STANDARD:
         np.save(sys.stdout.buffer, constant.array(), allow_pickle=False)

@@ -1,21 +1,19 @@
-"""``goldens explore``: a cell in Google's Model Explorer, its golden and what a run made side by side."""
+"""Opens a cell in Google's Model Explorer: its golden and what a run made side by side."""
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from executorch_goldens.cli import SAME, CommandError
+from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
 from executorch_goldens.report.gathering import GOLDEN, NOW, Found, gather
 from executorch_goldens.results import origins
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.rows import VARIATION_FOLDERS
 from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import share
 from executorch_goldens.structure import OutlineError
 
 if TYPE_CHECKING:
@@ -24,34 +22,22 @@ if TYPE_CHECKING:
 
 #: Model Explorer's own.
 PORT = 8080
-EXAMPLES = """\
-examples:
-  goldens explore tosa-int/cat-h-v
-  goldens explore tosa-int/cat-h-v --release 1.2.0 --port 8090 --no-browser
-"""
 
 
-def add_to(subparsers: Any) -> None:
-    """Add the subcommand."""
-    parser = subparsers.add_parser(
-        "explore",
-        help="open a cell in Google's Model Explorer",
-        description="Open what a run found of a cell in Google's Model Explorer: its golden and what the run made side "
-        "by side, what differs and by how much as node data, and the payloads as Arm's adapters read them.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("cell", metavar="TARGET/CASE")
-    share(parser.add_argument, "--release", help="of the results of this release (default: of the only one)")
-    share(parser.add_argument, "--sweeps")
-    share(parser.add_argument, "--goldens")
-    parser.add_argument("--port", type=int, default=PORT, help="of the server (default: %(default)s)")
-    parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
-    parser.set_defaults(run=run)
+def serve(
+    cell: str, release: str | None, sweeps: Path | None, goldens: Path | None, port: int, browser: bool
+) -> None:
+    """Serve a cell until a person interrupts it; raise CommandError, and the errors of what is read.
 
-
-def run(arguments: argparse.Namespace) -> int:
-    """Serve the cell until a person interrupts it; raise CommandError, and the errors of what is read."""
+    Parameters
+    ----------
+    cell
+        ``TARGET/CASE``.
+    release
+        Of the results; None for the only one there is.
+    sweeps, goldens
+        None for those of the repository.
+    """
     try:
         from executorch_goldens.explore import server
     except ModuleNotFoundError as error:
@@ -60,14 +46,12 @@ def run(arguments: argparse.Namespace) -> int:
             "'executorch-goldens[explore]'"
         ) from error
     repository = config.load()
-    goldens = (arguments.goldens or repository.goldens).resolve()
-    sweeps = arguments.sweeps or repository.sweeps
-    found = _found(arguments.cell, arguments.release, sweeps, goldens, repository)
-    server.require_free(arguments.port)
-    models, panes = _models(found, goldens)
+    root = (goldens or repository.goldens).resolve()
+    found = _found(cell, release, sweeps or repository.sweeps, root, repository)
+    server.require_free(port)
+    models, panes = _models(found, root)
     with tempfile.TemporaryDirectory(prefix="goldens-explore-") as folder:
-        server.serve(server.config(models, panes, Path(folder)), arguments.port, not arguments.no_browser)
-    return SAME
+        server.serve(server.config(models, panes, Path(folder)), port, browser)
 
 
 def _found(name: str, release: str | None, sweeps: Path, goldens: Path, repository: config.Config) -> Found:
