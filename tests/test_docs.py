@@ -34,6 +34,8 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import READERS
 from executorch_goldens.targets import TARGETS
+from lab import __main__ as lab
+from lab.__main__ import PROGRAMS
 from tests.conftest import DROPPED
 
 pytest_plugins = ("pytester",)
@@ -182,12 +184,26 @@ def takes_nothing(words: Sequence[str], _: pytest.FixtureRequest) -> None:
     assert not words
 
 
-def is_soak(words: Sequence[str], request: pytest.FixtureRequest) -> None:
-    """Assert that a soak, or that of a cluster, takes the words."""
-    others = [word for word in words if word != "--cluster"]
-    name = "lab.faults.soak" if others == list(words) else "lab.faults.cluster_soak"
-    module(name)(others, request)
+def is_instrument(words: Sequence[str], _: pytest.FixtureRequest) -> None:
+    """Assert that an instrument of the lab takes the words."""
+    name, *others = words
+    if name in PROGRAMS:
+        module(PROGRAMS[name])(others, _)
+        return
+    parser = argparse.ArgumentParser()
+    importlib.import_module(lab.COMMANDS[name]).add_to(parser.add_subparsers())
+    # What the session adds, and what a guest's run hands on, which is checked as that of a run.
+    between = ["1.4.1=python"] if name in OVER_RELEASES else []
+    if name == "guest":
+        zoo, *others = others
+        parser.parse_args([name, zoo])
+        is_run(others, _)
+        return
+    parser.parse_args([name, *between, *others])
 
+
+#: Instruments that the session hands the environments of all releases.
+OVER_RELEASES = ("fielded", "stock")
 
 #: What ``nox -s SESSION -- ARGUMENTS`` hands its arguments to.
 SESSIONS: dict[str, Check] = {
@@ -197,24 +213,8 @@ SESSIONS: dict[str, Check] = {
     "report": subcommand("report"),
     "explore": subcommand("show"),
     "compile": subcommand("compile"),
-    "newest": subcommand("probe", "--newest"),
-    "stock": subcommand("stock", "1.4.1=python"),
-    "fielded": subcommand("fielded", "1.4.1=python"),
     "worker": subcommand("worker"),
-    "coverage": subcommand("coverage"),
-    "branches": subcommand("branches"),
-    "portable": subcommand("portable"),
-    "shortcuts": subcommand("shortcuts"),
-    "mutants": module("lab.mutants.__main__"),
-    "history": module("lab.mutants.history.__main__"),
-    "findings": module("lab.findings"),
-    "fuzz": subcommand("fuzz"),
-    "bench": module("lab.bench.__main__"),
-    "fuzz-bytes": module("lab.fuzz_bytes.__main__"),
-    "lock": module("lab.supply.locks"),
-    "audit": module("lab.supply.audit"),
-    "faults": module("lab.faults.__main__"),
-    "soak": is_soak,
+    "lab": is_instrument,
     "lint": takes_nothing,
     "docs": takes_nothing,
 }
@@ -252,7 +252,7 @@ def are_paths(words: Sequence[str], _: pytest.FixtureRequest) -> None:
         assert (REPOSITORY / word).exists(), word
 
 
-def is_one_branch(words: Sequence[str], _: pytest.FixtureRequest) -> None:
+def is_one_word(words: Sequence[str], _: pytest.FixtureRequest) -> None:
     (name,) = words
     assert not name.startswith("-"), name
 
@@ -276,50 +276,49 @@ class Unrun:
     check: Check
 
 
-HARNESS = "goldens"
+#: How a page writes an instrument that is run here as ``python -m lab``: it reads goldens, and exports nothing.
+LAB = ("nox", "-s", "lab", "--")
+READ = ("core", "failures", "upstream")
 UNRUN = (
+    Unrun(("python3", "-m", "venv"), "makes an environment where the reader stands", is_one_word),
+    Unrun((".",), "changes the reader's shell", is_one_word),
     Unrun(("pip", "install"), "needs a network", are_requirements),
     Unrun(("git", "diff"), "shows what the reader's work tree has", are_paths),
-    Unrun(("git", "merge"), "needs two branches that change one golden", is_one_branch),
+    Unrun(("git", "merge"), "needs two branches that change one golden", is_one_word),
     Unrun(("git", "add"), "changes the reader's index", are_paths),
     Unrun(("git", "commit"), "asks for a message", takes_nothing),
     Unrun(("nox", "-s"), "makes environments, exports for minutes", is_session),
-    Unrun((*HARNESS, "run"), "exports for minutes", is_run),
+    Unrun(("goldens", "run"), "exports for minutes", is_run),
     Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
-    Unrun((*HARNESS, "show", r".*/.*", "--explore"), "serves until it is interrupted", subcommand("show")),
-    Unrun((*HARNESS, "freeze"), "exports for a minute", subcommand("freeze")),
-    Unrun((*HARNESS, "thaw"), "needs the environment of another release", subcommand("thaw")),
-    Unrun((*HARNESS, "guests"), "runs upstream's tests for a minute", subcommand("guests")),
-    Unrun((*HARNESS, "init"), "needs a repository without goldens, exports for a minute", subcommand("init")),
-    Unrun((*HARNESS, "merge"), "needs the results of runs", subcommand("merge")),
-    Unrun((*HARNESS, "review"), "needs the results of runs", subcommand("review")),
-    Unrun((*HARNESS, "seconds"), "needs the results of a run", subcommand("seconds")),
-    Unrun((*HARNESS, "summary"), "needs the results of runs", subcommand("summary")),
+    Unrun(("goldens", "freeze"), "exports for a minute", subcommand("freeze")),
+    Unrun(("goldens", "thaw"), "needs the environment of another release", subcommand("thaw")),
     Unrun(
-        (*HARNESS, "probe"),
-        "needs a network, makes an environment, exports for minutes",
-        subcommand("probe"),
+        ("goldens", "init"), "needs a repository without goldens, exports for a minute", subcommand("init")
     ),
+    Unrun(("goldens", "merge"), "needs the results of runs", subcommand("merge")),
+    Unrun(("goldens", "review"), "needs the results of runs", subcommand("review")),
     Unrun(
-        (*HARNESS, "repro"),
+        ("goldens", "repro"),
         "needs the environment of another release, exports for a minute",
         subcommand("repro"),
     ),
 )
 #: Commands that are run and take more than three seconds: they import ExecuTorch, or read two releases.
-SLOW = (("python", "-m", "executorch_goldens.patches"), (*HARNESS, "drift"), (*HARNESS, "core"))
+SLOW = (("python", "-m", "executorch_goldens.patches"), ("goldens", "diff", "1"), (*LAB, "core"))
 #: Commands that end with 1 where they find a difference.
-DIFFERING = (*HARNESS, "diff")
+DIFFERING = ("goldens", "diff")
 
 
 def unrun(command: Command) -> Unrun | None:
+    if command.words[: len(LAB)] == LAB and command.words[len(LAB)] in READ:
+        return None
     rows = [row for row in UNRUN if command.words[: len(row.prefix)] == row.prefix]
     assert len(rows) <= 1, command
     return rows[0] if rows else None
 
 
 def is_slow(command: Command) -> bool:
-    return any(command.words[: len(prefix)] == prefix for prefix in SLOW)
+    return any(shlex.join(command.words).startswith(shlex.join(prefix)) for prefix in SLOW)
 
 
 ALL = list({command.words: command for page in PAGES for command in commands(page)}.values())
@@ -345,13 +344,21 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("command", parameters([command for command in ALL if not unrun(command)]))
 def test_a_command_runs_and_prints_what_its_page_shows(command: Command, checkout: Path) -> None:
-    program, *arguments = command.words
-    assert program == "python", f"{command.place}: neither run nor in UNRUN"
-    run = ended([sys.executable, *arguments], checkout)
+    run = ended(words_of(command), checkout)
     differing = command.words[: len(DIFFERING)] == DIFFERING
     assert run.returncode == 0 or (differing and run.returncode == 1), run.stderr
     if command.output:
         assert shows(command.output, run.stdout), f"{command.place} shows another output than\n{run.stdout}"
+
+
+def words_of(command: Command) -> list[str]:
+    """Return what is run in the place of what a page writes: in this environment."""
+    if command.words[: len(LAB)] == LAB:
+        return [sys.executable, "-m", "lab", *command.words[len(LAB) :]]
+    program, *arguments = command.words
+    modules = {"python": (), "goldens": ("-m", "executorch_goldens")}
+    assert program in modules, f"{command.place}: neither run nor in UNRUN"
+    return [sys.executable, *modules[program], *arguments]
 
 
 def shows(shown: Sequence[str], printed: str) -> bool:
@@ -409,6 +416,8 @@ def test_sessions_and_subcommands_named_in_a_sentence_exist() -> None:
             assert name in known, f"{page.name}: nox -s {name}"
         for name in re.findall(r"`goldens (\w+)", text):
             assert name in COMMANDS, f"{page.name}: goldens {name}"
+        for name in re.findall(r"nox -s \"?lab(?:\([\d.]+\)\")? -- ([\w-]+)", text):
+            assert name in {**lab.COMMANDS, **PROGRAMS}, f"{page.name}: nox -s lab -- {name}"
 
 
 # Links and names

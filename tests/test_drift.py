@@ -11,7 +11,7 @@ import pytest
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.cli import ERROR, SAME, main
+from executorch_goldens.cli import DIFFERENT, ERROR, main
 from executorch_goldens.compare.differences import differences
 from executorch_goldens.compare.report import Drift
 from executorch_goldens.goldens import golden

@@ -19,18 +19,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from executorch_goldens import releases
+from executorch_goldens import cli, releases
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Tensor
-from executorch_goldens.goldens import golden, table
+from executorch_goldens.goldens import golden, roots, table
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging import known
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.registry import NAME_PATTERN
+from executorch_goldens.registry import NAME_PATTERN, load
 from executorch_goldens.releases import KnownDefect
 from executorch_goldens.running.selection import EXPORT_TIMEOUT
+from lab.__main__ import COMMANDS
 from lab.failures import command as failures
-from lab.guests import ZOOS, listing, triage
+from lab.guests import ZOOS, listing, one, triage
 from lab.guests.listing import Entry, Listing, Omitted, names_of
 from tests import GOLDENS, REPOSITORY
 from tests.conftest import Artifacts, Runner, options_of
@@ -502,8 +503,10 @@ def other(artifact: Artifact) -> Artifact:
 
 @pytest.fixture
 def guests(runner: Runner, artifacts: Artifacts) -> Runner:
-    """A runner over two cases of a guest zoo whose compact goldens are recorded."""
-    (runner.folder / f"{ZOOS['arm-ops'].module}.cases").write_text("alpha\nbeta")
+    """A runner over two cases of a zoo whose goldens are compact and recorded."""
+    runner.zoo("own_zoo", "alpha", "beta")
+    runner.goldens.mkdir()
+    (runner.goldens / roots.ZOO).write_text("format: 2\nmodels: own_zoo\nform: compact\n")
     runner.answers({"alpha": artifacts["steady"][0], "beta": wrong(artifacts["steady"][0])})
     finished = runner(*RUN, UPDATE)
     assert finished.code == 0, finished.output
@@ -511,7 +514,7 @@ def guests(runner: Runner, artifacts: Artifacts) -> Runner:
     return runner
 
 
-RUN = ("--zoo", "arm-ops", "--tier", "full")
+RUN = ("--models", "own_zoo", "--tier", "full")
 
 
 def test_a_guest_run_records_what_is_right_and_notes_what_is_wrong(
@@ -614,25 +617,47 @@ def test_the_workflow_runs_each_guest_zoo_on_each_release_that_is_recorded_and_n
     )
 
 
-def test_an_export_of_a_zoo_of_large_models_has_longer_unless_a_limit_is_said() -> None:
-    limits = [options_of("--zoo", zoo).export_timeout for zoo in ("arm-ops", "xnnpack-models")]
-    assert limits == [EXPORT_TIMEOUT, ZOOS["xnnpack-models"].export_timeout]
-    assert options_of("--zoo", "xnnpack-models", "--export-timeout", "7").export_timeout == 7
+@pytest.mark.parametrize("zoo", LISTED)
+def test_a_guest_has_its_own_place_and_longer_where_its_models_are_large(zoo: str) -> None:
+    asked = options_of(*one.of(ZOOS[zoo]))
+    assert asked.models == (ZOOS[zoo].module,)
+    assert asked.goldens == GOLDENS / ZOOS[zoo].folder
+    assert asked.variations == "quick"
+    assert asked.export_timeout == (ZOOS[zoo].export_timeout or EXPORT_TIMEOUT)
+    assert options_of(*one.of(ZOOS[zoo]), "--export-timeout", "7").export_timeout == 7
 
 
-def test_a_guest_zoo_and_another_are_refused_together(runner: Runner) -> None:
-    runner("--zoo", "arm-ops", "--models", "models").refused("--zoo names a guest zoo in place of --models")
+@pytest.mark.parametrize("zoo", [path.parent.name for path in sorted((GOLDENS / "guests").glob("*/zoo.txt"))])
+def test_the_goldens_of_a_guest_are_compact_and_its_core_is_what_its_listing_says(zoo: str) -> None:
+    assert roots.is_compact(GOLDENS / ZOOS[zoo].folder)
+    cases = load([ZOOS[zoo].module]).values()
+    for release in RELEASES:
+        assert {case.name for case in cases if release in case.core} == listing.core(zoo, release)
+
+
+def test_a_guest_takes_no_other_models(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["guest", "arm-ops", "--models", "models"], commands=COMMANDS)
+    assert "--models is of goldens run: a guest zoo has its own" in capsys.readouterr().err
+
+
+def test_a_root_of_an_unknown_form_is_refused(guests: Runner) -> None:
+    (guests.goldens / roots.ZOO).write_text("format: 2\nmodels: own_zoo\nform: loose\n")
+    guests(*RUN).refused("form 'loose' is not compact", str(guests.goldens / roots.ZOO))
 
 
 def test_a_guest_zoo_whose_every_test_is_left_out_says_where_the_reasons_are(runner: Runner) -> None:
-    runner("--zoo", "suite-models").refused(
+    runner("--models", ZOOS["suite-models"].module).refused(
         "every test of suite-models is left out", "suite-models.txt says why"
     )
 
 
 @pytest.mark.slow
 def test_a_guest_is_exported_as_any_case_and_twice_the_same(runner: Runner) -> None:
-    words = ("--zoo", "arm-ops", "--cell", "tosa-*/abs-randn-1d", "--variations", "quick")
+    runner.goldens.mkdir()
+    module = ZOOS["arm-ops"].module
+    (runner.goldens / roots.ZOO).write_text(f"format: 2\nmodels: {module}\nform: compact\n")
+    words = ("--models", module, "--cell", "tosa-*/abs-randn-1d", "--variations", "quick")
     finished = runner(*words, UPDATE)
     assert finished.code == 0, finished.output
     assert set(finished.verdicts()) == {"tosa-fp/abs-randn-1d", "tosa-int/abs-randn-1d"}

@@ -18,8 +18,9 @@ import msgspec
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.repro import alone
 from executorch_goldens.settings.exports import cores
+from lab import REPOSITORY
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "findings"
+FOLDER = REPOSITORY / "docs" / "findings"
 
 TABLE = FOLDER / "findings.toml"
 INDEX = FOLDER / "README.md"

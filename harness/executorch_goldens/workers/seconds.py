@@ -35,10 +35,10 @@ TOLERANCE = 0.25
 #: Verdicts of cells whose processor time says nothing of how long they took.
 CASUALTIES = ("crashed", "timed-out", "out-of-memory")
 
-HEAD = "# Core seconds of one export of each cell, for shards; `python -m lab seconds` writes this.\n"
+HEAD = "# Core seconds of one export of each cell, for shards; `nox -s lab -- seconds` writes this.\n"
 
 #: How a table that took one side of a merge gets what runs measured.
-UPDATE = "run 'python -m lab seconds' where results are at hand"
+UPDATE = "run 'nox -s lab -- seconds' where results are at hand"
 
 
 class SecondsError(HarnessError, ValueError):

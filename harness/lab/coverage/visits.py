@@ -20,8 +20,9 @@ from executorch_goldens.artifact import STAGE, Artifact, Cell, Lowered, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens.golden import decode_delegates
+from lab import REPOSITORY
 
-TABLES = Path(__file__).resolve().parent.parent / "docs" / "coverage"
+TABLES = REPOSITORY / "docs" / "coverage"
 #: Beside the table of a release: the node visitors of each cell.
 VISITORS = "{}-visitors.tsv"
 #: Why a pass or a visitor is reached on no release, by its name.

@@ -6,14 +6,14 @@ import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from executorch_goldens.files import markdown
+from lab import REPOSITORY
 from lab.fuzz.cause import Cause
 from lab.fuzz.explained import Explanation, finding
 from lab.fuzz.kept import Judged, Key
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "generator.md"
+PAGE = REPOSITORY / "docs" / "generator.md"
 #: Verdicts that have a column of their own, and what that is called; others share one.
 NAMED = {
     "stable": "stable",

@@ -55,9 +55,10 @@ from lab.fielded.goldens import Pair
 from lab.fielded.judging import judge
 
 HERE = Path(__file__).resolve().parent
-PAYLOADS = HERE.parent / "decode" / "fixtures"
-RESULTS = HERE.parent / "report_results"
-CORPUS = HERE.parent / "corpora" / "linear-1.4.1"
+TESTS = REPOSITORY / "tests"
+PAYLOADS = TESTS / "decode" / "fixtures"
+RESULTS = TESTS / "report_results"
+CORPUS = TESTS / "corpora" / "linear-1.4.1"
 RELEASE = REPOSITORY / "goldens" / "1.4.1"
 GUESTS = REPOSITORY / "goldens" / "guests" / "arm-ops" / "1.4.1"
 

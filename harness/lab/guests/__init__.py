@@ -1,7 +1,7 @@
 """Guest zoos: the test models that ExecuTorch ships in its own wheel, registered as zoos of their own.
 
-``--zoo NAME`` chooses one. Its listing (`lab.guests.listing`) says which cases there are on which release; the case
-is built where it is exported, by running upstream's test up to where it hands its model over
+``nox -s lab -- guest NAME`` runs one. Its listing (`lab.guests.listing`) says which cases there are on which release;
+the case is built where it is exported, by running upstream's test up to where it hands its model over
 (`lab.guests.capture`). Nothing of upstream's tests is copied.
 """
 
@@ -22,7 +22,7 @@ class GuestZoo:
     Attributes
     ----------
     name
-        As ``--zoo`` takes it, and as its folder among the goldens is called.
+        As the command takes it, and as its folder among the goldens is called.
     tests
         The folder with the tests, in the package ``executorch``.
     floats, quantized

@@ -25,7 +25,7 @@ from lab.guests import ZOOS
 
 FOLDER = Path(__file__).parent / "listings"
 #: The command that writes them.
-UPDATE = "python -m lab guests --update"
+UPDATE = "nox -s lab -- guests --update"
 #: In the place of a case's name.
 LEFT_OUT = "-"
 #: How upstream lowers a case: as it is, quantized.

@@ -90,9 +90,9 @@ def document(release: str, judged: Sequence[Judged]) -> Iterator[str]:
     yield "# Mutation testing"
     yield ""
     yield f"Deliberate defects in ExecuTorch {release}, and what the harness says about them. Written by"
-    yield "`nox -s lab -- mutants --update`; the defects are in `tests/mutants`. Where no pass is at fault, a stage is"
-    yield "named: `delegate_0` is the serialization of a delegate, `lowered` the program around the delegates, `pte`"
-    yield "its emission. What follows a colon is what the message shows beside it."
+    yield "`nox -s lab -- mutants --update`; the defects are in `harness/lab/mutants`. Where no pass is at fault, a"
+    yield "stage is named: `delegate_0` is the serialization of a delegate, `lowered` the program around the delegates,"
+    yield "`pte` its emission. What follows a colon is what the message shows beside it."
     yield ""
     yield from HEAD
     yield from (found.row() for found in judged)
