@@ -222,7 +222,7 @@ tosa-fp = 1e-5
 [tool.goldens.budgets]
 "tosa-*/lin*" = { outside = 0, memory = 10_000 }
 """
-    example = (HERE.parent / "example_project" / "pyproject.toml").read_bytes()
+    example = (TESTS / "example_project" / "pyproject.toml").read_bytes()
     return [own.encode(), every.encode(), example]
 
 
@@ -522,7 +522,7 @@ def read_program(data: bytes, folder: Path) -> None:
 def programs() -> list[bytes]:
     """Return what was shipped, without the head."""
     head = len(shipped.MAGIC) + shipped.DIGEST_BYTES
-    return [data[head:] for data in files("*.program", under=HERE.parent / "payloads")]
+    return [data[head:] for data in files("*.program", under=TESTS / "payloads")]
 
 
 def read_compiled(data: bytes, folder: Path) -> None:
