@@ -28,7 +28,7 @@ import pytest
 from packaging.requirements import InvalidRequirement, Requirement
 
 from executorch_goldens import extensions
-from executorch_goldens.cli import COMMANDS
+from executorch_goldens.cli import COMMANDS, MODULES
 from executorch_goldens.commands.run import PYTEST
 from executorch_goldens.goldens import golden
 from executorch_goldens.settings import config
@@ -130,7 +130,7 @@ def subcommand(*prefix: str) -> Check:
 
     def check(words: Sequence[str], _: pytest.FixtureRequest) -> None:
         parser = argparse.ArgumentParser()
-        importlib.import_module(COMMANDS[prefix[0]]).add_to(parser.add_subparsers())
+        importlib.import_module(MODULES[prefix[0]]).add_to(parser.add_subparsers())
         parser.parse_args([*prefix, *words])
 
     return check

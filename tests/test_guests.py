@@ -637,7 +637,7 @@ def test_the_goldens_of_a_guest_are_compact_and_its_core_is_what_its_listing_say
 
 def test_a_guest_takes_no_other_models(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        cli.main(["guest", "arm-ops", "--models", "models"], commands=COMMANDS)
+        cli.main(["guest", "arm-ops", "--models", "models"], modules=COMMANDS)
     assert "--models is of goldens run: a guest zoo has its own" in capsys.readouterr().err
 
 

@@ -1,8 +1,8 @@
 """The command line: one subcommand per module of `executorch_goldens.commands`.
 
 Each module has a function `add_to`, which adds its parser and sets the parser's default ``run`` to a function of the
-parsed arguments that returns the exit code. A module is imported only when its subcommand, or the list of all of them,
-is asked for.
+parsed arguments that returns the exit code. A module is imported only when its subcommand is asked for: the list of
+all of them takes as long as Python itself.
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ from executorch_goldens.files import interrupts, machine, untrusted
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 
-#: Subcommands and the modules that bring them.
+#: Subcommands, and what they are for.
 COMMANDS = {
-    "compile": "executorch_goldens.commands.compile",
-    "diff": "executorch_goldens.commands.diff",
-    "freeze": "executorch_goldens.commands.freeze",
-    "init": "executorch_goldens.commands.init",
-    "merge": "executorch_goldens.commands.merge",
-    "report": "executorch_goldens.commands.report",
-    "repro": "executorch_goldens.commands.repro",
-    "review": "executorch_goldens.commands.review",
-    "run": "executorch_goldens.commands.run",
-    "show": "executorch_goldens.commands.show",
-    "thaw": "executorch_goldens.commands.thaw",
-    "worker": "executorch_goldens.commands.worker",
+    "compile": "compile TOSA payloads for an Ethos-U or to VGF, and compare with goldens",
+    "diff": "show how two payloads, goldens or releases differ",
+    "freeze": "keep the programs of chosen cells, with what they take and give, for later runtimes",
+    "init": "begin goldens in your own repository, up to the first one",
+    "merge": "join the results of shards into those of one run, or summarize results",
+    "report": "write what runs found as one HTML file",
+    "repro": "write a script that shows what is wrong with a cell, without the harness",
+    "review": "go through what changed cells propose, cause by cause, and accept or reject it",
+    "run": "check the cells of a zoo against their goldens",
+    "show": "print a payload or a .pte as text, or open a cell in Model Explorer",
+    "thaw": "run frozen programs in another environment, and compare with what they gave",
+    "worker": "offer this machine's releases to a Dask cluster",
 }
+#: The modules that bring them: one is imported when its subcommand is asked for, none for the list of them.
+MODULES = {name: f"executorch_goldens.commands.{name}" for name in COMMANDS}
 
 #: Those that draw on the terminal themselves: they use `executorch_goldens.files.untrusted` where they write.
 OWN_SCREEN = ("review", "run")
@@ -110,18 +112,20 @@ def versions() -> Iterator[str]:
 
 def main(
     arguments: Sequence[str] | None = None,
-    commands: Mapping[str, str] = COMMANDS,
+    modules: Mapping[str, str] = MODULES,
     prog: str = "goldens",
     description: str = "Golden-artifact regression tests of ExecuTorch exports.",
 ) -> int:
-    """Run a subcommand of `commands`, which maps their names to modules, and return its exit code."""
+    """Run a subcommand of `modules`, by name, and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(prog=prog, description=description)
     parser.add_argument("--version", action=_Version, nargs=0, help="show versions and kernels and exit")
     subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    named = [word for word in words[:1] if word in commands]
-    for name in named or commands:
-        import_module(commands[name]).add_to(subparsers)
+    named = next((word for word in words[:1] if word in modules), None)
+    for name in modules if named is None else ():
+        subparsers.add_parser(name, help=COMMANDS.get(name))
+    if named is not None:
+        import_module(modules[named]).add_to(subparsers)
     parsed, unknown = parser.parse_known_args(words)
     if unknown and not hasattr(parsed, "forwarded"):
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")

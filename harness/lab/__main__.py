@@ -61,7 +61,7 @@ def main() -> int:
     instruments = COMMANDS | PROGRAMS
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name in COMMANDS:
-        return cli.main(commands=COMMANDS, prog="python -m lab", description="What proves the harness.")
+        return cli.main(modules=COMMANDS, prog="python -m lab", description="What proves the harness.")
     if name in PROGRAMS:
         del sys.argv[1]
         runpy.run_module(PROGRAMS[name], run_name="__main__", alter_sys=True)

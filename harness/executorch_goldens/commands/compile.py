@@ -95,7 +95,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "compile",
-        help="compile TOSA payloads for an Ethos-U or to VGF, and compare with goldens",
         description="Export cells for TOSA, compile the payloads with Vela or the model converter under every "
         "variation, and compare with compiled goldens.",
         epilog=EXAMPLES,

@@ -42,7 +42,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "diff",
-        help="show how two payloads, goldens or releases differ",
         description="Show how two payloads, texts of goldens, or folders of goldens differ, by structure: what is only "
         "renamed or moved is one line. Of two releases that have goldens, report what changed from one to the other, "
         "an entry per cause with its cells, as Markdown.",

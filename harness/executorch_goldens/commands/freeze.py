@@ -38,7 +38,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "freeze",
-        help="keep the programs of chosen cells, with what they take and give, for later runtimes",
         description="Export cells of the installed release, and write those whose variations agree and that are right "
         "to a new folder: programs, inputs, outputs and tolerances. thaw runs them in another environment.",
         epilog="exit code: 0 every cell is frozen, 1 some are refused, 2 error",

@@ -33,7 +33,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "init",
-        help="begin goldens in your own repository, up to the first one",
         description="Write [tool.goldens], a zoo with your model, a nox session and a workflow into the working "
         "directory, export the model once and record its first golden. Nothing is overwritten.",
     )

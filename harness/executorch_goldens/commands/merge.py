@@ -37,7 +37,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "merge",
-        help="join the results of shards into those of one run, or summarize results",
         description="Join results.jsonl, run.json, junit.xml and what was kept of cells that need a look. Results of "
         "unlike runs, missing cells and cells that are there twice are refused. Ends with 1 where a cell is not as it "
         "should be or a golden is stale. With --markdown, join nothing: print counts, causes, what got worse, and what "

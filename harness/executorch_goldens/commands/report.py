@@ -24,7 +24,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "report",
-        help="write what runs found as one HTML file",
         description="Write the results of runs, or of merged shards, as one HTML file that opens from disk: the grid "
         "of verdicts, causes, a page for each cell that is not as it should be, what changed between releases.",
         epilog=EXAMPLES,

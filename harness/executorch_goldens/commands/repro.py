@@ -21,13 +21,14 @@ from executorch_goldens.running.selection import (
     EXPORT_TIMEOUT,
     Installed,
     find_release,
+    interpreter_of,
     load_cells,
     require_flatc,
     select,
 )
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
-from executorch_goldens.settings.exports import cores, default_interpreter, worker_environment
+from executorch_goldens.settings.exports import cores, worker_environment
 from executorch_goldens.workers.worker import with_harness
 
 #: One seed for each order of report #19045.
@@ -40,7 +41,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "repro",
-        help="write a script that shows what is wrong with a cell, without the harness",
         description="Export a cell as the release was published and write one script that shows by itself what is "
         "wrong with it. There is one for a cell that is order-only, unstable, corrupt or crashed, or that fails to "
         "lower; none for changed, new and timed-out.",
@@ -69,7 +69,7 @@ def add_to(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the script."""
     wanted = releases.load().release(arguments.release).version
-    interpreter = (arguments.interpreter or _interpreter_of(wanted)).absolute()
+    interpreter = (arguments.interpreter or interpreter_of(wanted)).absolute()
     installed = Installed.probe(interpreter)
     release = find_release(installed, wanted)
     if installed.site_packages != Path(sysconfig.get_path("purelib")):
@@ -98,15 +98,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _write(text, output)
     return SAME
-
-
-def _interpreter_of(release: str) -> Path:
-    """Return this Python, or where it has a different release that of the environment that nox made, if it did."""
-    made = config.load().root / ".nox" / f"goldens-{release.replace('.', '-')}" / "bin" / "python"
-    here = default_interpreter()
-    if made.exists() and Installed.probe(here).versions.get("executorch") != release:
-        return made
-    return here
 
 
 def _elsewhere(interpreter: Path, arguments: argparse.Namespace) -> int:

@@ -40,7 +40,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "review",
-        help="go through what changed cells propose, cause by cause, and accept or reject it",
         description="Group what the cells of past runs propose by what changed and by the pass that made it. Accepted "
         "groups are recorded as goldens, rejected ones kept with the reason. Nothing is exported.",
         epilog=EXAMPLES,

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import shlex
+from pathlib import Path
 from typing import Any
 
+from executorch_goldens import releases
+from executorch_goldens.errors import UsageError
 from executorch_goldens.running import options
+from executorch_goldens.settings.exports import default_interpreter
 
 #: The command that a wrapper of this one was called with, for messages: nox, for instance.
 CALLED_AS = "EXECUTORCH_GOLDENS_CALLED_AS"
@@ -37,7 +42,6 @@ PYTEST = (
 def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
     parser = subparsers.add_parser(
         "run",
-        help="check the cells of a zoo against their goldens",
         description="Export the cells of a zoo and compare them with their goldens.",
         epilog="--snapshot-update records what is right and repeats; pytest's own options (-x, -q, -v, -k, "
         "--junit-xml) are passed on.",
@@ -48,9 +52,34 @@ def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Call pytest with the words that were given; return its exit code."""
-    import pytest
+    """Call pytest with the words that were given; return its exit code. Raises `executorch_goldens.errors.UsageError`.
 
+    Where this Python has no ExecuTorch, the one of the environment that nox made for the release takes its place.
+    """
     words = arguments.forwarded
     called = os.environ.pop(CALLED_AS, "") or shlex.join(["goldens", "run", *words])
+    if arguments.interpreter is None and importlib.util.find_spec("executorch") is None:
+        interpreter = _elsewhere(arguments.release, arguments.matrix)
+        os.environ[CALLED_AS] = called
+        os.execv(interpreter, [str(interpreter), "-m", "executorch_goldens", "run", *words])
+    import pytest
+
     return int(pytest.main([*PYTEST, f"--called-as={called}", *words]))
+
+
+def _elsewhere(wanted: str | None, matrix: Path) -> Path:
+    """Return the Python of the environment that nox made for a release, the default one for None; raise UsageError."""
+    from executorch_goldens.running.selection import interpreter_of
+
+    try:
+        known = releases.load(matrix)
+        version = known.release(wanted or known.default).version
+    except (releases.MatrixError, releases.UnknownReleaseError) as error:
+        raise UsageError(str(error)) from error
+    interpreter = interpreter_of(version)
+    if interpreter == default_interpreter():
+        raise UsageError(
+            f"no ExecuTorch is installed here, and nox has made no environment of {version}: "
+            f'nox -s "goldens({version})" makes it, and runs there'
+        )
+    return interpreter

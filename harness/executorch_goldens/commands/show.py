@@ -34,7 +34,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "show",
-        help="print a payload or a .pte as text, or open a cell in Model Explorer",
         description="Print a TOSA payload, an XNNPACK payload or a .pte as text: its kind is recognized by its bytes. "
         "With --explore, open what a run found of a cell in Google's Model Explorer: its golden and what the run made "
         "side by side, what differs and by how much as node data, and the payloads as Arm's adapters read them.",

@@ -27,7 +27,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "thaw",
-        help="run frozen programs in another environment, and compare with what they gave",
         description="Run the programs of a corpus in the environment of a Python, which needs ExecuTorch and nothing "
         "of this project, and compare what they give with what they gave.",
         epilog="exit code: 0 every program is as it should be, 1 some are not, 2 the corpus is damaged, or another "

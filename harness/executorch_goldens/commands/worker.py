@@ -31,9 +31,7 @@ DEATH_TIMEOUT = 60
 
 def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser(
-        "worker", help="offer this machine's releases to a Dask cluster", description=__doc__
-    )
+    parser = subparsers.add_parser("worker", description=__doc__)
     parser.add_argument("address", metavar="tcp://HOST:PORT", help="of the Dask scheduler")
     share(
         parser.add_argument,

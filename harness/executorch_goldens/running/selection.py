@@ -19,7 +19,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError, some
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.settings import config
-from executorch_goldens.settings.exports import worker_environment
+from executorch_goldens.settings.exports import default_interpreter, worker_environment
 from executorch_goldens.settings.zoo import load_zoo
 
 #: Seconds of processor time that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
@@ -75,6 +75,15 @@ class Installed:
         found, site_packages, points = json.loads(printed)
         versions = {name: version.partition("+")[0] for name, version in found.items() if version}
         return cls(versions, Path(site_packages), points)
+
+
+def interpreter_of(release: str) -> Path:
+    """Return this Python, or where it has a different release that of the environment that nox made, if it did."""
+    made = config.load().root / ".nox" / f"goldens-{release.replace('.', '-')}" / "bin" / "python"
+    here = default_interpreter()
+    if made.exists() and Installed.probe(here).versions.get("executorch") != release:
+        return made
+    return here
 
 
 @dataclass(frozen=True)

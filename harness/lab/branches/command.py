@@ -44,7 +44,6 @@ def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "branches",
-        help="record which branches of the installed release's sources exports take",
         description="Export cells that have no record yet, each once, and record which branches they take; then print "
         "what all records say. A run goes on where an earlier one was stopped.",
     )

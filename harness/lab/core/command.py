@@ -23,7 +23,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "core",
-        help="compute which cells reach all that the zoo reaches, and compare with the committed core",
         description="Compute the core of each release from its goldens and its table of coverage; exports nothing.",
     )
     parser.add_argument("--update", action="store_true", help="write it")

@@ -26,7 +26,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "coverage",
-        help="compare what the zoo reaches of the installed release with docs/coverage",
         description="Export every cell once, and compare what was reached with the committed files.",
     )
     share(parser.add_argument, "--cell", help="only these: prints, compares nothing")

@@ -18,7 +18,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "failures",
-        help="list which cells fail to lower and why, from the goldens",
         description="Print a Markdown table of the goldens that are failures, and of the defects that releases.toml "
         "or known.toml declares: a line per cause.",
     )

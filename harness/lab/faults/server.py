@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from executorch_goldens.cli import COMMANDS, main
+from executorch_goldens.cli import MODULES, main
 from lab import REPOSITORY
 from lab.faults.place import status, until
 
@@ -60,7 +60,7 @@ def carry_out(request: Mapping[str, object], variables: Mapping[str, str]) -> in
 
 
 def serve() -> None:
-    for name in (*LATER, *(COMMANDS[command] for command in ("run", "review"))):
+    for name in (*LATER, *(MODULES[command] for command in ("run", "review"))):
         importlib.import_module(name)
     print("ready", flush=True)
     process = 0

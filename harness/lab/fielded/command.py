@@ -42,7 +42,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "fielded",
-        help="run the programs of each release in the runtime of each other",
         description="Run the programs of each release in the runtime of each other, and compare with the goldens.",
     )
     parser.add_argument("environments", nargs="+", metavar="RELEASE=PYTHON")

@@ -49,7 +49,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "fuzz",
-        help="draw models, export and judge them, make those that fail smaller",
         description="Draw small models, export each under two variations, judge it as a cell, and make one failure of "
         "each cause smaller. A run goes on where an earlier one was stopped.",
     )

@@ -25,7 +25,6 @@ SHOWN = 40
 def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
     parser = subparsers.add_parser(
         "guests",
-        help="compare the listings of the guest zoos with the installed release",
         description="Run the tests that ExecuTorch ships up to where they hand their models over, and compare what "
         "they hand over with the listings in harness/lab/guests/listings.",
     )

@@ -21,7 +21,6 @@ TAKEN = ("--models", "--goldens", "--sweeps")
 def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
     parser = subparsers.add_parser(
         "guest",
-        help="check a guest zoo against its goldens",
         description="Export the cells of a guest zoo and compare them with its goldens. What goldens run takes is "
         f"taken here, but for {', '.join(TAKEN)}.",
         allow_abbrev=False,

@@ -119,7 +119,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "portable",
-        help="show that goldens do not depend on the machine",
         description="Export the installed release's cells as on several machines, and compare.",
     )
     share(parser.add_argument, "--models")

@@ -84,7 +84,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "probe",
-        help="try an ExecuTorch that is not in the matrix",
         description="Make an environment for an ExecuTorch, export the zoo in it, compare with the nearest release.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

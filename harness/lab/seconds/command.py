@@ -18,7 +18,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "seconds",
-        help="write what exports take, by which shards are balanced",
         description="Bring goldens/<release>/seconds.txt up to date with what the results of runs say. A cell keeps "
         "its line unless it is off by more than a quarter.",
     )

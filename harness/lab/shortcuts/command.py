@@ -127,7 +127,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand ``shortcuts``."""
     parser = subparsers.add_parser(
         "shortcuts",
-        help="exports with and without shortcuts: same bytes? how much faster?",
         description=__doc__,
     )
     share(parser.add_argument, "--release")

@@ -36,7 +36,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "stock",
-        help="show the upstream reports, and findings with a patch, on every release, patches off and on",
         description="Export the cases of upstream reports and of findings that a patch corrects, patches off and on, "
         "and compare with releases.toml.",
     )

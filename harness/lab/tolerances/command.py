@@ -20,7 +20,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "tolerances",
-        help="show how much of their tolerances programs take, from the results of runs",
         description="Print a Markdown table: by release and target, how far right programs are from eager, how far "
         "they may be, and how many take how much of their tolerance.",
     )

@@ -123,7 +123,6 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "upstream",
-        help="list which upstream threads show on which release, from the goldens",
         description="Print a Markdown table: upstream's threads and the four reports, release by release.",
     )
     prints_table(parser, table)
