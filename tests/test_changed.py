@@ -262,14 +262,14 @@ def test_of_the_harness_what_a_run_imports_reaches_every_cell_and_a_patch_those_
         "elsewhere", None, "is not in harness/executorch_goldens/patches", {VERSION: {}}, run.run
     )
     monkeypatch.setitem(patches.PATCHES, "elsewhere", elsewhere)
-    shutil.copytree(Path(changed.__file__).parent, clone.folder / "harness")
+    shutil.copytree(Path(changed.__file__).parents[1], clone.folder / "executorch_goldens")
     clone.git("add", "-A")
     clone.git("commit", "-qm", "harness")
     clone.settings = replace(clone.settings, machine=replace(clone.settings.machine, root=clone.folder))
     for name, cells in (
         ("exporting/export.py", ALL),
         ("judging/verdict.py", ALL),
-        ("drift/report.py", set()),
+        ("compare/report.py", set()),
         ("patches/partition_order.py", ALL),
         # Not applied here.
         ("patches/list_qparams.py", set()),
@@ -280,7 +280,7 @@ def test_of_the_harness_what_a_run_imports_reaches_every_cell_and_a_patch_those_
         ("locks/1.1.0.txt", set()),
         ("locks/lint.txt", set()),
     ):
-        path = clone.folder / "harness" / name
+        path = clone.folder / "executorch_goldens" / name
         before = path.read_text()
         path.write_text(before + "# changed\n")
         assert clone.chosen() == cells, name

@@ -228,7 +228,7 @@ def test_without_a_table_and_without_models_a_run_is_refused_in_one_line(tmp_pat
 
 
 def test_nothing_but_the_harness_can_be_imported_from_where_the_harness_is(tmp_path: Path) -> None:
-    (tmp_path / "harness").symlink_to(REPOSITORY / "harness")
+    (tmp_path / "executorch_goldens").symlink_to(REPOSITORY / "harness" / "executorch_goldens")
     (tmp_path / "beside_it.py").write_text("")
     code = "import importlib.util; print(executorch_goldens.__file__, importlib.util.find_spec('beside_it'))"
     found = subprocess.run(
@@ -239,4 +239,4 @@ def test_nothing_but_the_harness_can_be_imported_from_where_the_harness_is(tmp_p
         text=True,
         check=True,
     )
-    assert found.stdout.split() == [str(tmp_path / "harness" / "__init__.py"), "None"]
+    assert found.stdout.split() == [str(tmp_path / "executorch_goldens" / "__init__.py"), "None"]

@@ -436,7 +436,7 @@ def anchors(page: Path) -> set[str]:
 
 #: Modules of the harness whose docstrings have examples; the others are not imported.
 WITH_EXAMPLES = tuple(
-    ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
+    ".".join(path.relative_to(REPOSITORY / "harness").with_suffix("").parts).removesuffix(".__init__")
     for path in sorted((REPOSITORY / "harness").rglob("*.py"))
     if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
 )

@@ -15,7 +15,7 @@ from lab.portable import command as portable
 
 def test_another_checkout_has_the_harness_and_the_zoo_and_imports_both(tmp_path: Path) -> None:
     portable.copy_sources(["models"], tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["harness", "models"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["executorch_goldens", "models"]
     code = (
         "import json, executorch_goldens.workers.worker as worker, models\n"
         "print(json.dumps([worker.__file__, models.__file__]))"
@@ -25,7 +25,7 @@ def test_another_checkout_has_the_harness_and_the_zoo_and_imports_both(tmp_path:
         [sys.executable, "-P", "-c", code], env=environment, cwd=tmp_path, capture_output=True, check=True
     ).stdout
     assert json.loads(printed) == [
-        str(tmp_path / "harness" / "exporting" / "worker.py"),
+        str(tmp_path / "executorch_goldens" / "workers" / "worker.py"),
         str(tmp_path / "models" / "__init__.py"),
     ]
 
@@ -40,7 +40,7 @@ def test_a_zoo_of_another_repository_is_copied_whole_and_a_module_alone(
     monkeypatch.syspath_prepend(repository)
     portable.copy_sources(["firmware.zoo", "firmware.weights", "lone"], tmp_path / "copy")
     copied = {str(path.relative_to(tmp_path / "copy")) for path in (tmp_path / "copy").rglob("*")}
-    assert {name for name in copied if not name.startswith("harness")} == {
+    assert {name for name in copied if not name.startswith("executorch_goldens")} == {
         *(
             "firmware",
             "firmware/__init__.py",

@@ -291,7 +291,7 @@ def test_a_script_imports_what_it_uses_and_nothing_of_the_harness(target: str) -
         made |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
         made |= {n.name for n in ast.walk(tree) if isinstance(n, ast.ExceptHandler) and n.name} | {"__file__"}
         assert imported <= loaded <= imported | made | set(dir(builtins))
-        assert not {getattr(node, "module", None) for node in named} & {"harness", "models"}
+        assert not {getattr(node, "module", None) for node in named} & {"executorch_goldens", "models"}
 
 
 def test_settings_that_name_a_part_of_the_model_are_refused() -> None:

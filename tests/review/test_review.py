@@ -398,7 +398,7 @@ def test_nothing_to_review_is_a_sentence_and_no_error(
         (["--list", "--known"], ["--known takes --reject GROUP"]),
         (
             ["--list", "--sweeps", "no-such-folder"],
-            ["no cell proposes anything", "no-such-folder", "harness run"],
+            ["no cell proposes anything", "no-such-folder", "goldens run"],
         ),
     ],
     ids=" ".join,

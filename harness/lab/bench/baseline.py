@@ -29,20 +29,25 @@ REVISION = "20268a8"
 #: Cells of each target that are exported, drawn at random.
 PER_TARGET = 6
 
-#: Runs in both trees: exports the cells that are named on standard input, one at a time, and prints seconds of each.
+#: Runs in both trees, of which the older has the package `harness`: exports the cells that are named on standard input,
+#: one at a time, and prints seconds of each.
 EXPORTER = """
 import json, sys
 from pathlib import Path
 tree, interpreter, limit, release, targets = json.loads(sys.argv[1])
 sys.path.insert(0, tree)
-from harness import patches, releases
-from executorch_goldens.artifact import Cell
 if Path(tree, "harness", "sweep.py").exists():
-    from executorch_goldens.sweep import Settings, Sweep
+    from harness import patches, releases
+    from harness.artifact import Cell
+    from harness.sweep import Settings, Sweep
+    from harness.variations import variations
 else:
+    sys.path.insert(0, str(Path(tree, "harness")))
+    from executorch_goldens import patches, releases
+    from executorch_goldens.artifact import Cell
     from executorch_goldens.settings.exports import Settings
+    from executorch_goldens.variations import variations
     from executorch_goldens.workers.sweep import Sweep
-from executorch_goldens.variations import variations
 (variation,) = variations((0,))
 names = patches.select("auto", releases.load().release(release).patches)
 settings = Settings(Path(interpreter), ("models",), names, 1, limit)
