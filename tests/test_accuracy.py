@@ -16,7 +16,6 @@ import torch
 from torch import nn
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome, Sample, Tensor
-from executorch_goldens.cli import main
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.export import export
 from executorch_goldens.exporting.observers import GridObserver
@@ -26,6 +25,7 @@ from executorch_goldens.judging.verdict import Verdict, objection
 from executorch_goldens.registry import Case, Registry, ZooError, load
 from executorch_goldens.results.rows import FILE
 from executorch_goldens.targets import TARGETS, TargetError
+from lab.__main__ import main
 from lab.tolerances.command import PARTS, table
 from tests.conftest import Artifacts, Runner
 

@@ -11,13 +11,14 @@ import pytest
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.cli import DIFFERENT, SAME, main
+from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import Updating
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.workers.seconds import Seconds
+from lab.__main__ import main
 from lab.core import computing
 from lab.core.command import computed
 from lab.coverage.visits import SHOWN_VALUES, TABLES, VISITORS, examples, visited

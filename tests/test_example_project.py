@@ -144,8 +144,9 @@ def test_a_plain_pytest_has_no_new_option_and_no_fixture_but_one(project: Projec
     loaded = {line.rpartition("|")[2].strip() for line in started.splitlines()}
     assert "executorch_goldens.registry" in loaded
     assert not {name for name in loaded if name.partition(".")[0] in ("torch", "executorch")}
-    assert not {name for name in loaded if name.startswith("harness.")} - {
-        *("executorch_goldens.running.fixtures", "executorch_goldens.registry", "executorch_goldens.errors"),
+    assert not {name for name in loaded if name.startswith("executorch_goldens.")} - {
+        *("executorch_goldens.running", "executorch_goldens.running.fixtures"),
+        *("executorch_goldens.registry", "executorch_goldens.errors"),
     }
 
 

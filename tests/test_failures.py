@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens.cli import ERROR, main
+from executorch_goldens.cli import ERROR
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
+from lab.__main__ import main
 from lab.failures.command import table
 from tests import GOLDENS
 

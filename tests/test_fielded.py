@@ -13,7 +13,7 @@ import pytest
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell, Tensor
-from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
+from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
@@ -22,6 +22,7 @@ from executorch_goldens.programs.running import CRASHED, REFUSED, TIMED_OUT, Ran
 from executorch_goldens.running import core
 from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.targets import RUNTIME, find
+from lab.__main__ import main
 from lab.fielded import command as fielded
 from lab.fielded import corpus, goldens, page, running
 from lab.fielded.corpus import WHOLE, CorpusError, Shipped

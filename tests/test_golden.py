@@ -452,7 +452,7 @@ def test_a_golden_that_another_process_replaces_is_read_whole(tmp_path: Path, te
     path = tmp_path / "tosa-fp" / "some-case"
     golden.write(path, texts)
     code = (
-        "import sys; from pathlib import Path; from executorch_goldens.judging import golden\n"
+        "import sys; from pathlib import Path; from executorch_goldens.goldens import golden\n"
         "path = Path(sys.argv[1]); one = golden.read(path)\n"
         "other = golden.sealed({**golden.unsealed(one), 'notes.txt': 'more'})\n"
         "print('ready', flush=True)\n"

@@ -16,6 +16,7 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.files import toml
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.settings.exports import default_interpreter
+from lab.__main__ import main
 from lab.probe import command as probe
 from lab.probe import newest
 
@@ -214,7 +215,7 @@ def test_what_cannot_be_installed_is_in_the_report(
         file.unlink()
     wheel(index, "executorch", "1.6.0")
     wheel(index, "numpy", "0.1")
-    assert cli.main(["probe", "--newest", "--folder", str(tmp_path / "probe")]) == cli.DIFFERENT
+    assert main(["probe", "--newest", "--folder", str(tmp_path / "probe")]) == cli.DIFFERENT
     report = (tmp_path / "probe" / probe.REPORT).read_text()
     assert "On the package index: executorch 1.6.0, torch 99.1, torchao" in report
     assert report.count("\n## ") == 4
@@ -231,5 +232,5 @@ def test_what_cannot_be_installed_is_in_the_report(
     ],
 )
 def test_what_to_try_is_said_once(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["probe", *words]) == cli.ERROR
+    assert main(["probe", *words]) == cli.ERROR
     assert said in capsys.readouterr().err

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.artifact import Casualty, Cell, Outcome
-from executorch_goldens.cli import main
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.schedule import Job, Schedule
 from executorch_goldens.workers.seconds import (
@@ -20,6 +19,7 @@ from executorch_goldens.workers.seconds import (
     measured,
     write_table,
 )
+from lab.__main__ import main
 
 A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))
 FIRST, SECOND = variations((0, 4))

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from executorch_goldens import patches, releases
-from executorch_goldens.cli import ERROR, main
+from executorch_goldens.cli import ERROR
+from lab.__main__ import main
 from lab.stock.command import TITLES, differences, table
 from lab.stock.issues import CORRECTED, Finding, corrected_cells
 

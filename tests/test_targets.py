@@ -105,7 +105,7 @@ def test_a_target_that_does_not_hold_together_is_refused(field: str, value: obje
 
 
 def test_importing_the_table_imports_neither_torch_nor_executorch(installed: Path) -> None:
-    code = "import sys; from harness import targets, patches; print(*targets.known(), *patches.known()); "
+    code = "import sys; from executorch_goldens import targets, patches; print(*targets.known(), *patches.known()); "
     code += "assert not {'torch', 'executorch'} & set(sys.modules)"
     made = python(code, installed)
     assert made.stdout.split() == [
@@ -131,8 +131,8 @@ def distribution(folder: Path, group: str, name: str, value: str, module: str) -
 
 
 ASK = {
-    "targets": "from harness import targets; targets.known()",
-    "patches": "from harness import patches; patches.select('broken', [])",
+    "targets": "from executorch_goldens import targets; targets.known()",
+    "patches": "from executorch_goldens import patches; patches.select('broken', [])",
     "decoders": "from executorch_goldens.decode import decode; decode(bytes(4) + b'NONE' + bytes(8))",
 }
 TARGET = """
@@ -193,7 +193,8 @@ def test_a_name_that_two_distributions_give_is_refused_with_both(tmp_path: Path)
 
 def test_what_is_not_asked_for_is_not_imported(tmp_path: Path) -> None:
     place = distribution(tmp_path, "targets", "broken", "broken:THING", "raise SystemError")
-    code = "from harness import patches, targets; targets.find('tosa-fp'); patches.select('list-qparams', [])"
+    code = "from executorch_goldens import patches, targets; targets.find('tosa-fp')"
+    code += "; patches.select('list-qparams', [])"
     assert python(code, place).returncode == 0
 
 

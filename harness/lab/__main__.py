@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import runpy
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -56,14 +57,15 @@ def summary(module: str) -> str:
     return words.partition("\n")[0]
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the instrument that the first word names, or list them; return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
     instruments = COMMANDS | PROGRAMS
-    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    name = words[0] if words else ""
     if name in COMMANDS:
-        return cli.main(modules=COMMANDS, prog="python -m lab", description="What proves the harness.")
+        return cli.main(words, modules=COMMANDS, prog="python -m lab", description="What proves the harness.")
     if name in PROGRAMS:
-        del sys.argv[1]
+        sys.argv[1:] = words[1:]
         runpy.run_module(PROGRAMS[name], run_name="__main__", alter_sys=True)
         return cli.SAME
     if name not in ("", "-h", "--help"):

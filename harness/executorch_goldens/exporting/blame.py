@@ -86,7 +86,7 @@ def own_error(stage: str, error: BaseException) -> OwnError | None:
 
 
 def _is_own(frame: FrameType) -> bool:
-    return _module(frame).startswith("harness.") and not _module(frame).startswith(REPLACING)
+    return _module(frame).startswith("executorch_goldens.") and not _module(frame).startswith(REPLACING)
 
 
 def _module(frame: FrameType) -> str:

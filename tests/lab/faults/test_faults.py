@@ -184,8 +184,8 @@ def test_the_folder_of_a_killed_sweep_is_deleted_by_the_next_and_that_of_a_livin
 
 ASLEEP = """
 import sys, time
-from harness import cli
-from executorch_goldens.commands import core
+from lab.__main__ import main
+from lab.core import command as core
 def run(arguments):
     try:
         print("asleep", flush=True)
@@ -196,7 +196,7 @@ add_to = core.add_to
 def asleep(subparsers):
     subparsers.add_parser("core").set_defaults(run=run)
 core.add_to = asleep
-sys.exit(cli.main(["core"]))
+sys.exit(main(["core"]))
 """
 
 
