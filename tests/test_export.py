@@ -749,7 +749,7 @@ def test_an_exception_of_the_harness_is_no_verdict_and_names_itself(monkeypatch:
         export(ZOO["linear"], "tosa-fp")
     assert raised.value.stage == "run"
     assert raised.value.error.startswith("RuntimeError: permute")
-    assert re.search(r"exporting/numerics.py, line \d+, in ", raised.value.where)
+    assert re.search(r"exporting/numerics/programs.py, line \d+, in ", raised.value.where)
     assert str(raised.value).startswith("the harness itself failed (stage run): RuntimeError: permute")
     assert "\n" not in str(raised.value)
 

@@ -44,7 +44,7 @@ def test_a_finding_names_its_patch_which_is_for_the_releases_that_show_it(name: 
     shows = {version for version in releases.load().releases if name in corrected_cells(version)}
     assert shows == set(PATCHES[name].known) == set(load()[name].releases)
     module = PATCHES[name].install.__module__.replace(".", "/")
-    assert f"[`{name}`](../../{module}.py)" in (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    assert f"[`{name}`](../../harness/{module}.py)" in (FOLDER / f"{name}.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

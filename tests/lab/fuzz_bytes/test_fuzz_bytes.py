@@ -12,7 +12,7 @@ import pytest
 
 from executorch_goldens.goldens import golden
 from lab.fuzz_bytes import piece
-from lab.fuzz_bytes.readers import READERS, RESULTS, compiled_goldens, golden_files, programs, tables
+from lab.fuzz_bytes.readers import HERE, READERS, RESULTS, compiled_goldens, golden_files, programs, tables
 
 LINES = (RESULTS / "stock" / "1.3.1" / "results.jsonl").read_bytes()
 RUN = (RESULTS / "stock" / "1.3.1" / "run.json").read_bytes()
@@ -45,7 +45,7 @@ KEPT = {
     "configuration that nests": ("tool.goldens", b"[tool.goldens]\nmodels = " + b"[" * 2000),
     "matrix that nests": ("releases.toml", b"a = " + b"[" * 2000),
     "matrix, not UTF-8": ("releases.toml", b"\xff"),
-    "tensors, not deflated": ("tensors", (Path(__file__).parent / "kept" / "tensors-deflate").read_bytes()),
+    "tensors, not deflated": ("tensors", (HERE / "kept" / "tensors-deflate").read_bytes()),
     "results without seconds": ("results", LINES.replace(b'seconds"', b'second"')),
     "results that nest": ("results", b"[" * 200_000),
     "shard without variations": ("shard", b"results.jsonl\n" + LINES.replace(b'"variations"', b'"v"')),
