@@ -290,6 +290,7 @@ UNRUN = (
     Unrun(("nox", "-s"), "makes environments, exports for minutes", is_session),
     Unrun(("goldens", "run"), "exports for minutes", is_run),
     Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
+    Unrun(("goldens", "show", "--explore"), "serves until it is interrupted", subcommand("show")),
     Unrun(("goldens", "freeze"), "exports for a minute", subcommand("freeze")),
     Unrun(("goldens", "thaw"), "needs the environment of another release", subcommand("thaw")),
     Unrun(

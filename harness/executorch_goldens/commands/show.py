@@ -26,7 +26,7 @@ examples:
   goldens show --json payload.tosa | jq '.graphs[0].operators[].type'
   goldens show payload.tosa --tensor conv_weight --output weight.npy
   goldens show - --schemas envs/1.4.1/lib/python3.11/site-packages < delegate.bin
-  goldens show tosa-int/cat-h-v --explore --release 1.2.0 --no-browser
+  goldens show --explore tosa-int/cat-h-v --release 1.2.0 --no-browser
 """
 
 
