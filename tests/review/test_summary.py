@@ -100,7 +100,7 @@ def test_the_summary_is_a_command(proposed: Runner, capsys: pytest.CaptureFixtur
     words = ["merge", "--markdown", f"--goldens={proposed.goldens}", str(proposed.folder / "sweeps")]
     assert cli.main(words) == 0
     assert capsys.readouterr().out.startswith(MARK)
-    assert cli.main([*words, "--annotations"]) == 0
+    assert cli.main(["merge", "--annotations", *words[2:]]) == 0
     assert capsys.readouterr().out.startswith("::error file=")
     assert cli.main(["merge", "--markdown", str(proposed.folder / "zoo_three.py")]) == cli.ERROR
     assert "has no run.json" in capsys.readouterr().err
