@@ -43,10 +43,10 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
         if lowered.begins is not None:
             yield "  no output is beyond its tolerance, which is wide enough to hide it"
         yield from unexplained(lowered)
-    yield from forgotten(lowered)
     yield from lowered.loads
     yield from wrong_delegates(lowered)
     yield from altered_states(lowered)
+    yield from forgotten(lowered)
 
 
 def beginning(lowered: Lowered) -> Iterator[str]:
