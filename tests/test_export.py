@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib.metadata import version
+from importlib.metadata import PathDistribution, version
 from pathlib import Path
 from typing import Any
 
@@ -474,6 +474,19 @@ def test_a_payload_that_cannot_be_checked_is_not_validated_and_said_to_be(
     assert refused == ()
     assert re.match(why, unread)
     assert tosa_validation.checked(TOSA.read_bytes(), "TOSA-1.0+INT") == ((), "")
+
+
+def test_a_tosa_opt_that_cannot_be_run_is_said_and_fails_no_lowering(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As where its loader is another machine's, or it is a script whose Python is elsewhere."""
+    tool = tmp_path / "tosa-opt"
+    tool.write_text("#!/no/such/python\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr(PathDistribution, "locate_file", lambda *_: tool)
+    refused, why = tosa_validation.checked(TOSA.read_bytes(), "TOSA-1.0+INT")
+    assert refused == ()
+    assert why == f"{tool} cannot be run: No such file or directory"
 
 
 def test_a_payload_of_tosa_1_0_that_leaves_sizes_open_is_not_validated() -> None:

@@ -99,6 +99,9 @@ def checked(payload: bytes, specification: str) -> tuple[tuple[str, ...], str]:
             )
         except subprocess.TimeoutExpired:
             return (), f"tosa-opt took more than {LIMIT:g} s"
+        except OSError as error:
+            # It has another machine's loader, or is a script whose Python is elsewhere.
+            return (), f"{tool} cannot be run: {error.strerror}"
     return verdict(ended.returncode, (ended.stderr + ended.stdout).replace(file.name, "payload"))
 
 
