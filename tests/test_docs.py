@@ -36,6 +36,7 @@ from executorch_goldens.settings.config import READERS
 from executorch_goldens.targets import TARGETS
 from lab import __main__ as lab
 from lab.__main__ import PROGRAMS
+from lab.guests import ZOOS
 from tests.conftest import DROPPED
 
 pytest_plugins = ("pytester",)
@@ -187,18 +188,19 @@ def takes_nothing(words: Sequence[str], _: pytest.FixtureRequest) -> None:
 def is_instrument(words: Sequence[str], _: pytest.FixtureRequest) -> None:
     """Assert that an instrument of the lab takes the words."""
     name, *others = words
+    if name == "guest":
+        zoo, *others = others
+        assert zoo in ZOOS
+        # It hands these on.
+        is_run(others, _)
+        return
     if name in PROGRAMS:
         module(PROGRAMS[name])(others, _)
         return
     parser = argparse.ArgumentParser()
     importlib.import_module(lab.COMMANDS[name]).add_to(parser.add_subparsers())
-    # What the session adds, and what a guest's run hands on, which is checked as that of a run.
+    # What the session adds.
     between = ["1.4.1=python"] if name in OVER_RELEASES else []
-    if name == "guest":
-        zoo, *others = others
-        parser.parse_args([name, zoo])
-        is_run(others, _)
-        return
     parser.parse_args([name, *between, *others])
 
 

@@ -1,16 +1,16 @@
-"""``python -m lab guest NAME``: a run over one guest zoo, against its goldens.
-
-It takes the options of ``goldens run``.
-"""
+"""``python -m lab guest NAME``: a run over one guest zoo, against its goldens, with the options of ``goldens run``."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shlex
+import sys
+from collections.abc import Sequence
 from typing import Any
 
-from executorch_goldens.commands import run as runs
+from executorch_goldens import cli
+from executorch_goldens.commands.run import CALLED_AS
 from executorch_goldens.settings import config
 from lab.guests import ZOOS, GuestZoo
 
@@ -18,9 +18,15 @@ from lab.guests import ZOOS, GuestZoo
 TAKEN = ("--models", "--goldens", "--sweeps")
 
 
-def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
-    parser = subparsers.add_parser(
-        "guest",
+class _Refused(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
+        parser.error(f"{given[-1]} is of goldens run: a guest zoo has its own")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Call ``goldens run`` with what the zoo says; return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lab guest",
         description="Export the cells of a guest zoo and compare them with its goldens. What goldens run takes is "
         f"taken here, but for {', '.join(TAKEN)}.",
         allow_abbrev=False,
@@ -28,21 +34,9 @@ def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("zoo", choices=tuple(ZOOS))
     for name in TAKEN:
         parser.add_argument(name, action=_Refused, help=argparse.SUPPRESS)
-    parser.set_defaults(run=run, forwarded=())
-
-
-class _Refused(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
-        parser.error(f"{given[-1]} is of goldens run: a guest zoo has its own")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Call ``goldens run`` with what the zoo says; return its exit code."""
-    words = list(arguments.forwarded)
-    words.remove(arguments.zoo)
-    os.environ.setdefault(runs.CALLED_AS, shlex.join(["python", "-m", "lab", "guest", *arguments.forwarded]))
-    arguments.forwarded = [*of(ZOOS[arguments.zoo]), *words]
-    return runs.run(arguments)
+    options, words = parser.parse_known_args(arguments)
+    os.environ.setdefault(CALLED_AS, shlex.join(["python", "-m", "lab", "guest", options.zoo, *words]))
+    return cli.main(["run", *of(ZOOS[options.zoo]), *words])
 
 
 def of(zoo: GuestZoo) -> list[str]:
@@ -58,3 +52,7 @@ def of(zoo: GuestZoo) -> list[str]:
     ]
     limit = repository.export_timeout or zoo.export_timeout
     return [*words, *(("--export-timeout", f"{limit:g}") if limit else ())]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
