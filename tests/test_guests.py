@@ -19,8 +19,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from executorch_goldens import cli, releases
-from executorch_goldens.artifact import Artifact, Cell, Lowered, Tensor
+from executorch_goldens import releases
+from executorch_goldens.artifact import Artifact, Cell, Lowered
 from executorch_goldens.goldens import golden, roots, table
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.reading import reading
@@ -29,12 +29,11 @@ from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.registry import NAME_PATTERN, load
 from executorch_goldens.releases import KnownDefect
 from executorch_goldens.running.selection import EXPORT_TIMEOUT
-from lab.__main__ import COMMANDS
 from lab.failures import command as failures
 from lab.guests import ZOOS, listing, one, triage
 from lab.guests.listing import Entry, Listing, Omitted, names_of
 from tests import GOLDENS, REPOSITORY
-from tests.conftest import Artifacts, Runner, options_of
+from tests.conftest import Artifacts, Runner, options_of, other, wrong
 
 RELEASES = tuple(releases.load().releases)
 INSTALLED = metadata.version("executorch").partition("+")[0]
@@ -488,19 +487,6 @@ def test_a_table_that_a_merge_left_is_named_with_the_way_out(tmp_path: Path) -> 
 # Runs
 
 
-def wrong(artifact: Artifact) -> Artifact:
-    assert isinstance(artifact.result, Lowered)
-    example, *others = artifact.result.samples
-    (expected,) = example.expected
-    off = replace(example, outputs=(Tensor.of(expected.array() + 1),))
-    return replace(artifact, result=replace(artifact.result, samples=(off, *others)))
-
-
-def other(artifact: Artifact) -> Artifact:
-    assert isinstance(artifact.result, Lowered)
-    return replace(artifact, result=replace(artifact.result, graph=artifact.result.graph + "x\n"))
-
-
 @pytest.fixture
 def guests(runner: Runner, artifacts: Artifacts) -> Runner:
     """A runner over two cases of a zoo whose goldens are compact and recorded."""
@@ -637,8 +623,17 @@ def test_the_goldens_of_a_guest_are_compact_and_its_core_is_what_its_listing_say
 
 def test_a_guest_takes_no_other_models(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        cli.main(["guest", "arm-ops", "--models", "models"], modules=COMMANDS)
+        one.main(["arm-ops", "--models", "models"])
     assert "--models is of goldens run: a guest zoo has its own" in capsys.readouterr().err
+
+
+def test_a_guest_is_run_as_any_zoo_by_its_instrument() -> None:
+    """One that has no case: what refuses it is the run."""
+    command = [sys.executable, "-m", "lab", "guest", "suite-models", "--release", INSTALLED]
+    refused = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert refused.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "every test of suite-models is left out" in refused.stderr + refused.stdout
+    assert "Traceback" not in refused.stderr + refused.stdout
 
 
 def test_a_root_of_an_unknown_form_is_refused(guests: Runner) -> None:

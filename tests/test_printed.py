@@ -6,31 +6,17 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
-from executorch_goldens.artifact import Artifact, Lowered, Tensor
+from executorch_goldens.artifact import Artifact
 from executorch_goldens.cli import COMMANDS
 from tests import REPOSITORY
-from tests.conftest import DROPPED, RUN_LIMIT, Artifacts, Runner
+from tests.conftest import DROPPED, RUN_LIMIT, Artifacts, Runner, other, wrong
 
 #: What begins a command in a line of a message, after words or none.
 COMMAND = re.compile(rf"(?:^|[ `'(])((?:goldens (?:{'|'.join(COMMANDS)})|nox -|git|python) [^`]*)$")
 #: Words of an output that mean that a command was none.
 REFUSED = ("command not found", "unrecognized arguments", "usage:", "Traceback", "No module named")
-
-
-def changed(artifact: Artifact) -> Artifact:
-    assert isinstance(artifact.result, Lowered)
-    return replace(artifact, result=replace(artifact.result, graph=artifact.result.graph + "x\n"))
-
-
-def wrong(artifact: Artifact) -> Artifact:
-    assert isinstance(artifact.result, Lowered)
-    example, *others = artifact.result.samples
-    (expected,) = example.expected
-    off = replace(example, outputs=(Tensor.of(expected.array() + 1),))
-    return replace(artifact, result=replace(artifact.result, samples=(off, *others)))
 
 
 def printed(output: str, zoo: str) -> dict[str, str]:
@@ -55,7 +41,7 @@ def test_every_command_that_a_red_run_of_thirty_cells_prints_runs(
     runner.answers(dict.fromkeys(names, steady))
     assert runner(*words, "--snapshot-update").code == 0
     kinds = (
-        changed(steady),
+        other(steady),
         wrong(steady),
         artifacts["hashed-constant"],
         artifacts["set-of-strings"],

@@ -24,7 +24,7 @@ from executorch_goldens import cli
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import invocation
 from executorch_goldens.results.evidence import Evidence, EvidenceError, Kept
-from executorch_goldens.running import reporting as after_run
+from executorch_goldens.running import reporting
 from tests import REPOSITORY
 from tests.conftest import Runner
 
@@ -445,7 +445,7 @@ def test_a_run_writes_its_report_and_keeps_evidence(
     runner: Runner, artifacts: dict[str, Any], tmp_path: Path
 ) -> None:
     try:
-        after_run.require(tmp_path / "report.html")
+        reporting.require(tmp_path / "report.html")
     except UsageError as error:
         pytest.skip(str(error))
     runner.zoo("zoo_two", "alpha", "beta")

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens.artifact import Artifact, Cell, Lowered, Tensor
+from executorch_goldens.artifact import Artifact, Cell, Lowered
 from executorch_goldens.goldens import golden
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.running import core
 from tests import replay
-from tests.conftest import ZOO_VERDICTS, Artifacts, Runner, ZooRun
+from tests.conftest import ZOO_VERDICTS, Artifacts, Runner, ZooRun, with_graph, wrong
 
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
 UPDATE = "--snapshot-update"
@@ -55,19 +55,6 @@ def shrunk(recorded: Runner) -> Runner:
     """`recorded`, whose zoo has lost its case beta: its goldens are stale."""
     recorded.zoo("zoo_both", "alpha")
     return recorded
-
-
-def with_graph(artifact: Artifact, graph: str) -> Artifact:
-    assert isinstance(artifact.result, Lowered)
-    return replace(artifact, result=replace(artifact.result, graph=graph))
-
-
-def wrong(artifact: Artifact) -> Artifact:
-    assert isinstance(artifact.result, Lowered)
-    example, *others = artifact.result.samples
-    (expected,) = example.expected
-    off = replace(example, outputs=(Tensor.of(expected.array() + 1),))
-    return replace(artifact, result=replace(artifact.result, samples=(off, *others)))
 
 
 # A real run over the zoo, asked to record

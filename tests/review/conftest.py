@@ -5,32 +5,23 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from executorch_goldens import cli
-from executorch_goldens.artifact import Artifact, Lowered, Tensor
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.results import proposals
 from executorch_goldens.review.groups import Group, grouped
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 from tests import REPOSITORY, replay
-from tests.conftest import Artifacts, Runner, made_once
+from tests.conftest import Artifacts, Runner, made_once, wrong
 
 RUN = ("--hash-seeds", "0,4", "--models", "zoo_three", "--factors", "0", "--omissions", "0")
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
-
-
-def wrong(artifact: Artifact) -> Artifact:
-    """Return an artifact whose program gives an output that is off by one."""
-    assert isinstance(artifact.result, Lowered)
-    example, *others = artifact.result.samples
-    off = replace(example, outputs=(Tensor.of(example.expected[0].array() + 1),))
-    return replace(artifact, result=replace(artifact.result, samples=(off, *others)))
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ from typing import Any
 
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, read
-from executorch_goldens.compare.report import Drift
 from executorch_goldens.decode import Decoded
 from executorch_goldens.decode.decoded import KIND
 from executorch_goldens.errors import CommandError
@@ -86,6 +85,9 @@ def are_releases(before: str, after: str) -> bool:
 
 def _releases(arguments: argparse.Namespace) -> int:
     """Print what changed from one release to the other, from their goldens alone."""
+    # Files do not wait for what reads whole releases.
+    from executorch_goldens.compare.report import Drift
+
     goldens = arguments.goldens or config.load().goldens
     for version in (arguments.before, arguments.after):
         if not (goldens / version).is_dir():

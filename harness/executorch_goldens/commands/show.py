@@ -16,10 +16,10 @@ from executorch_goldens.commands.payload_files import STANDARD, add_schemas, dec
 from executorch_goldens.decode import Decoded
 from executorch_goldens.decode.json_form import json_form
 from executorch_goldens.errors import CommandError
-from executorch_goldens.explore import opening
-from executorch_goldens.explore.opening import PORT
 from executorch_goldens.settings.arguments import share
 
+#: Model Explorer's own.
+PORT = 8080
 EXAMPLES = """\
 examples:
   goldens show model.pte
@@ -68,6 +68,9 @@ def load(name: str, schemas: str | None) -> Decoded:
 def run(arguments: argparse.Namespace) -> int:
     """Decode a file and print it, or serve a cell."""
     if arguments.explore:
+        # A payload does not wait for what reads runs.
+        from executorch_goldens.explore import opening
+
         opening.serve(
             arguments.what,
             arguments.release,

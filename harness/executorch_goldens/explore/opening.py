@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from executorch_goldens.explore.graphs import Drawn
     from executorch_goldens.explore.server import Model
 
-#: Model Explorer's own.
-PORT = 8080
-
 
 def serve(
     cell: str, release: str | None, sweeps: Path | None, goldens: Path | None, port: int, browser: bool

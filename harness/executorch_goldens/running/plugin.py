@@ -14,8 +14,7 @@ import pytest
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import machine, untrusted
-from executorch_goldens.running import messages, options
-from executorch_goldens.running import reporting as after_run
+from executorch_goldens.running import messages, options, reporting
 from executorch_goldens.running.progress import Progress
 from executorch_goldens.running.run import Run
 
@@ -181,7 +180,7 @@ def _finish(session: pytest.Session, run: Run) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     run.close()
     if run.options.report is not None and run.sweep is not None:
-        written, said = after_run.write(run.options.report, run.results.root, run.goldens)
+        written, said = reporting.write(run.options.report, run.results.root, run.goldens)
         session.config.stash[REPORT] = said
         if not written and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -30,8 +30,7 @@ from executorch_goldens.results import evidence, origins, provenance
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
-from executorch_goldens.running import changed, core, messages
-from executorch_goldens.running import reporting as after_run
+from executorch_goldens.running import changed, core, messages, reporting
 from executorch_goldens.running.factors import Experiment
 from executorch_goldens.running.options import FULL, VARIATIONS, Options
 from executorch_goldens.running.progress import Progress, Screen
@@ -101,7 +100,7 @@ class Run:
         require_a_person(options.updating)
         require_updating(options)
         if options.report is not None:
-            after_run.require(options.report)
+            reporting.require(options.report)
         require_reuse(options)
         interpreter = options.interpreter or default_interpreter()
         installed = Installed.probe(interpreter)

@@ -1,6 +1,6 @@
 """Runs commands of the harness in forks of a process that has imported everything: a tenth of a second, not three.
 
-``python -m lab faults.server`` reads a command a line, as JSON with ``words``, ``variables``, ``log``, ``folder`` and
+``python -m lab.faults.server`` reads a command a line, as JSON with ``words``, ``variables``, ``log``, ``folder`` and
 ``held``, and answers with the process that carries it out; later, on an empty line, with its exit status. A process
 that is held stops before it begins (SIGSTOP), so that strace can attach to it.
 """

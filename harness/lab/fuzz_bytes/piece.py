@@ -1,4 +1,4 @@
-"""One piece of the fuzzing of one reader, in a process of its own: ``python -m lab fuzz-bytes.piece``.
+"""One piece of the fuzzing of one reader, in a process of its own: ``python -m lab.fuzz_bytes.piece``.
 
 Each mutation may take `SECONDS` of processor time, by a timer of the kernel's (`signal.ITIMER_PROF`), and `MEGABYTES`
 of address space beyond what the process has when it begins, by ``RLIMIT_AS``: what asks for more gets a MemoryError,
