@@ -32,13 +32,13 @@ CELLS = (
     "tosa-fp/linear*",
     "--cell",
     "xnnpack-fp32/conv*",
-    "--hash-seeds",
+    "--variations",
     "0,4",
 )
 
 
 def over(runner: Runner, address: str) -> Finished:
-    return runner(*CELLS, "--cluster", address, "--store", str(runner.folder / "store"))
+    return runner(*CELLS, "--cluster", address, "--cache-dir", str(runner.folder / "store"))
 
 
 def test_a_scheduler_that_does_not_answer_is_one_clear_error(runner: Runner) -> None:
@@ -127,7 +127,7 @@ def test_a_scheduler_that_is_killed_is_one_clear_error_and_loses_nothing(
         over(runner, address).refused(address, "does not answer any more", "are in the store")
         killing.join()
     kept = len(list(store.glob("*/*")))
-    again = runner(*CELLS, "--reuse", "--store", str(tmp_path / "store"))
+    again = runner(*CELLS, "--cache=on", "--cache-dir", str(tmp_path / "store"))
     assert f"reused {kept} of " in again.output
 
 

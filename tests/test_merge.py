@@ -82,7 +82,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory, release: str) -> Shards:
         sweeps = folder / name
         finished = runner(
             # Each run, and so each shard, seeks the factor for a few cells that disagree.
-            *("--models", "zoo_shards", "--hash-seeds", "0,4", UPDATE, "-q", "--factors", "0"),
+            *("--models", "zoo_shards", "--variations", "0,4", UPDATE, "-q", "--explain", "off"),
             *(f"--goldens={goldens}", f"--sweeps={sweeps}", f"--junit-xml={sweeps}.xml", *words),
             # No checkout: what somebody edits meanwhile makes no difference.
             GIT_DIR=str(folder / "none"),

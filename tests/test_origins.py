@@ -133,7 +133,7 @@ def test_damaged_origins_are_one_error_that_names_the_file_and_the_way_out(tmp_p
         with pytest.raises(OriginsError) as caught:
             origins.read(tmp_path)
         assert str(file) in str(caught.value)
-        assert "run its cell again with --origins, or delete it" in str(caught.value)
+        assert "run its cell again with --explain all, or delete it" in str(caught.value)
     file.write_text(json.dumps(whole))
     assert origins.read(tmp_path) == origins.Origins(["seed0-heap0"], [{"x": [EXPORTED]}])
     file.rename(tmp_path / "elsewhere")

@@ -450,9 +450,9 @@ def test_a_run_writes_its_report_and_keeps_evidence(
         pytest.skip(str(error))
     runner.zoo("zoo_two", "alpha", "beta")
     runner.answers({"alpha": artifacts["wrong"], "beta": artifacts["set-of-strings"]})
-    words = ("--hash-seeds", "0,4", "--models", "zoo_two", "--cell", "xnnpack-fp32/*", "--factors", "0")
+    words = ("--variations", "0,4", "--models", "zoo_two", "--cell", "xnnpack-fp32/*")
     made = tmp_path / "report.html"
-    finished = runner(*words, "--omissions", "0", f"--report={made}")
+    finished = runner(*words, "--explain", "off", f"--report={made}")
     assert finished.verdicts() == {"xnnpack-fp32/alpha": "corrupt", "xnnpack-fp32/beta": "order-only"}
     assert f"report: {made}: 1 corrupt, 1 order-only" in finished.output
     assert made.read_text().startswith("<!doctype html>")

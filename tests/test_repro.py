@@ -413,7 +413,7 @@ def test_a_release_that_is_not_installed(refused: Refused, release: str) -> None
         ("RELEASE tosa/two-delegates", "unknown target 'tosa'"),
         ("RELEASE tosa-fp/two-delegate", "did you mean two-delegates"),
         ("RELEASE tosa-fp/two-*", "cells; name one"),
-        ("RELEASE CELL --hash-seeds 0,x", "'x'"),
+        ("RELEASE CELL --variations 0,x", "'x'"),
         ("RELEASE CELL --interpreter /nowhere/python", "/nowhere/python"),
         ("RELEASE CELL --models nothing_here", "nothing_here"),
         ("RELEASE CELL -o nowhere/script.py", "nowhere"),

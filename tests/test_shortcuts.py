@@ -200,8 +200,8 @@ def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runne
         "zoo_edited",
         "--cell",
         "xnnpack-fp32/*",
-        "--hash-seeds",
-        "0",
+        "--variations",
+        "1",
         "--isolation",
         isolation,
     )

@@ -244,7 +244,7 @@ def test_runs_may_share_a_store(store: Store) -> None:
 
 def test_a_store_that_cannot_be_written_is_one_error_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match=r"--store DIR for another, or leave --reuse out") as raised:
+    with pytest.raises(StoreError, match=r"--cache-dir DIR for another, or --cache off") as raised:
         Store(tmp_path / "file").open()
     assert str(tmp_path / "file") in str(raised.value)
 
@@ -391,16 +391,16 @@ def test_a_store_that_cannot_be_written_any_more_ends_no_run(used: Reuse, tmp_pa
     used.store.root = tmp_path / "file"
     used.store.root.write_text("")
     used.put(asked, (CELL, VARIATIONS[0], ()), made(), NOTHING)
-    assert any(line.startswith("nothing more was kept: the store") for line in used.lines())
+    assert any(line.startswith("nothing more was kept: the cache") for line in used.lines())
 
 
 def test_a_run_keeps_what_it_made_and_takes_nothing_until_it_is_asked_to(runner: Runner) -> None:
-    words = ("--models", "tests.zoo", "--cell", "xnnpack-fp32/steady", "--hash-seeds", "0", "--store")
+    words = ("--models", "tests.zoo", "--cell", "xnnpack-fp32/steady", "--variations", "1", "--cache-dir")
     words = (*words, str(runner.folder / "store"))
-    kept = "exports kept for --reuse: 1;"
+    kept = "exports kept for --cache on: 1;"
     assert kept in runner(*words).output
     assert kept in runner(*words).output
-    assert f"reused 1 of 1 exports; store: {runner.folder / 'store'}" in runner(*words, "--reuse").output
+    assert f"reused 1 of 1 exports; cache: {runner.folder / 'store'}" in runner(*words, "--cache=on").output
 
 
 @pytest.mark.slow
@@ -410,9 +410,9 @@ def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner, isol
     root = runner.folder / "store"
     words = (
         *(word for cell in cells for word in ("--cell", cell)),
-        "--hash-seeds",
-        "0",
-        "--store",
+        "--variations",
+        "1",
+        "--cache-dir",
         str(root),
     )
     runner("--models", "tests.zoo", *words, "--isolation", isolation)
@@ -439,26 +439,26 @@ def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner, isol
     ("words", "ci", "keeping"),
     [
         ((), "", True),
-        (("--no-keep",), "", False),
+        (("--cache=off",), "", False),
         # Machines of CI are new each time, and some keep their caches.
         ((), "1", False),
-        (("--reuse",), "1", True),
+        (("--cache=on",), "1", True),
     ],
 )
 def test_where_a_run_keeps_what_it_made(
     words: tuple[str, ...], ci: str, keeping: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", ci)
-    assert options_of(*words).keeping is keeping
+    assert options_of(*words).keeps is keeping
 
 
 def test_a_run_that_is_not_to_keep_has_no_store(runner: Runner, artifacts: Artifacts) -> None:
     runner.answers({"alpha": artifacts["steady"][0]})
-    words = ("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--hash-seeds", "0")
-    words = (*words, "--store", str(runner.folder / "store"))
-    said = "exports kept for --reuse:"
+    words = ("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--variations", "1")
+    words = (*words, "--cache-dir", str(runner.folder / "store"))
+    said = "exports kept for --cache on:"
     assert said in runner(*words).output
-    assert said not in runner(*words, "--no-keep").output
+    assert said not in runner(*words, "--cache=off").output
     assert said not in runner(*words, CI="1").output
 
 
@@ -468,15 +468,15 @@ def test_a_run_that_only_keeps_does_without_a_store_that_cannot_be_written(runne
         "tests.zoo",
         "--cell",
         "xnnpack-fp32/steady",
-        "--store",
+        "--cache-dir",
         "/dev/null",
-        "--hash-seeds",
+        "--variations",
         "0,4",
         UPDATE,
     )
     assert finished.code == 0
-    assert "nothing more was kept: the store /dev/null cannot be written" in finished.output
-    assert "--no-keep" in finished.output
+    assert "nothing more was kept: the cache /dev/null cannot be written" in finished.output
+    assert "--cache off" in finished.output
 
 
 def test_the_line_of_a_cell_that_was_reused_and_wrong_is_not_accepted(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ def test_targets_and_a_patch_from_outside_are_exported_recorded_and_named(
 ) -> None:
     (runner.folder / "outside.py").write_text(ZOO)
     paths = path_with(runner.folder, installed)
-    asked = ("--models", "outside", "--hash-seeds", "0,4", "--cell", "example-*/*")
+    asked = ("--models", "outside", "--variations", "0,4", "--cell", "example-*/*")
     stock = runner(*asked, PYTHONPATH=paths)
     assert stock.verdicts() == {
         "example-operators/smooth": "new",

@@ -168,15 +168,26 @@ def parse_hash_seeds(text: str) -> tuple[int, ...]:
 
 
 def named(text: str) -> tuple[int, ...]:
-    """Return the hash seeds of ``quick``, ``full`` or a number of variations; raise `HashSeedError`.
+    """Return the hash seeds that ``--variations`` names; raise `HashSeedError`.
+
+    Parameters
+    ----------
+    text
+        ``quick``, ``full``, a number of variations, or hash seeds with commas: one alone has one after it.
 
     >>> named("quick"), named("full"), named("6")
     ((0, 4), (0, 4, 27, 37), (0, 4, 27, 37, 1, 2))
+    >>> named("0,3"), named("7,")
+    ((0, 3), (7,))
     """
     if text == "full":
         return HASH_SEEDS
+    if "," in text:
+        return parse_hash_seeds(text.removesuffix(","))
     if text != "quick" and not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise HashSeedError(f"--variations {text!r} is none of quick, full and a number of at least 1")
+        raise HashSeedError(
+            f"--variations {text!r} is none of quick, full, a number of at least 1, and hash seeds such as 0,3,7"
+        )
     others = (seed for seed in itertools.count() if seed not in HASH_SEEDS)
     count = QUICK if text == "quick" else int(text)
     return tuple(itertools.islice(itertools.chain(HASH_SEEDS, others), count))

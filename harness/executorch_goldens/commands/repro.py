@@ -32,9 +32,9 @@ from executorch_goldens.settings.exports import cores, worker_environment
 from executorch_goldens.workers.worker import with_harness
 
 #: One seed for each order of report #19045.
-HASH_SEEDS = "0,4"
+VARIATIONS = "0,4"
 #: Options with one value.
-OPTIONS = ("output", "hash_seeds", "interpreter", "jobs", "export_timeout")
+OPTIONS = ("output", "variations", "interpreter", "jobs", "export_timeout")
 
 
 def add_to(subparsers: Any) -> None:
@@ -54,7 +54,7 @@ def add_to(subparsers: Any) -> None:
         help="write a bug report in Markdown, with the script, the verdict and the environment in it",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
-    parser.add_argument("--hash-seeds", default=HASH_SEEDS, help="default: %(default)s")
+    share(parser.add_argument, "--variations", default=VARIATIONS, help="default: %(default)s")
     share(parser.add_argument, "--models")
     share(
         parser.add_argument,
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{output} cannot be written: {output.parent} is no folder that can be written to")
     require_flatc(interpreter)
     options = Options(
-        arguments.hash_seeds,
+        arguments.variations,
         models,
         arguments.jobs,
         arguments.export_timeout,

@@ -45,11 +45,11 @@ def add_to(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="VERSION",
-        help="make an environment of this release, beside the store, and offer it; repeatable",
+        help="make an environment of this release, beside the cache, and offer it; repeatable",
     )
     share(parser.add_argument, "--jobs", default=cores())
     parser.add_argument(
-        "--store", type=Path, default=default_root(), metavar="DIR", help="default: %(default)s"
+        "--cache-dir", type=Path, default=default_root(), metavar="DIR", help="default: %(default)s"
     )
     parser.set_defaults(run=run)
 
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"this environment has no Dask: {EXTRA}")
     if not arguments.interpreter and not arguments.make:
         raise CommandError("nothing is offered: name an environment by --interpreter, or a release by --make")
-    store = arguments.store.absolute()
+    store = arguments.cache_dir.absolute()
     interpreters = {}
     for version in arguments.make:
         interpreters[version] = made(store / "environments" / version, version)

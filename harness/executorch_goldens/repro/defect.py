@@ -88,7 +88,9 @@ def find(cell: Cell, outcomes: Sequence[Outcome]) -> Defect:
     judged = verdict.objection(cell, outcomes)
     if judged is None:
         tried = ", ".join(outcome.variation for outcome in outcomes)
-        raise NotShownError(f"is right under {tried}: there is nothing to show (--hash-seeds tries others)")
+        raise NotShownError(
+            f"is right under {tried}: there is nothing to show (--variations 0,1,2,3 tries other seeds)"
+        )
     groups = verdict.group_by_content(outcomes) if judged.name in verdict.DISAGREEING else []
     if groups and not verdict.have_one_program(groups):
         disagreeing = tuple(seeds[outcomes.index(group[0])] for group in groups[:2])

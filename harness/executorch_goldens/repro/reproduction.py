@@ -37,11 +37,11 @@ class Options:
 
     Attributes
     ----------
-    hash_seeds
-        As ``--hash-seeds`` names them.
+    variations
+        As ``--variations`` names them.
     """
 
-    hash_seeds: str
+    variations: str
     models: tuple[str, ...]
     jobs: int
     export_timeout: float
@@ -77,7 +77,7 @@ class Repro:
         self.settings = quantization(cell.target, self.case.quantization)
         self.file = folder / "candidate.py"
         # The heap is left as it is: a script cannot lay it out.
-        seeds = variations.parse_hash_seeds(options.hash_seeds)
+        seeds = variations.named(options.variations)
         self.variations = [variations.Variation(seed, 0) for seed in seeds]
         environment = {
             candidate.FILE: str(self.file),

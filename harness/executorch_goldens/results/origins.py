@@ -1,4 +1,4 @@
-"""What a run with ``--origins`` keeps of a cell: the pass that made each operator of its delegates.
+"""What a run with ``--explain all`` keeps of a cell: the pass that made each operator of its delegates.
 
 ``origins.json`` in the folder of a cell has this of every variation; variations of which it is the same share it.
 """
@@ -93,7 +93,7 @@ def read(folder: Path, variation: str = "") -> Origins | None:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise OriginsError(
-            f"{path} is damaged ({type(error).__name__}: {error}): run its cell again with --origins, or delete it"
+            f"{path} is damaged ({type(error).__name__}: {error}): run its cell again with --explain all, or delete it"
         ) from error
     return next((each for each in artifacts if variation in ("", *each.variations)), None)
 

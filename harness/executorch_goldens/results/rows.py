@@ -3,7 +3,7 @@
 ``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked. Where a cell is neither stable nor
 accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode, and
 ``proposal.json`` beside these what the cell would be recorded as (`results.proposals`), ``evidence.json`` what
-else a report shows of it (`results.evidence`). A run with ``--origins`` leaves ``origins.json`` of every cell
+else a report shows of it (`results.evidence`). A run with ``--explain all`` leaves ``origins.json`` of every cell
 (`executorch_goldens.results.origins`).
 """
 

@@ -88,8 +88,8 @@ SHARED: dict[str, dict[str, Any]] = {
         "help": "Python of the environment that exports (default: this)",
     },
     "--variations": {
-        "metavar": "quick|full|N",
-        "help": "how many variations of what must not matter",
+        "metavar": "quick|full|N|SEED,...",
+        "help": "how many variations of what must not matter, or their hash seeds, e.g. 0,3,7",
     },
 }
 

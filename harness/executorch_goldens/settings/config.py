@@ -85,8 +85,8 @@ class Config:
         Bytes of data that an exporting process may have.
     sweeps
         Where results go: a directory per release.
-    store
-        Directory of the store of artifacts.
+    cache_dir
+        Directory of the cache of exports.
     tolerances
         Target to how far outputs may be from eager there, as a fraction of the largest absolute value, in place of the
         target's own bound.
@@ -110,7 +110,7 @@ class Config:
     tolerances: Mapping[str, float] = field(default_factory=dict)
     budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     known_defects: Path | None = None
-    store: Path | None = None
+    cache_dir: Path | None = None
 
     def zoos(self, named: Sequence[str] | None) -> tuple[str, ...]:
         """Return the zoos that the command line names, or else the file; raise `ConfigError` where neither does."""
@@ -160,7 +160,7 @@ def _read(file: Path, table: Mapping[str, Any]) -> Config:
             values[key.replace("-", "_")] = read(value)
         except ValueError as error:
             raise ConfigError(file, key, f"expected {expected}, found {value!r}") from error
-    for key in ("goldens", "sweeps", "known_defects", "store"):
+    for key in ("goldens", "sweeps", "known_defects", "cache_dir"):
         if key in values:
             values[key] = file.parent / values[key]
     return Config(root=file.parent, **values)
@@ -224,12 +224,12 @@ READERS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "goldens": ("a directory", _string),
     "targets": ("a list of targets", _strings),
     "releases": ("a list of ExecuTorch versions", _strings),
-    "variations": ('"quick", "full" or a number of at least 1', _variations),
+    "variations": ('"quick", "full", a number of at least 1 or hash seeds such as "0,3,7"', _variations),
     "jobs": ("a number of at least 1", _count),
     "export-timeout": ("a number of seconds above 0", _number),
     "export-memory": ('a number of bytes above 0, such as "4GiB"', lambda value: amount(_string(value))),
     "sweeps": ("a directory", _string),
-    "store": ("a directory", _string),
+    "cache-dir": ("a directory", _string),
     "tolerances": ("a table of target = number above 0", _numbers),
     "budgets": (f'a table of "TARGET/CASE" = {{ {" or ".join((*QUANTITIES, SQNR))} = number }}', _budgets),
     "known-defects": ("a file", _string),

@@ -142,7 +142,7 @@ class Reuse:
         except StoreError as error:
             if self.takes:
                 raise
-            self.trouble = f"the store {error.root} {error.what}; --no-keep says no more of it"
+            self.trouble = f"the cache {error.root} {error.what}; --cache off says no more of it"
 
     def close(self) -> None:
         """Keep the store within its size, and what is known of files for the next run."""
@@ -297,18 +297,18 @@ class Reuse:
         """Yield what a person is told of it."""
         line = f"reused {self.reused} of {self.wanted} exports"
         if not self.takes:
-            line = f"exports kept for --reuse: {self.kept}"
+            line = f"exports kept for --cache on: {self.kept}"
         if self.checked:
             line += (
                 f"; exported {self.checked} of the stored again: {sum(map(len, self.wrong.values()))} differ"
             )
-        yield f"{line}; store: {self.store.root}"
+        yield f"{line}; cache: {self.store.root}"
         for name, count in self.missed.most_common():
             yield f"exported again, because of {name}: {count}"
         for file, count in self.unsettled.most_common():
             yield f"not kept, because {file} was changed while they were made: {count} exports"
         if self.store.damaged:
-            yield f"damaged entries of the store, deleted and made anew: {len(self.store.damaged)}"
+            yield f"damaged entries of the cache, deleted and made anew: {len(self.store.damaged)}"
         if self.trouble:
             yield f"nothing more was kept: {self.trouble}"
 

@@ -92,7 +92,7 @@ class StoreError(HarnessError):
         self.way_out = way_out
 
     def __str__(self) -> str:
-        return f"the store {self.root} {self.what}: {self.way_out}, say --store DIR for another, or leave --reuse out"
+        return f"the cache {self.root} {self.what}: {self.way_out}, say --cache-dir DIR for another, or --cache off"
 
 
 @dataclass(frozen=True)

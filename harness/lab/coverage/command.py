@@ -33,7 +33,7 @@ def add_to(subparsers: Any) -> None:
         "--update", action="store_true", help="write the files, and the core that rests on them"
     )
     parser.add_argument(
-        "--reuse", action="store_true", help="take exports from the store of artifacts, and put them there"
+        "--cached", action="store_true", help="take exports from the cache, and put them there"
     )
     share(parser.add_argument, "--jobs", default=cores())
     parser.set_defaults(run=run)
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         options.jobs,
         EXPORT_TIMEOUT,
         tolerances=repository.tolerances,
-        reuse=Reuse(Store(repository.store or default_root(), SIZE)) if options.reuse else None,
+        reuse=Reuse(Store(repository.cache_dir or default_root(), SIZE)) if options.cached else None,
     )
     coverage = Coverage()
     if settings.reuse is not None:

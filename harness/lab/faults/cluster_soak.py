@@ -47,7 +47,7 @@ TURNS = ("none", WHOLE, WHOLE, ALONE, ALONE)
 #: Turns that count as the beginning, and as the end: which connections a scheduler has open differs by the moment.
 FEW = 3
 
-VARIATIONS = ("--hash-seeds", "0,4")
+VARIATIONS = ("--variations", "0,4")
 
 #: Dask keeps the last thousand messages of each connection, for its developers. With ten of them, these are there from
 #: the first turn on, and what grows is something else.
@@ -104,7 +104,7 @@ class Cluster:
         self.workers = [worker for worker in self.workers if worker.process.poll() is None]
         while len(self.workers) < WORKERS:
             name, self.started = f"worker-{self.started}", self.started + 1
-            store = ("--store", str(self.place.folder / f"store-{name}"))
+            store = ("--cache-dir", str(self.place.folder / f"store-{name}"))
             offered = ("--interpreter", str(default_interpreter()), "--jobs", "1", *store)
             self.workers.append(self._start(name, "executorch_goldens", "worker", self.address, *offered))
         for worker in self.workers:

@@ -112,7 +112,7 @@ def programs(
     found: Mapping[str, Environment], wanted: Sequence[Pair], options: argparse.Namespace, repository: Config
 ) -> dict[str, list[Path]]:
     """Make the programs that are missing; return the files of those of each release. Raise `SweepError`."""
-    reuse = Reuse(Store(repository.store or default_root()), takes=False)
+    reuse = Reuse(Store(repository.cache_dir or default_root()), takes=False)
     reuse.open()
     made: dict[str, list[Path]] = {}
     matched = set()

@@ -16,11 +16,9 @@ from pathlib import Path
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
-from executorch_goldens.judging.updating import Updating
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.options import CORE, FULL, TIERS, Options
-from executorch_goldens.running.run import Run
-from executorch_goldens.running.selection import EXPORT_TIMEOUT
+from executorch_goldens.running.plan import Plan, plan
 from executorch_goldens.workers.sweep import Sweep, SweepError
 from lab import REPOSITORY
 from lab.mutants import MUTANTS, over_core
@@ -45,17 +43,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="with --tier core: only what earlier sessions found; exports nothing",
     )
-    parser.add_argument("--hash-seeds", default="0,4", help="default: %(default)s")
+    parser.add_argument("--variations", default="0,4", help="default: %(default)s")
     parser.add_argument("--jobs", type=int, help="exports at a time; default: one per core")
     parser.add_argument("-v", "--verbose", action="store_true", help="print reasons as well")
     options = parser.parse_args(arguments)
     mutants = select(options.names)
-    run = prepare(REPOSITORY / "goldens", options.hash_seeds, options.jobs)
+    planned = prepare(REPOSITORY / "goldens", options.variations, options.jobs)
     if options.tier == CORE:
-        return over_the_core(run, mutants, options)
+        return over_the_core(planned, mutants, options)
     judged = []
     print("\n".join(HEAD))
-    for found in verdicts(run, mutants):
+    for found in verdicts(planned, mutants):
         if isinstance(found, Verdict):
             print(f"without a mutant, {found.cell} is {found.name}: {found.reason}")
             return 1
@@ -66,24 +64,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("", *summary(judged), sep="\n")
     if options.names:
         return 0 if is_enough(judged) else 1
-    same = settle(document(run.release.version, judged), options.update, section=0)
+    same = settle(document(planned.release.version, judged), options.update, section=0)
     return 0 if is_enough(judged) and same else 1
 
 
-def over_the_core(run: Run, mutants: Sequence[Mutant], options: argparse.Namespace) -> int:
+def over_the_core(planned: Plan, mutants: Sequence[Mutant], options: argparse.Namespace) -> int:
     """Print a row per mutant, then the totals; return 0 if enough are detected and all is as committed, else 1."""
-    kept = over_core.Kept(KEPT, run)
+    kept = over_core.Kept(KEPT, planned)
     found = []
     print("\n".join(over_core.HEAD))
     known = kept.read(mutants).values() if options.so_far else ()
-    for each in known if options.so_far else over_core.search(run, mutants, kept):
+    for each in known if options.so_far else over_core.search(planned, mutants, kept):
         found.append(each)
         print(each.row(), flush=True)
     print("", over_core.summary(found, mutants), sep="\n")
     if options.names:
         return 0 if over_core.is_enough(found, mutants) else 1
-    cells = len(over_core.with_golden(run))
-    lines = over_core.section(run.release.version, cells, found, mutants)
+    cells = len(over_core.with_golden(planned))
+    lines = over_core.section(planned.release.version, cells, found, mutants)
     same = settle(lines, options.update, section=1)
     return 0 if over_core.is_enough(found, mutants) and same else 1
 
@@ -128,14 +126,14 @@ def select(names: Sequence[str]) -> list[Mutant]:
 
 def prepare(
     goldens: Path,
-    hash_seeds: str,
+    variations: str,
     jobs: int | None,
     release: str | None = releases.load().default,
     edits: str = "lab.mutants",
     sweeps: Path = Path("build/mutants"),
     cells: tuple[str, ...] = (),
     zoo: str = "models",
-) -> Run:
+) -> Plan:
     """Return the run, over the default release, whose judgement is put to the test.
 
     Parameters
@@ -149,30 +147,21 @@ def prepare(
     zoo
         The module that registers the cases, whose goldens stand under `goldens`.
     """
-    return Run(
+    return plan(
         Options(
             release=release,
-            matrix=releases.MATRIX,
             cells=cells,
-            families=(),
-            variations="quick",
-            hash_seeds=hash_seeds,
+            variations=variations,
             jobs=jobs,
-            export_timeout=EXPORT_TIMEOUT,
-            patches="auto",
-            shortcuts="all",
             models=(zoo, edits),
             goldens=goldens,
             sweeps=sweeps,
-            interpreter=None,
-            isolation="fork",
-            update=Updating(),
             tier=FULL,
         )
     )
 
 
-def verdicts(run: Run, mutants: Sequence[Mutant]) -> Iterator[Judged | Verdict]:
+def verdicts(planned: Plan, mutants: Sequence[Mutant]) -> Iterator[Judged | Verdict]:
     """Yield a verdict for each cell that is not stable without a mutant, then what is said of each mutant."""
     cells = {mutant: Cell(*mutant.cell.split("/")) for mutant in mutants}
     mutated = {mutant: Mutated(cell.target, cell.case, mutant.name) for mutant, cell in cells.items()}
@@ -180,14 +169,14 @@ def verdicts(run: Run, mutants: Sequence[Mutant]) -> Iterator[Judged | Verdict]:
     # One template per variation serves all mutants: each export is in a child of its own.
     installed: dict[Cell, tuple[str, ...]] = {cell: (cell.mutant,) for cell in mutated.values()}
     with Sweep(
-        [*controls, *mutated.values()], run.variations, run.settings, further_patches=installed
+        [*controls, *mutated.values()], planned.variations, planned.settings, further_patches=installed
     ) as sweep:
         for cell in controls:
-            control = judge(run, cell, sweep.outcomes(cell))
+            control = judge(planned, cell, sweep.outcomes(cell))
             if control.name != "stable":
                 yield control
         for mutant in mutants:
-            yield Judged.of(mutant, judge(run, cells[mutant], sweep.outcomes(mutated[mutant])))
+            yield Judged.of(mutant, judge(planned, cells[mutant], sweep.outcomes(mutated[mutant])))
 
 
 if __name__ == "__main__":

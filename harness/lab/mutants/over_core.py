@@ -16,7 +16,7 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.running import core
-from executorch_goldens.running.run import Run
+from executorch_goldens.running.plan import Plan
 from executorch_goldens.targets import TARGETS
 from executorch_goldens.workers.sweep import Sweep, SweepError
 from lab.mutants.mutant import Mutant, Mutated
@@ -61,9 +61,9 @@ class Found:
 class Kept:
     """The file of what earlier sessions found, with the same core, mutants and hash seeds."""
 
-    def __init__(self, file: Path, run: Run) -> None:
+    def __init__(self, file: Path, planned: Plan) -> None:
         self.file = file
-        self.settings = (run.root / core.FILE).read_text(encoding="utf-8") + repr(run.variations)
+        self.settings = (planned.root / core.FILE).read_text(encoding="utf-8") + repr(planned.variations)
 
     def key(self, mutant: Mutant) -> str:
         return hashlib.sha256(f"{self.settings}{mutant.edits!r}".encode()).hexdigest()[:12]
@@ -125,21 +125,25 @@ def said(folder: Path, cell: Cell) -> str:
     ).lower()
 
 
-def with_golden(run: Run) -> list[Cell]:
+def with_golden(planned: Plan) -> list[Cell]:
     """Return the cells of the core that must be as their golden: others are known to be wrong without a mutant."""
-    return [cell for cell in core.read(run.root / core.FILE) if golden.directory(run.root, cell).is_dir()]
+    return [
+        cell for cell in core.read(planned.root / core.FILE) if golden.directory(planned.root, cell).is_dir()
+    ]
 
 
-def search(run: Run, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:
+def search(planned: Plan, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:
     """Yield what the core says of each mutant; raise SweepError where a cell is not stable without one."""
-    committed = with_golden(run)
-    texts = {cell: said(run.root, cell) for cell in committed}
+    committed = with_golden(planned)
+    texts = {cell: said(planned.root, cell) for cell in committed}
     known = kept.read(mutants)
     # One for each target warms the templates up.
     controls = list({cell.target: cell for cell in reversed(committed)}.values())
     installed: dict[Cell, Sequence[str]] = {}
     stable: set[Cell] = set()
-    with Sweep(controls, run.variations, run.settings, lasting=True, further_patches=installed) as sweep:
+    with Sweep(
+        controls, planned.variations, planned.settings, lasting=True, further_patches=installed
+    ) as sweep:
         for mutant in shuffled(mutants):
             found = known.get(mutant.name)
             if found is None:
@@ -147,14 +151,16 @@ def search(run: Run, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:
                 for tried, cell in enumerate(likeliest_first(mutant, committed, texts), 1):
                     mutated = Mutated(cell.target, cell.case, mutant.name)
                     installed[mutated] = (mutant.name,)
-                    judged = Judged.of(mutant, judge(run, cell, sweep.again(mutated, run.variations)))
+                    judged = Judged.of(mutant, judge(planned, cell, sweep.again(mutated, planned.variations)))
                     if not judged.detected:
                         continue
                     if cell not in stable:
                         unmutated = (
-                            sweep.outcomes(cell) if cell in controls else sweep.again(cell, run.variations)
+                            sweep.outcomes(cell)
+                            if cell in controls
+                            else sweep.again(cell, planned.variations)
                         )
-                        control = judge(run, cell, unmutated)
+                        control = judge(planned, cell, unmutated)
                         if control.name != "stable":
                             raise SweepError(f"without a mutant, {cell} is {control.name}: {control.reason}")
                         stable.add(cell)

@@ -9,7 +9,7 @@ from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.verdict import DISAGREEING, Verdict
-from executorch_goldens.running.run import Run
+from executorch_goldens.running.plan import Plan
 from lab.mutants.mutant import Mutant
 
 #: What must be reached of all mutants together.
@@ -71,10 +71,12 @@ class Judged:
         return f"| {' | '.join((*defect, mutant.verdict, self.verdict, mutant.expected, self.named))} |"
 
 
-def judge(run: Run, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
+def judge(planned: Plan, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
     """Return what the harness says of exports of `cell`, and record nothing."""
-    reviewed = golden.read(golden.directory(run.root, cell))
-    return compare(cell, outcomes, reviewed, run.release, run.judge.compacted, run.judge.budgets).verdict
+    reviewed = golden.read(golden.directory(planned.root, cell))
+    return compare(
+        cell, outcomes, reviewed, planned.release, planned.compact, planned.options.budgets
+    ).verdict
 
 
 def named(verdict: Verdict, shows: str = "") -> str:

@@ -389,7 +389,7 @@ def sweep(
     goldens, sweeps = trial.folder / "goldens", trial.folder / "sweeps"
     shutil.rmtree(goldens, ignore_errors=True)
     log = trial.folder / "sweep.log"
-    command = [sys.executable, "-m", "executorch_goldens", "run", "-q", "--no-keep"]
+    command = [sys.executable, "-m", "executorch_goldens", "run", "-q", "--cache=off"]
     command += [
         "--matrix",
         str(matrix),

@@ -23,7 +23,7 @@ from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Settings, cores, default_interpreter
-from executorch_goldens.variations import parse_hash_seeds, variations
+from executorch_goldens.variations import named, variations
 from executorch_goldens.workers.sweep import Sweep
 
 
@@ -144,7 +144,9 @@ def add_to(subparsers: Any) -> None:
         "--sample", type=int, metavar="N", help="only N cells of each target, drawn at random"
     )
     parser.add_argument("--sample-seed", type=int, default=0, metavar="SEED", help="default: %(default)s")
-    parser.add_argument("--hash-seeds", default="0", metavar="N,...", help="default: %(default)s")
+    parser.add_argument(
+        "--variations", default="1", metavar="quick|full|N|SEED,...", help="default: %(default)s"
+    )
     share(parser.add_argument, "--jobs", default=cores())
     parser.add_argument("--verbose", action="store_true", help="a line per cell")
     parser.set_defaults(run=run)
@@ -160,7 +162,7 @@ def run(options: argparse.Namespace) -> int:
     cells = core.chosen(load_cells(models, release), options.cell, options.tier, folder)
     if options.sample is not None:
         cells = draw(cells, options.sample, options.sample_seed)
-    seeds = parse_hash_seeds(options.hash_seeds)
+    seeds = named(options.variations)
     names, against = shortcuts.select(options.shortcuts), shortcuts.select(options.against)
     installed = patches.select("auto", release.patches)
     settings = Settings(interpreter, models, installed, options.jobs, EXPORT_TIMEOUT, shortcuts=names)

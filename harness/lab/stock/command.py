@@ -19,7 +19,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Settings, cores
 from executorch_goldens.settings.zoo import load_zoo
-from executorch_goldens.variations import parse_hash_seeds
+from executorch_goldens.variations import named
 from lab.stock.issues import CORRECTED, HASH_SEEDS, REPORTS, Finding, corrected_cells, report_cells, shown
 
 #: The rows of the table, with what each is about: the reports by number, the findings by name.
@@ -40,14 +40,14 @@ def add_to(subparsers: Any) -> None:
         "and compare with releases.toml.",
     )
     parser.add_argument("environments", nargs="+", metavar="RELEASE=PYTHON")
-    parser.add_argument("--hash-seeds", default=HASH_SEEDS, help="default: %(default)s")
+    parser.add_argument("--variations", default=HASH_SEEDS, help="default: %(default)s")
     share(parser.add_argument, "--jobs", default=cores())
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the table and the facts; return 0 if every cell of the table is as declared, else 1."""
-    seeds = parse_hash_seeds(options.hash_seeds)
+    seeds = named(options.variations)
     columns: dict[str, tuple[States, States]] = {}
     surprises: list[str] = []
     for version, environment in environments(options.environments).items():

@@ -20,7 +20,7 @@ from executorch_goldens.workers.sweep import Sweep
 #: The number of a report, or the name of a finding.
 Subject = TypeVar("Subject", int, str)
 
-#: One seed for each order of report #19045. ``--hash-seeds 0,1,2,3,4,5,6,7,8,9`` repeats what was measured for it.
+#: One seed for each order of report #19045. ``--variations 0,1,2,3,4,5,6,7,8,9`` repeats what was measured for it.
 HASH_SEEDS = "0,4"
 
 #: The digests that report #19045 printed, and that every release gives for its model.

@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     fixes = select(options.names)
     if not options.so_far:
         module, folder = ZOOS[options.zoo]
-        run = prepare(
+        planned = prepare(
             GOLDENS / folder,
             "0",
             options.jobs,
@@ -82,17 +82,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tuple(options.cell),
             module,
         )
-        of_release = [fix for fix in fixes if fix.release == run.release.version]
+        of_release = [fix for fix in fixes if fix.release == planned.release.version]
         if not of_release:
             raise UsageError(
-                f"no fix is taken back in {run.release.version}; fixes are of {', '.join(SINCE)}"
+                f"no fix is taken back in {planned.release.version}; fixes are of {', '.join(SINCE)}"
             )
         if options.check:
-            return check(of_release, run.release.version)
+            return check(of_release, planned.release.version)
         searching = Search(
-            run,
+            planned,
             of_release,
-            kept(options.zoo, run.release.version),
+            kept(options.zoo, planned.release.version),
             options.minutes,
             guarded(module) if options.guarded else None,
             print if options.verbose else lambda _: None,
