@@ -56,9 +56,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def options_of(*words: str) -> options.Options:
     """Return what a run takes from these words of its command line."""
     parser = argparse.ArgumentParser()
-    options.add_to(parser.add_argument)
-    # pytest's own, by syrupy.
-    parser.set_defaults(update_snapshots=False, update_new_snapshots_only=False)
+    options.add_to(dict.fromkeys(options.GROUPS, parser.add_argument))
     return options.read(parser.parse_args(words), words)
 
 

@@ -102,7 +102,8 @@ def load_cells(models: Sequence[str], release: Release, wanted: Sequence[str] = 
 
 def pytest_configure() -> None:
     """Replace the sweep of this process, its zoo, and the known defects of its release."""
-    executorch_goldens.running.run.Sweep = executorch_goldens.running.suite.Sweep = (
+    executorch_goldens.running.run.Sweep = executorch_goldens.running.explaining.Sweep = Replay
+    executorch_goldens.running.suite.Sweep = (
         executorch_goldens.running.factors.Sweep
     ) = Replay
     executorch_goldens.running.run.ClusterSweep = lambda address, release, *asked: Replay(*asked)

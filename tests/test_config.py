@@ -240,3 +240,17 @@ def test_nothing_but_the_harness_can_be_imported_from_where_the_harness_is(tmp_p
         check=True,
     )
     assert found.stdout.split() == [str(tmp_path / "executorch_goldens" / "__init__.py"), "None"]
+
+
+# The options of a run
+
+
+def test_the_first_help_of_a_run_has_at_most_twenty_options() -> None:
+    first = [each.name for each in options.DECLARED.values() if each.first]
+    # --plan and --snapshot-update stand beside them.
+    assert len(first) + 2 <= 20
+
+
+def test_every_key_of_the_repository_that_an_option_goes_over_is_one(tmp_path: Path) -> None:
+    keys = {field.name for field in dataclasses.fields(Config)}
+    assert {each.key for each in options.DECLARED.values()} - {""} <= keys

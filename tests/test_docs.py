@@ -170,9 +170,9 @@ def is_run(words: Sequence[str], request: pytest.FixtureRequest) -> None:
     """Assert that a run takes the words, and that the goldens have the cells and the zoo the families they name."""
     option = parsed(request, *PYTEST, *words).option
     recorded = {str(cell) for root in GOLDENS.iterdir() for cell in golden.recorded(root)}
-    for pattern in option.cell or ():
+    for pattern in option.cells or ():
         assert fnmatch.filter(recorded, pattern), pattern
-    for family in option.family or ():
+    for family in option.families or ():
         assert (REPOSITORY / "models" / f"{family}.py").exists(), family
 
 

@@ -40,6 +40,8 @@ from executorch_goldens.errors import HarnessError
 HASH_SEEDS = (0, 4, 27, 37)
 #: How many of them ``--variations quick`` takes.
 QUICK = 2
+#: The most that are taken by number: a longer number is a slip, or was meant for a hash seed.
+MOST = 100
 
 #: Range of PYTHONHASHSEED (CPython, "Command line and environment"); other values end the interpreter at once.
 MAX_HASH_SEED = 2**32 - 1
@@ -184,9 +186,9 @@ def named(text: str) -> tuple[int, ...]:
         return HASH_SEEDS
     if "," in text:
         return parse_hash_seeds(text.removesuffix(","))
-    if text != "quick" and not (text.isascii() and text.isdigit() and int(text) > 0):
+    if text != "quick" and not (text.isascii() and text.isdigit() and 0 < int(text) <= MOST):
         raise HashSeedError(
-            f"--variations {text!r} is none of quick, full, a number of at least 1, and hash seeds such as 0,3,7"
+            f"--variations {text!r} is none of quick, full, a number from 1 to {MOST}, and hash seeds such as 0,3,7"
         )
     others = (seed for seed in itertools.count() if seed not in HASH_SEEDS)
     count = QUICK if text == "quick" else int(text)

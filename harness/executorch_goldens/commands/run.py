@@ -60,8 +60,8 @@ def _add_options(parser: argparse.ArgumentParser, every: bool) -> None:
     )
     adders = {title: parser.add_argument_group(title).add_argument for title in options.GROUPS}
     adders[options.SELECT]("--plan", action="store_true", help="print what the run would do, and do nothing")
-    options.add_to(adders, every)
     options.add_syrupys(adders, every)
+    options.add_to(adders, every)
 
 
 class _HelpAll(argparse.Action):

@@ -389,16 +389,17 @@ def add_to(adders: Mapping[str, Adder], every: bool = True, names: Collection[st
             continue
         # No default: what is said must be told from what is not.
         stated = {**option.how, "dest": field}
-        if not (every or option.first):
-            stated["help"] = argparse.SUPPRESS
-        adders[option.group](option.name, **stated)
+        _add(adders[option.group], option.name, stated, every or option.first)
 
 
 def add_syrupys(adders: Mapping[str, Adder], every: bool = True) -> None:
     """Add the options that pytest has of syrupy, to a command line that is not pytest's."""
     for name, stated in SYRUPYS.items():
-        shown = stated if every or name == UPDATE else {**stated, "help": argparse.SUPPRESS}
-        adders[RECORD](name, **shown)
+        _add(adders[RECORD], name, stated, every or name == UPDATE)
+
+
+def _add(add: Adder, name: str, stated: Mapping[str, Any], shown: bool) -> None:
+    add(name, **(stated if shown else {**stated, "help": argparse.SUPPRESS}))
 
 
 def read(said: argparse.Namespace, words: Sequence[str]) -> Options:
