@@ -35,7 +35,7 @@ def test_the_text_of_a_finding_says_the_same_of_upstream_as_the_table(name: str)
     told = (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition("**Upstream:**")[2]
     assert all(f"#{number}" in told for number in finding.threads)
     # A text says so in words of its own.
-    state = {"none found": r"\bno report|\bnone found", "open": r"\bopen\b", "merged": r"\bmerged\b"}
+    state = {"none found": r"\bno issue|\bnone found", "open": r"\bopen\b", "merged": r"\bmerged\b"}
     assert re.search(state[finding.upstream], told)
 
 

@@ -51,8 +51,8 @@ class Case:
         One line: what this case would show if it broke.
     build
         Makes the example; called in the exporting process only.
-    report
-        Number of the upstream report this case shows, or None.
+    issue
+        Number of the upstream issue this case shows, or None.
     quantization
         Name of the quantizer settings (`executorch_goldens.targets.SETTINGS`) that the quantized targets use.
     constant_outputs
@@ -83,7 +83,7 @@ class Case:
     family: str
     guards: str
     build: Callable[[Data], Example] = field(repr=False)
-    report: int | None = None
+    issue: int | None = None
     quantization: str = "symmetric"
     constant_outputs: bool = False
     run_on: tuple[str, ...] = SAMPLES
@@ -176,8 +176,8 @@ def _unusable(case: Case) -> Iterator[str]:
     for target, least in case.sqnr.items():
         if isinstance(least, bool) or not isinstance(least, int | float) or not least < math.inf:
             yield f"sqnr: {least!r} of {target} is no number of dB"
-    if case.report is not None and (not isinstance(case.report, int) or isinstance(case.report, bool)):
-        yield f"report is the number of an upstream report, and not {case.report!r}"
+    if case.issue is not None and (not isinstance(case.issue, int) or isinstance(case.issue, bool)):
+        yield f"issue is the number of an upstream issue, and not {case.issue!r}"
     if not isinstance(case.constant_outputs, bool):
         yield f"constant_outputs is True or False, and not {case.constant_outputs!r}"
     for release in case.releases:
@@ -275,7 +275,7 @@ def load(zoos: Sequence[str]) -> dict[str, Case]:
 def case(
     *,
     guards: str,
-    report: int | None = None,
+    issue: int | None = None,
     quantization: str = "symmetric",
     constant_outputs: bool = False,
     run_on: tuple[str, ...] = SAMPLES,
@@ -294,7 +294,7 @@ def case(
                 family=build.__module__.rpartition(".")[2],
                 guards=guards,
                 build=build,
-                report=report,
+                issue=issue,
                 quantization=quantization,
                 constant_outputs=constant_outputs,
                 run_on=run_on,

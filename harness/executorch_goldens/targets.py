@@ -39,7 +39,7 @@ INT16_CONFIG = "get_symmetric_a16w8_quantization_config"
 #: `exporting.observers.GridObserver`; ``histogram-on-grid``: these stay, and their ends go to the same grid;
 #: ``as-upstream-tests``: the same, and inputs and outputs are quantized only where an operator asks for it;
 #: ``histogram``: the config as the release ships it; ``int8-head``: the
-#: submodule ``head`` stays int8 where the rest is int16; ``snorm-int8``: fixed, scale 1/127 (report #18971).
+#: submodule ``head`` stays int8 where the rest is int16; ``snorm-int8``: fixed, scale 1/127 (issue #18971).
 SETTINGS = ("symmetric", "histogram", "histogram-on-grid", "as-upstream-tests", "int8-head", "snorm-int8")
 
 

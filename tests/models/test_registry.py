@@ -128,7 +128,7 @@ def test_a_case_that_does_not_say_in_one_line_what_it_guards_is_refused(guards: 
         ({"imprecise": {"tosa-int": float("nan")}}, ["imprecise", "nan of tosa-int"]),
         ({"imprecise": {"tosa-int": float("inf")}}, ["imprecise", "inf of tosa-int"]),
         ({"imprecise": 0.2}, ["imprecise is a mapping", "0.2"]),
-        ({"report": "18971"}, ["report", "'18971'"]),
+        ({"issue": "18971"}, ["issue", "'18971'"]),
         ({"constant_outputs": "yes"}, ["constant_outputs", "'yes'"]),
         ({"releases": ("1.4,1",)}, ["releases", "'1.4,1'", "1.4.1"]),
     ],

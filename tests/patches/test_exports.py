@@ -36,7 +36,7 @@ def needs(name: str) -> pytest.MarkDecorator:
     )
 
 
-#: The digests that report #19045 printed for its model; the first is discovery order.
+#: The digests that issue #19045 printed for its model; the first is discovery order.
 DISCOVERY = "c5504f6a7079731396c58bd7e56bb4420b18bb1b5d612df9781247c271aa8230"
 OTHER = "787da2bc084cec910bee01c1480afb0e2655f0be066821757bbbdfcef26eef76"
 

@@ -45,11 +45,11 @@ def bench() -> Bench:
 
 
 #: Without what other modules of this session have registered.
-REPORTED = {name: patch for name, patch in PATCHES.items() if patch.report is not None}
+REPORTED = {name: patch for name, patch in PATCHES.items() if patch.issue is not None}
 
 
 def test_names_and_reports_of_the_patches() -> None:
-    assert {name: patch.report for name, patch in REPORTED.items()} == {
+    assert {name: patch.issue for name, patch in REPORTED.items()} == {
         "partition-order": 19045,
         "unique-outputs": 18866,
         "list-qparams": 18971,

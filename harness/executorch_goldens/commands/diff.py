@@ -61,7 +61,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare two files or folders and print the report."""
+    """Compare two files or folders and print the differences."""
     before, after = arguments.before, arguments.after
     if are_releases(before, after):
         return _releases(arguments)
@@ -86,7 +86,7 @@ def are_releases(before: str, after: str) -> bool:
 def _releases(arguments: argparse.Namespace) -> int:
     """Print what changed from one release to the other, from their goldens alone."""
     # Files do not wait for what reads whole releases.
-    from executorch_goldens.compare.report import Drift
+    from executorch_goldens.compare.drift import Drift
 
     goldens = arguments.goldens or config.load().goldens
     for version in (arguments.before, arguments.after):
@@ -130,11 +130,11 @@ def _files(before: str, after: str, arguments: argparse.Namespace) -> Iterator[_
         yield "", _by_line(ours, theirs, before, after)
         return
     try:
-        report = compare(ours, theirs)
+        differences = compare(ours, theirs)
     except OutlineError as error:
         raise CommandError(f"{before} or {after} is no golden of this version: {error}") from error
-    if not report.same:
-        yield "", report.lines(arguments.limit)
+    if not differences.same:
+        yield "", differences.lines(arguments.limit)
 
 
 def _load(name: str, schemas: str | None) -> Decoded | str | bytes:

@@ -1,6 +1,6 @@
 """Corrections of upstream's defects, one module each, for the process that imports ExecuTorch and exports.
 
-Those of the four reports are declared for the releases that need them, in ``releases.toml``, and so is `folded_scales`:
+Those of the four issues are declared for the releases that need them, in ``releases.toml``, and so is `folded_scales`:
 without it, lowering makes the right program of a model and changes the model. No release declares those of other
 findings: ``--patches`` names them, and ``nox -s lab -- stock`` shows what they do.
 

@@ -46,7 +46,7 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="folded-scales",
-    report=None,
+    issue=None,
     summary="a scale that is folded into a convolution is not written to the model that was given",
     known=KNOWN,
     install=_install,

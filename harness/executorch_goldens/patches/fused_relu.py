@@ -60,7 +60,7 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="fused-relu",
-    report=None,
+    issue=None,
     summary="an int8 convolution whose ReLU is fused cuts off at its least code",
     known=KNOWN,
     install=_install,

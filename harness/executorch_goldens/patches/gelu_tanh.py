@@ -41,7 +41,7 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="gelu-tanh",
-    report=None,
+    issue=None,
     summary="the tanh form of GELU is not delegated to XNNPACK",
     known=KNOWN,
     install=_install,

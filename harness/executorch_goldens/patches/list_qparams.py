@@ -1,4 +1,4 @@
-"""Report #18971: constants in a list argument are folded with the quantization parameters of that argument.
+"""Issue #18971: constants in a list argument are folded with the quantization parameters of that argument.
 
 `FoldAndAnnotateQParamsPass` keys ``node.meta["input_qparams"]`` by the index of the top-level argument: a
 ``cat`` of any number of tensors has one entry, for argument 0. `FuseConstantArgsPass` of 1.1.0 and 1.2.0
@@ -86,7 +86,7 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="list-qparams",
-    report=18971,
+    issue=18971,
     summary="a constant in a list argument is folded with the quantization parameters of that argument",
     known=KNOWN,
     install=_install,

@@ -68,7 +68,7 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="log1p-below-zero",
-    report=None,
+    issue=None,
     summary="log1p is a Taylor series around zero only, and not far below it",
     known=KNOWN,
     install=_install,

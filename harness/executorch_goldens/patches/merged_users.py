@@ -46,7 +46,7 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="merged-users",
-    report=None,
+    issue=None,
     summary="nodes that differ in quantization parameters, or in ELU's slope, are not merged",
     known=KNOWN,
     install=_install,

@@ -1,4 +1,4 @@
-"""Report #19152: XNNPACK partitions whose outputs stay distinct inside the delegate.
+"""Issue #19152: XNNPACK partitions whose outputs stay distinct inside the delegate.
 
 The delegate cannot return a value twice, nor an input as it came: `generate_node_to_external_map` stops with
 "Output node ... is already in the inputs". Two of the delegate's own passes make such values out of sound
@@ -174,7 +174,7 @@ def behind(left_out: set[Any], graph: Any) -> set[Any]:
 
 PATCH = Patch(
     name="output-aliases",
-    report=19152,
+    issue=19152,
     summary="XNNPACK partitions leave out what would make an output an alias of an input or of a second output",
     known=KNOWN,
     install=_install,

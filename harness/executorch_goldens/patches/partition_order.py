@@ -1,4 +1,4 @@
-"""Report #19045: TOSA partitions are lowered in the order in which they were found, whatever the hash seed.
+"""Issue #19045: TOSA partitions are lowered in the order in which they were found, whatever the hash seed.
 
 `TOSAPartitioner` numbers its partitions as it finds them (``tag0``, ``tag1``, ...; the modules of a
 control-flow operator before the module that holds it) but gathers the tags in a ``set[str]`` and makes
@@ -118,7 +118,7 @@ def _order_components(partitioner: Any) -> None:
 
 PATCH = Patch(
     name="partition-order",
-    report=19045,
+    issue=19045,
     summary="TOSA partitions are lowered in the order in which they were found",
     known=KNOWN,
     install=_install,

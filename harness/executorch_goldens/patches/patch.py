@@ -10,14 +10,14 @@ from executorch_goldens.patches.guard import Known
 
 @dataclass(frozen=True)
 class Patch:
-    """The correction of an upstream report or a finding, or another edit of installed code that a zoo brings.
+    """The correction of an upstream issue or a finding, or another edit of installed code that a zoo brings.
 
     Attributes
     ----------
     name
         What ``--patches`` and ``releases.toml`` call it.
-    report
-        Number of the upstream report; None for an edit that corrects none, such as that of a finding.
+    issue
+        Number of the upstream issue; None for an edit that corrects none, such as that of a finding.
     summary
         One line: what is different once it is installed.
     known
@@ -30,7 +30,7 @@ class Patch:
     """
 
     name: str
-    report: int | None
+    issue: int | None
     summary: str
     known: Known
     install: Callable[[str], None]

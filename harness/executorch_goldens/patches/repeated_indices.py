@@ -76,7 +76,7 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="repeated-indices",
-    report=None,
+    issue=None,
     summary="an index_put that accumulates is not delegated to TOSA",
     known=KNOWN,
     install=_install,

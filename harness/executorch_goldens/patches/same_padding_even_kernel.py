@@ -38,7 +38,7 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="same-padding-even-kernel",
-    report=None,
+    issue=None,
     summary="a padding that is not quantized on both sides is not delegated to TOSA INT",
     known=KNOWN,
     install=_install,

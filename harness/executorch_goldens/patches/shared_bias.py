@@ -58,7 +58,7 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="shared-bias",
-    report=None,
+    issue=None,
     summary="an XNNPACK bias is serialized once for each scale that it is read at",
     known=KNOWN,
     install=_install,

@@ -1,4 +1,4 @@
-"""Report #18866: every output slot of a TOSA block has a tensor of its own.
+"""Issue #18866: every output slot of a TOSA block has a tensor of its own.
 
 `FuseEqualPlaceholdersPass` merges constants of equal value, after which one node can stand in several output
 slots. `ToTosaMemoryFormatPass` of 1.1.0 and 1.2.0 then makes a TRANSPOSE per slot, and each rewrites *every*
@@ -94,7 +94,7 @@ def _transpose_slot_by_slot(pass_class: Any) -> None:
 
 PATCH = Patch(
     name="unique-outputs",
-    report=18866,
+    issue=18866,
     summary="every output slot of a TOSA block has a tensor of its own, repeated ones through an IDENTITY",
     known=KNOWN,
     install=_install,

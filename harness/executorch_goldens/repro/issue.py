@@ -1,4 +1,4 @@
-"""Writes the text of a bug report around a script: what ExecuTorch's form for bugs asks for."""
+"""Writes the text of an issue around a script: what ExecuTorch's form for bugs asks for."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Script:
 
 
 def issue(script: Script, target: str, release: Release, seen: str) -> str:
-    """Return the report as Markdown; its first line is the title.
+    """Return the issue as Markdown; its first line is the title.
 
     Parameters
     ----------

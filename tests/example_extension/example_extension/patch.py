@@ -29,7 +29,7 @@ def install(release: str) -> None:
 
 PATCH = Patch(
     name="example-gelu",
-    report=None,
+    issue=None,
     summary="GELU's tanh approximation is not delegated to XNNPACK",
     known=KNOWN,
     install=install,
