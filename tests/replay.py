@@ -94,7 +94,7 @@ def load_cells(models: Sequence[str], release: Release, wanted: Sequence[str] = 
     """Return what `executorch_goldens.running.run.load_cells` does, without the seconds that importing torch takes."""
     folder = Path(os.environ[VARIABLE]).parent
     cases = [case for module in models for case in (folder / f"{module}.cases").read_text().splitlines()]
-    targets = [target for target in release.targets if not TARGETS[target].further]
+    targets = [target for target in release.targets if not TARGETS[target].opt_in]
     return tuple(Cell(target, case) for target in targets for case in cases)
 
 

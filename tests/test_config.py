@@ -13,7 +13,7 @@ import pytest
 
 from executorch_goldens import releases
 from executorch_goldens.errors import UsageError
-from executorch_goldens.running.selection import Installed, find_release, require_known, require_supported
+from executorch_goldens.running.selection import Installed, find_release, require_supported, require_targets
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import ConfigError
 from executorch_goldens.settings.exports import default_interpreter, worker_environment
@@ -151,7 +151,7 @@ def test_a_release_that_is_not_supported_and_a_target_that_there_is_not_are_name
     with pytest.raises(
         UsageError, match=r"\[tool\.goldens\] tolerances: there is no target 'tosa-in'; known: tosa-fp"
     ):
-        require_known(["tosa-int", "tosa-in"], "[tool.goldens] tolerances")
+        require_targets(["tosa-int", "tosa-in"], "[tool.goldens] tolerances")
 
 
 def test_known_defects_are_those_that_the_repository_states_and_not_this_projects(

@@ -42,7 +42,7 @@ def test_the_text_of_a_finding_says_the_same_of_upstream_as_the_table(name: str)
 @pytest.mark.parametrize("name", CORRECTED)
 def test_a_finding_names_its_patch_which_is_for_the_releases_that_show_it(name: str) -> None:
     shows = {version for version in releases.load().releases if name in corrected_cells(version)}
-    assert shows == set(PATCHES[name].known) == set(load()[name].releases)
+    assert shows == set(PATCHES[name].fits) == set(load()[name].releases)
     module = PATCHES[name].install.__module__.replace(".", "/")
     assert f"[`{name}`](../../harness/{module}.py)" in (FOLDER / f"{name}.md").read_text(encoding="utf-8")
 

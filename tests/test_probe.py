@@ -114,7 +114,7 @@ def test_what_is_written_as_toml_is_read_as_the_same(tables: dict[str, Any]) -> 
 def test_a_patch_fits_where_the_functions_are_the_nearest_ones(trial: probe.Trial) -> None:
     patch = patches.PATCHES["partition-order"]
     assert "are those of 1.4.1: add 1.4.2" in probe.fits(trial, patch)
-    other = replace(patch, known={"1.4.1": dict.fromkeys(patch.known["1.4.1"], "0" * 64)})
+    other = replace(patch, fits={"1.4.1": dict.fromkeys(patch.fits["1.4.1"], "0" * 64)})
     assert "are not those of 1.4.1: review" in probe.fits(trial, other)
     assert "not for 1.4.1 either" in probe.fits(trial, patches.PATCHES["list-qparams"])
 

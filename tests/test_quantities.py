@@ -31,7 +31,7 @@ UPDATE = "--snapshot-update"
 
 @pytest.fixture
 def texts(artifacts: Artifacts) -> dict[str, str]:
-    return golden.render(artifacts["steady"][0], golden.Origin({}, ["seed0-heap0"], "equal"))
+    return golden.render(artifacts["steady"][0], golden.MadeWith({}, ["seed0-heap0"], "equal"))
 
 
 def planned(texts: Mapping[str, str], *arenas: int) -> dict[str, str]:

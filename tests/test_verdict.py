@@ -593,7 +593,7 @@ def test_a_constant_that_no_delegate_holds_in_its_shape_is_corrupt() -> None:
 
 # Difference from the golden
 
-ORIGIN = golden.Origin({"executorch": "1.4.1"}, ["seed0-heap0"], "none")
+ORIGIN = golden.MadeWith({"executorch": "1.4.1"}, ["seed0-heap0"], "none")
 
 
 def texts(result: Lowered | Failure) -> dict[str, str]:

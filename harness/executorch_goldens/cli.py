@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from executorch_goldens.errors import CommandError, HarnessError
-from executorch_goldens.files import interrupts, machine, untrusted
+from executorch_goldens.files import interrupts, os_errors, untrusted
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 
@@ -134,7 +134,7 @@ def main(
     run: Callable[[argparse.Namespace], int] = parsed.run
     try:
         shown = contextlib.nullcontext() if words[0] in OWN_SCREEN else shown_output()
-        with interrupts.ended_in_order(), machine.told(), shown:
+        with interrupts.ended_in_order(), os_errors.as_user_error(), shown:
             code = run(parsed)
         sys.stdout.flush()
         return code

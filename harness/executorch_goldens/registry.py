@@ -13,7 +13,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from executorch_goldens import targets
 from executorch_goldens.errors import HarnessError
@@ -28,6 +28,9 @@ NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 #: The sets of inputs that a lowered program is run on: the example's; zeros; each element the smallest or the largest
 #: of the example's; and values drawn anew between these.
 SAMPLES = ("example", "zeros", "extremes", "drawn")
+
+#: What arguments of `case` were called, and are.
+FORMER = {"report": "issue"}
 
 #: A version of ExecuTorch (PEP 440, public, final or not).
 RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev)\d+)?")
@@ -54,7 +57,7 @@ class Case:
     issue
         Number of the upstream issue this case shows, or None.
     quantization
-        Name of the quantizer settings (`executorch_goldens.targets.SETTINGS`) that the quantized targets use.
+        Name of the quantizer settings (`executorch_goldens.targets.QUANTIZATIONS`) that the quantized targets use.
     constant_outputs
         True where every output is a constant of the model, so that lowering must fold it: the harness then
         looks for the eager (quantized) output among the decoded constants.
@@ -66,7 +69,7 @@ class Case:
         empty for all. Without one where nothing of the model would be delegated, or where the runtime has no kernel for
         what is left outside.
     also
-        Targets it is exported for in addition to those that every case is: some of those that are ``further``.
+        Targets it is exported for in addition to those that every case is: some of those that are ``opt_in``.
     imprecise
         Target to how far rounding alone may move its outputs there, as a fraction of the largest absolute value, where
         that is more than `IMPRECISE`; the case says why.
@@ -156,7 +159,7 @@ def wrongs(case: Case) -> Iterator[str]:
         if not isinstance(given := getattr(case, field_of_targets), Mapping):
             yield f"{field_of_targets} is a mapping of targets to numbers, and not {given!r}"
             return
-    yield from _unknown("quantization", [case.quantization], targets.SETTINGS)
+    yield from _unknown("quantization", [case.quantization], targets.QUANTIZATIONS)
     yield from _unknown("run_on", case.run_on, SAMPLES)
     yield from _unknown("backends", case.backends, _backends)
     yield from _unknown("also", case.also, _targets)
@@ -199,12 +202,12 @@ def _unknown(
 
 
 def _targets() -> Sequence[str]:
-    return tuple(targets.known())
+    return tuple(targets.available())
 
 
 def _backends() -> Sequence[str]:
     """Return what a case may name in `backends`: backends, and what the names of targets start with."""
-    known = targets.known().values()
+    known = targets.available().values()
     names = {name: None for target in known for name in (target.backend, *_beginnings(target.name))}
     return tuple(names)
 
@@ -284,8 +287,18 @@ def case(
     imprecise: Mapping[str, float] | None = None,
     sqnr: Mapping[str, float] | None = None,
     name: str | None = None,
+    **former: Never,
 ) -> Callable[[Callable[[Data], Example]], Callable[[Data], Example]]:
-    """Register the decorated builder; the case's name is `name`, or the function's with dashes."""
+    """Register the decorated builder; the case's name is `name`, or the function's with dashes.
+
+    Raises
+    ------
+    ZooError
+        For an argument of another name, such as `FORMER`.
+    """
+    for given in former:
+        renamed = f"; it is called {FORMER[given]}= now" if given in FORMER else ""
+        raise ZooError(f"case() has no argument {given}={renamed}")
 
     def register(build: Callable[[Data], Example]) -> Callable[[Data], Example]:
         CASES.add(

@@ -77,7 +77,7 @@ class Release:
     pins
         Distribution name to version: all that an environment is made of, executorch included.
     targets
-        Names of the targets (`executorch_goldens.targets.known`) that the release supports.
+        Names of the targets (`executorch_goldens.targets.available`) that the release supports.
     unsupported
         Name of each of the others to the reason.
     patches
@@ -196,7 +196,7 @@ def _release(version: str, table: dict[str, object], common: dict[str, str]) -> 
         isinstance(reason, str) and reason for reason in unsupported.values()
     ):
         raise MatrixError(f'[releases."{version}"] unsupported: expected a table of target = "reason"')
-    known = targets.known()
+    known = targets.available()
     unknown = [name for name in unsupported if name not in known]
     if unknown:
         raise MatrixError(

@@ -375,7 +375,7 @@ def finding(name: str) -> dict[str, Any]:
 def other_source(name: str) -> dict[str, Any]:
     """Apply a patch as if it had been written for another source of the first function that it names."""
     patch = patches.PATCHES[name]
-    functions = patch.known[RELEASE]
+    functions = patch.fits[RELEASE]
     first = next(iter(functions))
     other = {RELEASE: {**functions, first: "0" * 64}}
     patches.PATCHES[name] = dataclasses.replace(patch, known=other)

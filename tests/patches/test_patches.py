@@ -59,7 +59,7 @@ def test_names_and_reports_of_the_patches() -> None:
 
 def test_every_known_digest_is_a_sha256_of_a_named_function() -> None:
     for patch in (*REPORTED.values(), *(PATCHES[name] for name in CORRECTED)):
-        for known in patch.known.values():
+        for known in patch.fits.values():
             assert known
             for function, digest in known.items():
                 assert function.count(":") == 1

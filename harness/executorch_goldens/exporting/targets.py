@@ -161,7 +161,7 @@ def _annotator(target: Target, quantization: Quantization, settings: str) -> Any
 
 
 def config_of(backend: str, quantization: Quantization, settings: str) -> Any:
-    """Return the config that `settings`, one of `executorch_goldens.targets.SETTINGS`, make of a quantization."""
+    """Return the config that `settings`, one of `executorch_goldens.targets.QUANTIZATIONS`, make of a quantization."""
     if settings == "snorm-int8":
         return _config_type(backend)(snorm_int8(), snorm_int8(), None, None)
     config = getattr(_quantizers(backend), quantization.config)(**quantization.arguments)

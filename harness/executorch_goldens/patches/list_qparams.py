@@ -20,7 +20,7 @@ from executorch_goldens.patches.patch import Patch
 
 FUSE = "executorch.backends.arm._passes.fuse_constant_ops_pass:FuseConstantArgsPass._fuse_nodes"
 
-KNOWN = {
+FITS = {
     "1.1.0": {
         FUSE: "79edd5201f5f4dc8faf1325325bb96341923fdcc4fe78235855dc5f5a8caa480",
     },
@@ -88,6 +88,6 @@ PATCH = Patch(
     name="list-qparams",
     issue=18971,
     summary="a constant in a list argument is folded with the quantization parameters of that argument",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

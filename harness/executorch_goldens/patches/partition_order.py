@@ -26,7 +26,7 @@ PARTITION = "executorch.backends.arm.tosa.partitioner:TOSAPartitioner.partition"
 CONSTANTS = "executorch.backends.arm.tosa.partitioner:tag_constant_data"
 COMPONENTS = "executorch.backends.arm.tosa.partitioner:_find_connected_components"
 
-KNOWN = {
+FITS = {
     "1.1.0": {
         PARTITION: "2eaf2566af9624917027934fd75a83683bca9489d75a62696e784a0b887a7649",
         CONSTANTS: "5d5708919ef3d028cdd7d4a6198d53bb4ec9fe70f28564de3565a1366d1bc20e",
@@ -66,7 +66,7 @@ def number(tag: str) -> int:
 def _install(release: str) -> None:
     from executorch.backends.arm.tosa import partitioner
 
-    functions = KNOWN[release]
+    functions = FITS[release]
     _order_tags(partitioner.TOSAPartitioner)
     if CONSTANTS in functions:
         _order_shared_constants(partitioner)
@@ -120,6 +120,6 @@ PATCH = Patch(
     name="partition-order",
     issue=19045,
     summary="TOSA partitions are lowered in the order in which they were found",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from executorch_goldens.patches.guard import Known
+from executorch_goldens.patches.guard import Fits
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Patch:
         Number of the upstream issue; None for an edit that corrects none, such as that of a finding.
     summary
         One line: what is different once it is installed.
-    known
+    fits
         Per release, the functions that the patch replaces or whose behaviour it relies on, as
         ``module:qualified.name``, and the `executorch_goldens.patches.guard.digest` of the source it was written for.
     install
@@ -32,6 +32,6 @@ class Patch:
     name: str
     issue: int | None
     summary: str
-    known: Known
+    fits: Fits
     install: Callable[[str], None]
     unguarded: str | None = None

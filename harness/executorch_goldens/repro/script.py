@@ -54,7 +54,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
 
 
 def quantization(target: str, settings: str) -> str:
-    """Return the settings (`targets.SETTINGS`) that the script for a target repeats; raise `NotShownError`.
+    """Return the settings (`targets.QUANTIZATIONS`) that the script for a target repeats; raise `NotShownError`.
 
     Without the harness there are no observers but the release's own.
     """

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.files.machine import in_ci
+from executorch_goldens.files.invocation import in_ci
 from executorch_goldens.judging.updating import FEWER, Updating
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.running.selection import EXPORT_TIMEOUT
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import amount, share
-from executorch_goldens.store.reuse import Sample
+from executorch_goldens.store.reuse import Recheck
 from executorch_goldens.store.store import SIZE, default_root
 from executorch_goldens.workers.shards import Shard
 
@@ -73,7 +73,7 @@ class Options:
         Whether exports are put into the store.
     store, store_size
         Its directory, and how many bytes it may take.
-    sample
+    recheck
         Which of the reused exports are made again and compared.
     factors
         For how many cells that disagree the factor is sought that the disagreement follows.
@@ -120,7 +120,7 @@ class Options:
     cluster: str | None = None
     store: Path = Path()
     store_size: int = SIZE
-    sample: Sample = field(default_factory=Sample)
+    recheck: Recheck = field(default_factory=Recheck)
     factors: int = FACTORS
     omissions: int = OMISSIONS
     origins: bool = False
@@ -235,7 +235,7 @@ def add_to(add: Callable[..., Any]) -> None:
     )
     add(
         "--reuse-check",
-        type=_sample,
+        type=_recheck,
         metavar="PART%[:SEED]",
         help="with --reuse: make a sample of the reused exports again, and compare",
     )
@@ -305,7 +305,7 @@ def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
         cluster=option.cluster,
         store=option.store or repository.store or default_root(),
         store_size=option.store_size or SIZE,
-        sample=option.reuse_check or Sample(),
+        recheck=option.reuse_check or Recheck(),
         factors=option.factors,
         omissions=option.omissions,
         origins=option.origins,
@@ -337,8 +337,8 @@ def _bytes(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _sample(text: str) -> Sample:
+def _recheck(text: str) -> Recheck:
     try:
-        return Sample.of(text)
+        return Recheck.of(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error

@@ -43,9 +43,9 @@ from executorch_goldens.running.selection import (
     require_cells,
     require_extensions,
     require_flatc,
-    require_known,
     require_repeats,
     require_supported,
+    require_targets,
     select,
 )
 from executorch_goldens.settings import config
@@ -107,7 +107,7 @@ class Run:
         self.release = find_release(installed, options.release, options.matrix)
         try:
             require_supported(self.release, options.releases)
-            require_known(options.tolerances, "[tool.goldens] tolerances")
+            require_targets(options.tolerances, "[tool.goldens] tolerances")
             self.known = load_cells(options.models, self.release, options.targets)
             require_cells(options.budgets, self.known)
             # A module that registers cases may register patches as well.
@@ -140,7 +140,7 @@ class Run:
         self.reuse = (
             Reuse(
                 Store(options.store, options.store_size),
-                options.sample,
+                options.recheck,
                 takes=options.reuse,
                 keeps=options.keeping,
             )
@@ -155,7 +155,7 @@ class Run:
             limit=options.export_timeout,
             memory=options.export_memory,
             isolation=options.isolation,
-            keep=ORIGINS if options.origins else 0,
+            capture=ORIGINS if options.origins else 0,
             shortcuts=named_shortcuts,
             tolerances=options.tolerances,
             reuse=self.reuse,
@@ -466,7 +466,9 @@ class Run:
             return {}
         kept = {}
         for variation, number in zip(self._pair(outcomes), found.numbers, strict=True):
-            with Sweep([judged.cell], [variation], dataclasses.replace(self.settings, keep=number)) as sweep:
+            with Sweep(
+                [judged.cell], [variation], dataclasses.replace(self.settings, capture=number)
+            ) as sweep:
                 (outcome,) = sweep.outcomes(judged.cell)
             if isinstance(outcome.result, Artifact) and outcome.result.watched is not None:
                 kept[variation.name] = outcome.result.watched.kept
@@ -497,7 +499,7 @@ def require_updating(options: Options) -> None:
 
 def require_reuse(options: Options) -> None:
     """Raise UsageError for a run that would check what it does not reuse, or not keep what it needs."""
-    if options.sample.part and not options.reuse:
+    if options.recheck.part and not options.reuse:
         raise UsageError("--reuse-check makes some of the reused exports again: say --reuse as well")
     if options.cluster is not None and not options.keeping:
         raise UsageError("--cluster brings artifacts back through the store: leave --no-keep out")

@@ -29,6 +29,7 @@ __all__ = [
     "BoundaryChanged",
     "Change",
     "ConstantChanged",
+    "Differences",
     "EdgeRewired",
     "LayoutChanged",
     "OperatorAdded",
@@ -39,7 +40,6 @@ __all__ = [
     "PartChanged",
     "Renamed",
     "Reordered",
-    "Differences",
     "compare",
     "outline",
 ]

@@ -40,7 +40,7 @@ ROUNDS = 3
 def drawn() -> list[Cell]:
     """Return drawn cells of each target that every case is exported for."""
     zoo = load_cells(("models",), releases.load().release(installed_release()))
-    return draw([cell for cell in zoo if not find(cell.target).further], PER_TARGET, seed=0)
+    return draw([cell for cell in zoo if not find(cell.target).opt_in], PER_TARGET, seed=0)
 
 
 def reported() -> list[Cell]:

@@ -348,7 +348,7 @@ def try_issues(trial: Trial, arguments: argparse.Namespace) -> tuple[dict[int, s
         if state == "fixed":
             said = "not needed"
         else:
-            if trial.release.version in patch.known:
+            if trial.release.version in patch.fits:
                 patched = issues.findings(replace(settings, patches=(patch.name,)), seeds)
                 said = f"needed; with it: {patched[patch.issue].state}"
                 needed += [patch.name] if patched[patch.issue].state == "fixed" else []
@@ -361,12 +361,12 @@ def try_issues(trial: Trial, arguments: argparse.Namespace) -> tuple[dict[int, s
 def fits(trial: Trial, patch: patches.Patch) -> str:
     """Return whether a patch that does not know the release would fit: whether its functions are the nearest's."""
     nearest = trial.nearest.version
-    if nearest not in patch.known:
+    if nearest not in patch.fits:
         return f"it is not for {nearest} either: write one"
     code = (
         "from executorch_goldens.patches.guard import digest; print(*(digest(name) for name in sys.argv[1:]))"
     )
-    functions = patch.known[nearest]
+    functions = patch.fits[nearest]
     found = subprocess.run(
         [*with_harness(trial.python, code), *functions],
         capture_output=True,
