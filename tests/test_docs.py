@@ -127,12 +127,15 @@ Check = Callable[[Sequence[str], pytest.FixtureRequest], None]
 
 
 def subcommand(*prefix: str) -> Check:
-    """Return a check that the parser of ``goldens`` takes `prefix` and the words."""
+    """Return a check that the parser of ``goldens`` takes `prefix` and the words, and their form the options."""
 
     def check(words: Sequence[str], _: pytest.FixtureRequest) -> None:
-        parser = argparse.ArgumentParser()
-        importlib.import_module(MODULES[prefix[0]]).add_to(parser.add_subparsers())
-        parser.parse_args([*prefix, *words])
+        subparsers = argparse.ArgumentParser().add_subparsers()
+        importlib.import_module(MODULES[prefix[0]]).add_to(subparsers)
+        command = subparsers.choices[prefix[0]]
+        parsed = command.parse_args([*prefix[1:], *words])
+        if hasattr(parsed, "forms"):
+            parsed.forms.check(command, [*prefix[1:], *words], parsed)
 
     return check
 
