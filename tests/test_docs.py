@@ -216,7 +216,7 @@ SESSIONS: dict[str, Check] = {
     "tests": is_pytest,
     "review": subcommand("review"),
     "report": subcommand("report"),
-    "explore": subcommand("show"),
+    "explore": subcommand("show", "--explore"),
     "compile": subcommand("compile"),
     "worker": subcommand("worker"),
     "lab": is_instrument,
@@ -295,7 +295,9 @@ UNRUN = (
     Unrun(("nox", "-s"), "makes environments, exports for minutes", is_session),
     Unrun(("goldens", "run"), "exports for minutes", is_run),
     Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
-    Unrun(("goldens", "show", "--explore"), "serves until it is interrupted", subcommand("show")),
+    Unrun(
+        ("goldens", "show", "--explore"), "serves until it is interrupted", subcommand("show", "--explore")
+    ),
     Unrun(("goldens", "freeze"), "exports for a minute", subcommand("freeze")),
     Unrun(("goldens", "thaw"), "needs the environment of another release", subcommand("thaw")),
     Unrun(

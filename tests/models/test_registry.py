@@ -153,7 +153,7 @@ def test_names_of_backends_and_of_targets_that_distributions_bring_are_known(
     fields: dict[str, Any] = {"backends": ("example", "tosa-int"), "imprecise": {"example-fp32": 1}}
     with pytest.raises(ZooError, match="'example' is unknown"):
         Registry().add(replace(make(), **fields))
-    monkeypatch.setattr(targets, "known", lambda: known)
+    monkeypatch.setattr(targets, "available", lambda: known)
     Registry().add(replace(make(), **fields))
 
 
