@@ -121,7 +121,7 @@ def test_what_answered_a_request_is_remembered_the_last_first_and_not_without_en
 def test_damaged_notes_of_the_store_are_none(folder: str, store: Store) -> None:
     request = "0" * 64
     store.remember(request, Made(request, ()))
-    store.keep_list(request, [Fact(FILE, "a", (), "b")])
+    store.put_list(request, [Fact(FILE, "a", (), "b")])
     store.note_last("an export", LISTING)
     for path in (store.root / folder).glob("*/*"):
         path.write_bytes(path.read_bytes()[:-1])

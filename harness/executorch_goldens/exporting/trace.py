@@ -35,7 +35,7 @@ from executorch_goldens.artifact import (
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.given import Given
 from executorch_goldens.exporting.numerics.programs import operator_of
-from executorch_goldens.exporting.origins import Origins
+from executorch_goldens.exporting.origins import OriginMarks
 
 #: The pipeline of passes that run outside of all of `compat.pipelines`.
 OUTSIDE = "exir"
@@ -183,7 +183,7 @@ class Watch:
         self.visitors: dict[str, None] = {}
         self.refusals: dict[str, tuple[str, str]] = {}
         self._fingerprints = Fingerprints()
-        self._origins = Origins() if capture == ORIGINS else None
+        self._origins = OriginMarks() if capture == ORIGINS else None
         self._pipelines = [OUTSIDE]
         # The program that the running pipeline works on, and the graph that the last pass left, with its fingerprint.
         self._program: torch.export.ExportedProgram | None = None

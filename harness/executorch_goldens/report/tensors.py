@@ -123,7 +123,7 @@ def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
             )
 
 
-def departing(evidence: Evidence) -> Iterator[Shown]:
+def beyond_tolerance(evidence: Evidence) -> Iterator[Shown]:
     """Yield the values and outputs that are beyond their tolerance, beside what eager gives."""
     for kept in evidence.tensors:
         if kept.kind == CONSTANT or kept.expected is None or kept.tolerance is None:

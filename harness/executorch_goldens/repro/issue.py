@@ -21,13 +21,13 @@ class Script:
         Its source.
     defect
         What was found wrong with the cell's program, or with the smaller one.
-    origin
+    subject
         What a reader learns about where the program comes from.
     """
 
     text: str
     defect: Defect
-    origin: str
+    subject: str
 
 
 def issue(script: Script, target: str, release: Release, seen: str) -> str:
@@ -49,7 +49,7 @@ def issue(script: Script, target: str, release: Release, seen: str) -> str:
             expected=expected,
             seen=seen.splitlines(),
             defect=script.defect,
-            origin=script.origin,
+            subject=script.subject,
             script=script.text,
             stack=release.stack(),
             python=platform.python_version(),

@@ -286,7 +286,7 @@ class Reuse:
     def _kept(self, settings: Settings, record: Record) -> str:
         facts = self.view(settings).of(record)
         name = identity(facts)
-        self.store.keep_list(name, facts)
+        self.store.put_list(name, facts)
         return name
 
     def error_of(self, cell: Cell) -> ReuseError | None:

@@ -258,7 +258,7 @@ class Store:
         """Keep an entry or a list of another store; raise `StoreError`. One that is damaged is never read."""
         self._write(self.path(key, folder), content)
 
-    def keep_list(self, name: str, facts: Sequence[Fact]) -> None:
+    def put_list(self, name: str, facts: Sequence[Fact]) -> None:
         """Keep a list of facts; raise `StoreError`. One that is there already counts as used now."""
         path = self.path(name, "lists")
         try:
