@@ -395,8 +395,8 @@ def test_nothing_to_review_is_a_sentence_and_no_error(
         (["--reject", "01234567", "--reason", "no"], ["'01234567'", "--list"]),
         (["--reject", "01234567"], ["--reason TEXT"]),
         (["--reject", "01234567", "--reason", " "], ["--reason TEXT"]),
-        (["--list", "--reason", "no"], ["--reject"]),
-        (["--list", "--known"], ["--known takes --reject GROUP"]),
+        (["--list", "--reason", "no"], ["--reason goes with --reject"]),
+        (["--list", "--known"], ["--known goes with --reject"]),
         (
             ["--list", "--sweeps", "no-such-folder"],
             ["no cell proposes anything", "no-such-folder", "goldens run"],
