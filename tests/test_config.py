@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -13,9 +14,10 @@ import pytest
 
 from executorch_goldens import releases
 from executorch_goldens.errors import UsageError
-from executorch_goldens.running.selection import Installed, find_release, require_known, require_supported
+from executorch_goldens.running import options
+from executorch_goldens.running.selection import Installed, find_release, require_supported, require_targets
 from executorch_goldens.settings import config
-from executorch_goldens.settings.config import ConfigError
+from executorch_goldens.settings.config import Config, ConfigError
 from executorch_goldens.settings.exports import default_interpreter, worker_environment
 from executorch_goldens.workers.worker import with_harness
 from tests import REPOSITORY
@@ -151,7 +153,7 @@ def test_a_release_that_is_not_supported_and_a_target_that_there_is_not_are_name
     with pytest.raises(
         UsageError, match=r"\[tool\.goldens\] tolerances: there is no target 'tosa-in'; known: tosa-fp"
     ):
-        require_known(["tosa-int", "tosa-in"], "[tool.goldens] tolerances")
+        require_targets(["tosa-int", "tosa-in"], "[tool.goldens] tolerances")
 
 
 def test_known_defects_are_those_that_the_repository_states_and_not_this_projects(
@@ -251,6 +253,6 @@ def test_the_first_help_of_a_run_has_at_most_twenty_options() -> None:
     assert len(first) + 2 <= 20
 
 
-def test_every_key_of_the_repository_that_an_option_goes_over_is_one(tmp_path: Path) -> None:
+def test_every_key_of_the_repository_that_an_option_goes_over_is_one() -> None:
     keys = {field.name for field in dataclasses.fields(Config)}
     assert {each.key for each in options.DECLARED.values()} - {""} <= keys

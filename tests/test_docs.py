@@ -127,12 +127,15 @@ Check = Callable[[Sequence[str], pytest.FixtureRequest], None]
 
 
 def subcommand(*prefix: str) -> Check:
-    """Return a check that the parser of ``goldens`` takes `prefix` and the words."""
+    """Return a check that the parser of ``goldens`` takes `prefix` and the words, and their form the options."""
 
     def check(words: Sequence[str], _: pytest.FixtureRequest) -> None:
-        parser = argparse.ArgumentParser()
-        importlib.import_module(MODULES[prefix[0]]).add_to(parser.add_subparsers())
-        parser.parse_args([*prefix, *words])
+        subparsers = argparse.ArgumentParser().add_subparsers()
+        importlib.import_module(MODULES[prefix[0]]).add_to(subparsers)
+        command = subparsers.choices[prefix[0]]
+        parsed = command.parse_args([*prefix[1:], *words])
+        if hasattr(parsed, "forms"):
+            parsed.forms.check(command, [*prefix[1:], *words], parsed)
 
     return check
 
@@ -213,7 +216,7 @@ SESSIONS: dict[str, Check] = {
     "tests": is_pytest,
     "review": subcommand("review"),
     "report": subcommand("report"),
-    "explore": subcommand("show"),
+    "explore": subcommand("show", "--explore"),
     "compile": subcommand("compile"),
     "worker": subcommand("worker"),
     "lab": is_instrument,
@@ -292,7 +295,9 @@ UNRUN = (
     Unrun(("nox", "-s"), "makes environments, exports for minutes", is_session),
     Unrun(("goldens", "run"), "exports for minutes", is_run),
     Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
-    Unrun(("goldens", "show", "--explore"), "serves until it is interrupted", subcommand("show")),
+    Unrun(
+        ("goldens", "show", "--explore"), "serves until it is interrupted", subcommand("show", "--explore")
+    ),
     Unrun(("goldens", "freeze"), "exports for a minute", subcommand("freeze")),
     Unrun(("goldens", "thaw"), "needs the environment of another release", subcommand("thaw")),
     Unrun(
@@ -498,7 +503,7 @@ def test_the_page_about_targets_has_every_target() -> None:
     text = (REPOSITORY / "docs" / "cases-and-targets.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([\w+-]+)` \|[^|]*\| (every case|cases that ask) \|$", text, flags=re.MULTILINE)
     assert dict(rows) == {
-        name: "cases that ask" if target.further else "every case" for name, target in TARGETS.items()
+        name: "cases that ask" if target.opt_in else "every case" for name, target in TARGETS.items()
     }
 
 

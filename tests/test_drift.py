@@ -13,7 +13,7 @@ from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, ERROR, main
 from executorch_goldens.compare.differences import differences
-from executorch_goldens.compare.report import Drift
+from executorch_goldens.compare.drift import Drift
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.reading import Reading, read
 from executorch_goldens.judging import known

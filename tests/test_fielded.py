@@ -17,7 +17,7 @@ from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.programs.format import EXECUTORCH, Program, Sample, Value
+from executorch_goldens.programs.format import EXECUTORCH, FrozenSample, Program, Value
 from executorch_goldens.programs.running import CRASHED, REFUSED, TIMED_OUT, Ran, RunningError
 from executorch_goldens.running import core
 from executorch_goldens.settings.exports import default_interpreter
@@ -189,10 +189,10 @@ def tensor(*values: float) -> Value:
     return Value.of(Tensor.of(np.array(values, np.float32)))
 
 
-SAMPLE = Sample("example", ((),), (tensor(1.0),), (tensor(1.0),), (0.5,))
+SAMPLE = FrozenSample("example", ((),), (tensor(1.0),), (tensor(1.0),), (0.5,))
 
 
-def of_samples(*samples: Sample, own: str = corpus.RIGHT) -> Shipped:
+def of_samples(*samples: FrozenSample, own: str = corpus.RIGHT) -> Shipped:
     program = Program(WHOLE, EXECUTORCH, (), b"", samples)
     return Shipped(Cell("xnnpack-fp32", "x"), "1.1.0", (program,), own)
 

@@ -364,7 +364,7 @@ def test_targets_follow_how_upstream_lowers_a_case(
 
 @pytest.fixture
 def whole(artifacts: Artifacts) -> dict[str, str]:
-    origin = golden.Origin({"executorch": INSTALLED}, ["seed0-heap0", "seed4-heap1"], "equal")
+    origin = golden.MadeWith({"executorch": INSTALLED}, ["seed0-heap0", "seed4-heap1"], "equal")
     return golden.render(artifacts["steady"][0], origin)
 
 

@@ -39,7 +39,7 @@ def test_the_matrix_holds_the_five_releases_in_order() -> None:
 @each_release
 def test_every_declared_patch_exists_and_knows_the_release(release: releases.Release) -> None:
     for name in release.patches:
-        assert release.version in PATCHES[name].known
+        assert release.version in PATCHES[name].fits
 
 
 @each_release
@@ -56,7 +56,7 @@ def test_every_pin_is_one_exact_public_version(release: releases.Release) -> Non
 
 @each_release
 def test_every_report_has_a_state_on_every_release(release: releases.Release) -> None:
-    assert set(release.reports) == {18866, 18971, 19045, 19152}
+    assert set(release.issues) == {18866, 18971, 19045, 19152}
 
 
 def test_a_local_version_label_is_ignored() -> None:
@@ -76,7 +76,7 @@ def test_an_unknown_release_is_named_with_those_that_are_known() -> None:
 KNOWN = '[releases."1.1.0".known]\n'
 
 
-@pytest.mark.parametrize("field", ["torchao", "patches", "reports"])
+@pytest.mark.parametrize("field", ["torchao", "patches", "issues"])
 def test_a_missing_field_is_named_with_its_table(tmp_path: Path, field: str) -> None:
     with pytest.raises(MatrixError, match=rf'\[releases."1.1.0"\].*{field}'):
         releases.load(edited(tmp_path, f"\n{field} = ", f"\nx{field} = "))
@@ -91,9 +91,9 @@ def test_a_missing_top_level_field_is_named(tmp_path: Path, field: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "facts"),
     [
-        ('19045 = "bug"', '19045 = "broken"', ["1.1.0", "reports", "bug, fails, fixed"]),
-        ('19045 = "bug"', 'aliases = "bug"', ["1.1.0", "reports", "'aliases'", "number"]),
-        ('19045 = "bug"', "19045 = []", ["1.1.0", "reports", "bug, fails, fixed"]),
+        ('19045 = "bug"', '19045 = "broken"', ["1.1.0", "issues", "bug, fails, fixed"]),
+        ('19045 = "bug"', 'aliases = "bug"', ["1.1.0", "issues", "'aliases'", "number"]),
+        ('19045 = "bug"', "19045 = []", ["1.1.0", "issues", "bug, fails, fixed"]),
         ("unsupported = {}", 'unsupported = { tosa-fp8 = "no" }', ["unsupported", "tosa-fp8", "tosa-fp, "]),
         ('patches = ["partition-order"', 'patches = [7, "partition-order"', ["1.1.0", "patches", "strings"]),
         ("unsupported = {}", 'unsupported = { tosa-fp = "" }', ["unsupported", "reason"]),
@@ -103,9 +103,9 @@ def test_a_missing_top_level_field_is_named(tmp_path: Path, field: str) -> None:
         (KNOWN, 'known = ["tosa-fp/lstm"]\n[ignored]\n', ["1.1.0", "known", "verdict: reason"]),
     ],
     ids=[
-        "report state",
-        "report",
-        "report list",
+        "issue state",
+        "issue",
+        "issue list",
         "target",
         "patches",
         "no why",

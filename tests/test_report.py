@@ -23,7 +23,7 @@ import pytest
 from executorch_goldens import cli
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import invocation
-from executorch_goldens.results.evidence import Evidence, EvidenceError, Kept
+from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor
 from executorch_goldens.running import reporting
 from tests import REPOSITORY
 from tests.conftest import Runner
@@ -411,7 +411,9 @@ def test_without_what_draws_it_the_error_says_what_to_install(tmp_path: Path) ->
 
 
 def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
-    kept = Kept("output", "output 0", "example", "seed0-heap0", np.eye(2), np.ones((2, 2)), np.zeros((2, 2)))
+    kept = ShownTensor(
+        "output", "output 0", "example", "seed0-heap0", np.eye(2), np.ones((2, 2)), np.zeros((2, 2))
+    )
     Evidence(message=["a"], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
     first = (tmp_path / "evidence.npz").read_bytes()
     time.sleep(2.1)  # An archive has the time to two seconds.

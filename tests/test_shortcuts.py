@@ -137,17 +137,17 @@ def test_all_none_and_names_are_understood() -> None:
 
 def test_every_shortcut_fits_the_release_that_is_installed(release: str) -> None:
     for shortcut in SHORTCUTS.values():
-        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.known, release, shortcut.unguarded)
+        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.fits, release, shortcut.unguarded)
 
 
 def test_every_shortcut_knows_every_release() -> None:
     for shortcut in SHORTCUTS.values():
-        assert set(shortcut.known) == set(releases.load().releases)
+        assert set(shortcut.fits) == set(releases.load().releases)
 
 
 def test_every_shortcut_guards_functions_of_every_release_or_says_why_it_need_not() -> None:
     for shortcut in SHORTCUTS.values():
-        guarded = {frozenset(functions) for functions in shortcut.known.values()}
+        guarded = {frozenset(functions) for functions in shortcut.fits.values()}
         # The same functions for each release: none is left out where a digest was forgotten.
         assert len(guarded) == 1, shortcut.name
         assert (shortcut.unguarded is None) == bool(*guarded), shortcut.name
@@ -192,7 +192,7 @@ def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runne
         # Every process that exports imports it.
         module.write(
             "from executorch_goldens.patches.shortcuts import SHORTCUTS\n"
-            "for known in SHORTCUTS['lazy-code'].known.values():\n"
+            "for known in SHORTCUTS['lazy-code'].fits.values():\n"
             "    known['torch.fx.graph_module:GraphModule.recompile'] = 'another'\n"
         )
     options = (

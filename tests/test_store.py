@@ -38,7 +38,7 @@ from executorch_goldens.store import reuse
 from executorch_goldens.store.environment import Environment
 from executorch_goldens.store.facts import Fact, Record
 from executorch_goldens.store.reuse import Reuse, ReuseError
-from executorch_goldens.store.store import REMEMBERED, Kept, Made, Store, StoreError
+from executorch_goldens.store.store import REMEMBERED, Made, Store, StoredExport, StoreError
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
 from tests.conftest import Artifacts, Runner, options_of
@@ -59,7 +59,7 @@ FAILURE = Failure("lower", "RuntimeError", "no", "Pass", None, "Traceback", made
 WATCHED = Watched((PassRun("exir", "Pass", "f", True, "names"),), ("Visitor",), "kept")
 ARTIFACT = Artifact(LOWERED, ("patch",), 0.5, WATCHED, ("shortcut",))
 UPDATE = "--snapshot-update"
-KEPT = Kept(ARTIFACT, 1.5, 300.0, 1.25)
+KEPT = StoredExport(ARTIFACT, 1.5, 300.0, 1.25)
 #: Of an export that depended on nothing.
 NOTHING = Record(0, None, ())
 #: Cells of tests.zoo, none of which is exported here.
@@ -85,7 +85,7 @@ def used(store: Store, monkeypatch: pytest.MonkeyPatch) -> Reuse:
 
 
 def uses(store: Store, monkeypatch: pytest.MonkeyPatch, check: str = "") -> Reuse:
-    here = Reuse(store, reuse.Sample.of(check)) if check else Reuse(store)
+    here = Reuse(store, reuse.Recheck.of(check)) if check else Reuse(store)
     nothing = Environment((("python", "3"),), {}, ("/schemas",))
     monkeypatch.setattr(here, "_environment", lambda settings: nothing)
     return here
@@ -121,7 +121,7 @@ def test_what_answered_a_request_is_remembered_the_last_first_and_not_without_en
 def test_damaged_notes_of_the_store_are_none(folder: str, store: Store) -> None:
     request = "0" * 64
     store.remember(request, Made(request, ()))
-    store.keep_list(request, [Fact(FILE, "a", (), "b")])
+    store.put_list(request, [Fact(FILE, "a", (), "b")])
     store.note_last("an export", LISTING)
     for path in (store.root / folder).glob("*/*"):
         path.write_bytes(path.read_bytes()[:-1])
@@ -359,12 +359,12 @@ def test_a_sample_is_exported_again_and_a_difference_names_the_cell(
 
 def test_a_sample_follows_its_seed_and_has_one_at_least() -> None:
     found = [f"{number:02}" for number in range(100)]
-    chosen = reuse.Sample.of("5%:7").choose(found)
+    chosen = reuse.Recheck.of("5%:7").choose(found)
     assert len(chosen) == 5
-    assert chosen == reuse.Sample.of("5%:7").choose(found[::-1])
-    assert chosen != reuse.Sample.of("5%:8").choose(found)
-    assert len(reuse.Sample.of("1%").choose(found[:3])) == 1
-    assert not reuse.Sample.of("1%").choose([])
+    assert chosen == reuse.Recheck.of("5%:7").choose(found[::-1])
+    assert chosen != reuse.Recheck.of("5%:8").choose(found)
+    assert len(reuse.Recheck.of("1%").choose(found[:3])) == 1
+    assert not reuse.Recheck.of("1%").choose([])
 
 
 def test_a_line_says_by_what_the_key_has_changed(used: Reuse, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ MATRIX = Path(__file__).with_name("releases.toml")
 #: What the matrix has beside its releases, and of which type.
 FIELDS = {"python": str, "default": str, "common": dict, "releases": dict}
 
-#: What `nox -s lab -- stock` may find of an upstream report on a release; see releases.toml.
-REPORT_STATES = ("bug", "fails", "fixed")
+#: What `nox -s lab -- stock` may find of an upstream issue on a release; see releases.toml.
+ISSUE_STATES = ("bug", "fails", "fixed")
 
 
 class UnknownReleaseError(HarnessError, ValueError):
@@ -77,13 +77,13 @@ class Release:
     pins
         Distribution name to version: all that an environment is made of, executorch included.
     targets
-        Names of the targets (`executorch_goldens.targets.known`) that the release supports.
+        Names of the targets (`executorch_goldens.targets.available`) that the release supports.
     unsupported
         Name of each of the others to the reason.
     patches
         Names of the patches that ``--patches auto`` applies, in order.
-    reports
-        Number of an upstream report to its state with patches off, one of `REPORT_STATES`.
+    issues
+        Number of an upstream issue to its state with patches off, one of `ISSUE_STATES`.
     known
         ``target/case`` to the verdict and the reason of a cell that is known to be wrong on this release.
     compilers
@@ -98,7 +98,7 @@ class Release:
     targets: tuple[str, ...]
     unsupported: dict[str, str]
     patches: tuple[str, ...]
-    reports: dict[int, str]
+    issues: dict[int, str]
     known: dict[str, KnownDefect]
     compilers: dict[str, str] = field(default_factory=dict)
     known_in: str = MATRIX.name
@@ -178,25 +178,25 @@ def _release(version: str, table: dict[str, object], common: dict[str, str]) -> 
         raise MatrixError(f'[releases."{version}"]: expected a table')
     untrusted.require_name(version)
     pinned = ("torch", "torchao", "tosa-tools", "pytest")
-    missing = [field for field in (*pinned, "unsupported", "patches", "reports") if field not in table]
+    missing = [field for field in (*pinned, "unsupported", "patches", "issues") if field not in table]
     if missing:
         raise MatrixError(f'[releases."{version}"] {", ".join(missing)}: missing')
     pins: dict[str, Any] = {**{name: table[name] for name in pinned}, **common}
     if not_text := [name for name, pin in pins.items() if not isinstance(pin, str)]:
         raise MatrixError(f'[releases."{version}"] {", ".join(not_text)}: expected a version')
-    reports = table["reports"]
-    if not isinstance(reports, dict) or any(state not in REPORT_STATES for state in reports.values()):
-        raise MatrixError(f'[releases."{version}"] reports: each is one of {", ".join(REPORT_STATES)}')
-    if not_numbers := [number for number in reports if not re.fullmatch("[0-9]{1,9}", number)]:
+    issues = table["issues"]
+    if not isinstance(issues, dict) or any(state not in ISSUE_STATES for state in issues.values()):
+        raise MatrixError(f'[releases."{version}"] issues: each is one of {", ".join(ISSUE_STATES)}')
+    if not_numbers := [number for number in issues if not re.fullmatch("[0-9]{1,9}", number)]:
         raise MatrixError(
-            f'[releases."{version}"] reports: {", ".join(map(repr, not_numbers))}: expected numbers of upstream reports'
+            f'[releases."{version}"] issues: {", ".join(map(repr, not_numbers))}: expected numbers of upstream issues'
         )
     unsupported = table["unsupported"]
     if not isinstance(unsupported, dict) or not all(
         isinstance(reason, str) and reason for reason in unsupported.values()
     ):
         raise MatrixError(f'[releases."{version}"] unsupported: expected a table of target = "reason"')
-    known = targets.known()
+    known = targets.available()
     unknown = [name for name in unsupported if name not in known]
     if unknown:
         raise MatrixError(
@@ -208,7 +208,7 @@ def _release(version: str, table: dict[str, object], common: dict[str, str]) -> 
         targets=tuple(name for name in known if name not in unsupported),
         unsupported=dict(unsupported),
         patches=strings("patches"),
-        reports={int(number): state for number, state in reports.items()},
+        issues={int(number): state for number, state in issues.items()},
         known=_known(version, table),
         compilers=_compilers(version, table),
     )

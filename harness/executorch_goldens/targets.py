@@ -39,8 +39,15 @@ INT16_CONFIG = "get_symmetric_a16w8_quantization_config"
 #: `exporting.observers.GridObserver`; ``histogram-on-grid``: these stay, and their ends go to the same grid;
 #: ``as-upstream-tests``: the same, and inputs and outputs are quantized only where an operator asks for it;
 #: ``histogram``: the config as the release ships it; ``int8-head``: the
-#: submodule ``head`` stays int8 where the rest is int16; ``snorm-int8``: fixed, scale 1/127 (report #18971).
-SETTINGS = ("symmetric", "histogram", "histogram-on-grid", "as-upstream-tests", "int8-head", "snorm-int8")
+#: submodule ``head`` stays int8 where the rest is int16; ``snorm-int8``: fixed, scale 1/127 (issue #18971).
+QUANTIZATIONS = (
+    "symmetric",
+    "histogram",
+    "histogram-on-grid",
+    "as-upstream-tests",
+    "int8-head",
+    "snorm-int8",
+)
 
 
 #: See `Target.floor`.
@@ -126,7 +133,7 @@ class Target:
     floor
         Of a quantized target, the least that an output's signal may be above the noise of quantization, in dB, on the
         example (`executorch_goldens.goldens.accuracy`); None asks for nothing.
-    further
+    opt_in
         Whether only those cases are exported for it that ask for it (`also` of a case).
     partitioner
         ``module:function`` that takes nothing and returns a partitioner, instead of the backend's own. Imported in the
@@ -150,7 +157,7 @@ class Target:
     dtype: str = ""
     bound: float = 0.0
     floor: float | None = None
-    further: bool = False
+    opt_in: bool = False
     partitioner: str = ""
     quantizer: str = ""
 
@@ -258,7 +265,7 @@ TARGETS: Mapping[str, Target] = {
             quantization=Quantization(INT16_CONFIG),
             floor=INT16_FLOOR,
             runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
         Target(
             name="tosa-fp+cf",
@@ -266,7 +273,7 @@ TARGETS: Mapping[str, Target] = {
             backend=TOSA,
             specification="TOSA-1.0+FP+cf",
             runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
         Target(
             name="tosa-fp+shape",
@@ -274,7 +281,7 @@ TARGETS: Mapping[str, Target] = {
             backend=TOSA,
             specification="TOSA-1.1+FP+shape",
             runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
         Target(
             name="tosa-int+shape",
@@ -284,7 +291,7 @@ TARGETS: Mapping[str, Target] = {
             quantization=Quantization(),
             floor=INT8_FLOOR,
             runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
         Target(
             name="tosa-u55",
@@ -295,7 +302,7 @@ TARGETS: Mapping[str, Target] = {
             quantization=Quantization(),
             floor=INT8_FLOOR,
             runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
         Target(
             name="tosa-u85",
@@ -306,7 +313,7 @@ TARGETS: Mapping[str, Target] = {
             quantization=Quantization(),
             floor=INT8_FLOOR,
             runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
         Target(
             name="tosa-fp+int",
@@ -316,7 +323,7 @@ TARGETS: Mapping[str, Target] = {
             quantization=Quantization(modules=("torch.nn.Linear", "torch.nn.Conv1d", "torch.nn.Conv2d")),
             floor=INT8_FLOOR,
             runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
         Target(
             name="tosa-bf16",
@@ -325,7 +332,7 @@ TARGETS: Mapping[str, Target] = {
             specification="TOSA-1.0+FP+bf16",
             dtype="bfloat16",
             runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
         Target(
             name="tosa-fp8e4m3",
@@ -334,7 +341,7 @@ TARGETS: Mapping[str, Target] = {
             specification="TOSA-1.0+FP+fp8e4m3",
             dtype="float8_e4m3fn",
             runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
         Target(
             name="tosa-fp8e5m2",
@@ -343,7 +350,7 @@ TARGETS: Mapping[str, Target] = {
             specification="TOSA-1.0+FP+fp8e5m2",
             dtype="float8_e5m2",
             runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
         Target(
             name="xnnpack-fp32",
@@ -366,7 +373,7 @@ TARGETS: Mapping[str, Target] = {
             quantization=Quantization(arguments={"is_per_channel": True, "is_dynamic": True}),
             floor=INT8_FLOOR,
             runs=RUNTIME,
-            further=True,
+            opt_in=True,
         ),
     )
 }
@@ -376,7 +383,7 @@ ANY_SQNR: Mapping[str, float] = {name: -math.inf for name, target in TARGETS.ite
 
 
 @functools.cache
-def known() -> Mapping[str, Target]:
+def available() -> Mapping[str, Target]:
     """Return every target by name: the harness's own, then those of installed distributions.
 
     Raises
@@ -391,6 +398,6 @@ def find(name: str) -> Target:
     """Return the target called `name`; raise `UnknownTargetError`. Entry points are read if it is not the harness's."""
     if name in TARGETS:
         return TARGETS[name]
-    if name not in known():
-        raise UnknownTargetError(name, tuple(known()))
-    return known()[name]
+    if name not in available():
+        raise UnknownTargetError(name, tuple(available()))
+    return available()[name]

@@ -36,7 +36,7 @@ from typing import Any, AnyStr, Generic, Self
 from executorch_goldens.errors import HarnessError
 
 #: Found by search over seeds 0..95: these four put every pair of tag0..tag15 in both orders, in every set of two to 16
-#: tags that is filled in the partitioners' order. Seed 4 gives a different order of report #19045 than seed 0.
+#: tags that is filled in the partitioners' order. Seed 4 gives a different order of issue #19045 than seed 0.
 HASH_SEEDS = (0, 4, 27, 37)
 #: How many of them ``--variations quick`` takes.
 QUICK = 2

@@ -158,7 +158,8 @@ def test_a_group_says_how_much_more_there_is_and_which_cells_are_unlike_the_othe
 
 def test_quantities_count_operators_and_bytes_with_their_direction(artifacts: Artifacts) -> None:
     old, new = (
-        golden.render(artifacts[case][0], golden.Origin({}, (), "")) for case in ("steady", "hashed-constant")
+        golden.render(artifacts[case][0], golden.MadeWith({}, (), ""))
+        for case in ("steady", "hashed-constant")
     )
     more = quantities(old, new)
     assert more.operators == {"XNNAdd": 1, "XNNFullyConnected": -1}
@@ -394,8 +395,8 @@ def test_nothing_to_review_is_a_sentence_and_no_error(
         (["--reject", "01234567", "--reason", "no"], ["'01234567'", "--list"]),
         (["--reject", "01234567"], ["--reason TEXT"]),
         (["--reject", "01234567", "--reason", " "], ["--reason TEXT"]),
-        (["--list", "--reason", "no"], ["--reject"]),
-        (["--list", "--known"], ["--known takes --reject GROUP"]),
+        (["--list", "--reason", "no"], ["--reason goes with --reject"]),
+        (["--list", "--known"], ["--known goes with --reject"]),
         (
             ["--list", "--sweeps", "no-such-folder"],
             ["no cell proposes anything", "no-such-folder", "goldens run"],

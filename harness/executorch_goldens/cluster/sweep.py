@@ -84,7 +84,7 @@ def message_of(settings: Settings, release: str, targets: Sequence[str]) -> dict
         "limit": settings.limit,
         "memory": settings.memory,
         "isolation": settings.isolation,
-        "keep": settings.keep,
+        "capture": settings.capture,
         "execute": settings.execute,
         "shortcuts": settings.shortcuts,
         "tolerances": dict(settings.tolerances),

@@ -170,7 +170,7 @@ def _shapes(guess: tuple[int, ...] | None, ask: Questions) -> Sequence[tuple[int
 
 def _targets(given: Sequence[str] | None, release: releases.Release, ask: Questions) -> tuple[str, ...]:
     every = [
-        name for name, target in targets.TARGETS.items() if not target.further and name in release.targets
+        name for name, target in targets.TARGETS.items() if not target.opt_in and name in release.targets
     ]
     chosen = tuple(dict.fromkeys(given or ask("targets", " ".join(every), "--target").split()))
     for name in chosen:

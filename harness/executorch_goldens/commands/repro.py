@@ -31,7 +31,7 @@ from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import cores, worker_environment
 from executorch_goldens.workers.worker import with_harness
 
-#: One seed for each order of report #19045.
+#: One seed for each order of issue #19045.
 VARIATIONS = "0,4"
 #: Options with one value.
 OPTIONS = ("output", "variations", "interpreter", "jobs", "export_timeout")
@@ -51,7 +51,7 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--issue",
         action="store_true",
-        help="write a bug report in Markdown, with the script, the verdict and the environment in it",
+        help="write an issue for the tracker, in Markdown, with the script, the verdict and the environment in it",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
     share(parser.add_argument, "--variations", default=VARIATIONS, help="default: %(default)s")

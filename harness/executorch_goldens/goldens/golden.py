@@ -84,7 +84,7 @@ Texts = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Origin:
+class MadeWith:
     """How an artifact was made: what a manifest says in addition to the artifact itself.
 
     Attributes
@@ -136,14 +136,14 @@ class UnwritableError(GoldenError):
     """A golden that cannot be written or deleted: that says nothing of what stands there."""
 
 
-def render(artifact: Artifact, origin: Origin) -> dict[str, str]:
+def render(artifact: Artifact, made_with: MadeWith) -> dict[str, str]:
     """Return the golden of an artifact: file name to text."""
     result = artifact.result
     texts = _render_failure(result) if isinstance(result, Failure) else _render_lowered(result)
-    fields = [("format", str(FORMAT)), *origin.stack.items()]
+    fields = [("format", str(FORMAT)), *made_with.stack.items()]
     fields.append(("patches", " ".join(artifact.patches) or "none"))
     fields.append(("shortcuts", " ".join(artifact.shortcuts) or "none"))
-    fields.append(("variations", " ".join(origin.variations)))
+    fields.append(("variations", " ".join(made_with.variations)))
     if isinstance(result, Lowered):
         for index, delegate in enumerate(result.delegates):
             digest = hashlib.sha256(delegate.payload).hexdigest()
@@ -152,9 +152,9 @@ def render(artifact: Artifact, origin: Origin) -> dict[str, str]:
             fields.append((f"delegate {index}", f"{identity} {size} bytes sha256 {digest}"))
         fields.append(("pte", f"{len(result.pte)} bytes sha256 {result.pte_sha256}"))
         fields.append((LAYOUT, f"sha256 {_layout(result)}"))
-        if origin.architecture != FIRST:
-            fields.append((DIGESTS, origin.architecture))
-    fields.append(("numerics", origin.numerics))
+        if made_with.architecture != FIRST:
+            fields.append((DIGESTS, made_with.architecture))
+    fields.append(("numerics", made_with.numerics))
     if isinstance(result, Lowered):
         fields += [
             (f"{accuracy.FIELD}{at}", near.text) for at, near in enumerate(accuracy.nearnesses(result))

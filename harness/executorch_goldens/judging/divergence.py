@@ -66,7 +66,7 @@ def divergence(
     return renamed
 
 
-def departure(
+def divergence_from_golden(
     recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None = None
 ) -> Divergence | None:
     """Return the first pass whose result is not the one in a golden's trace; None if all are.

@@ -203,7 +203,7 @@ def _rounded_up(value: float) -> float:
 def miswired_outputs(graph: Graph) -> Iterator[str]:
     """Yield a line for each declared output that is declared twice or that nothing writes.
 
-    Outputs are distinguished by name only: an output slot whose name another slot has is lost (report #18866), one that
+    Outputs are distinguished by name only: an output slot whose name another slot has is lost (issue #18866), one that
     nothing writes is read as whatever the memory holds (#22436).
     """
     written = {name for operator in graph.operators for name in operator.outputs}

@@ -129,7 +129,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Sample:
+class FrozenSample:
     """What a program is run on, and what it gives.
 
     Attributes
@@ -184,7 +184,7 @@ class Program:
     engine: str
     backends: tuple[str, ...]
     data: bytes = field(repr=False)
-    samples: tuple[Sample, ...]
+    samples: tuple[FrozenSample, ...]
 
 
 # The manifest
@@ -217,7 +217,7 @@ Tensors = Annotated[list[TensorEntry], Meta(max_length=MOST_TENSORS)]
 
 
 class SampleEntry(_Struct):
-    """A `Sample`."""
+    """A `FrozenSample`."""
 
     name: Name
     steps: Annotated[list[Tensors], Meta(min_length=1, max_length=MOST_SAMPLES)]

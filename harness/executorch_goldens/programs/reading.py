@@ -21,11 +21,11 @@ from executorch_goldens.programs.format import (
     SEAL,
     CellEntry,
     CorpusError,
+    FrozenSample,
     Head,
     Manifest,
     Program,
     ProgramEntry,
-    Sample,
     SampleEntry,
     TensorEntry,
     Value,
@@ -98,8 +98,8 @@ class Corpus:
             tuple(map(self._sample, entry.samples)),
         )
 
-    def _sample(self, entry: SampleEntry) -> Sample:
-        return Sample(
+    def _sample(self, entry: SampleEntry) -> FrozenSample:
+        return FrozenSample(
             entry.name,
             tuple(tuple(map(self._value, step)) for step in entry.steps),
             tuple(map(self._value, entry.outputs)),

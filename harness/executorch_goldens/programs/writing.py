@@ -23,10 +23,10 @@ from executorch_goldens.programs.format import (
     SEAL,
     CellEntry,
     CorpusError,
+    FrozenSample,
     Manifest,
     Program,
     ProgramEntry,
-    Sample,
     SampleEntry,
     TensorEntry,
     Value,
@@ -135,7 +135,7 @@ def _program(program: Program, objects: dict[str, bytes]) -> ProgramEntry:
     )
 
 
-def _sample(sample: Sample, objects: dict[str, bytes]) -> SampleEntry:
+def _sample(sample: FrozenSample, objects: dict[str, bytes]) -> SampleEntry:
     def entry(value: Value) -> TensorEntry:
         return TensorEntry(value.dtype, value.shape, _object(value.data, objects), value.strides)
 

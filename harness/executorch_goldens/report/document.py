@@ -17,7 +17,7 @@ from pathlib import Path
 
 import jinja2
 
-from executorch_goldens.compare.report import KINDS
+from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.errors import CommandError
 from executorch_goldens.report import cell, drifting
 from executorch_goldens.report.gathering import Gathered

@@ -12,7 +12,7 @@ from executorch_goldens.artifact import Tensor
 from executorch_goldens.decode.numbers import read_number
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import Texts
-from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, Kept
+from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, ShownTensor
 from executorch_goldens.structure import outline
 from executorch_goldens.structure.comparison import graph_pairs
 from executorch_goldens.structure.graphs import paired
@@ -123,7 +123,7 @@ def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
             )
 
 
-def departing(evidence: Evidence) -> Iterator[Shown]:
+def beyond_tolerance(evidence: Evidence) -> Iterator[Shown]:
     """Yield the values and outputs that are beyond their tolerance, beside what eager gives."""
     for kept in evidence.tensors:
         if kept.kind == CONSTANT or kept.expected is None or kept.tolerance is None:
@@ -193,7 +193,7 @@ def _facts(value: OutlineValue) -> str:
 
 def _numbers(
     value: OutlineValue,
-    kept: Mapping[tuple[str, str, str], Kept],
+    kept: Mapping[tuple[str, str, str], ShownTensor],
     where: str,
     label: str,
     evidence: Evidence,

@@ -123,15 +123,15 @@ class Repro:
                 f"is {defect.verdict} ({defect.reason}), but its exported graph, with the release's own observers, "
                 f"{seen}: there is no script"
             )
-        origin = f"The exported graph of {self.cell}, {program.nodes} nodes."
+        subject = f"The exported graph of {self.cell}, {program.nodes} nodes."
         if minimize:
             whole = program.nodes
             program = shrink(program, lambda tried: self.shows(tried, defect))
             shown = self.shown(program, defect.seeds)
             say(f"minimized from {whole} nodes to {program.nodes}, {self.tried} programs tried")
-            origin = f"Minimized from {self.cell}: {whole} nodes to {program.nodes}."
-        text = script(program, shown, self.release, self.cell.target, self.settings, origin)
-        return Script(text, shown, origin)
+            subject = f"Minimized from {self.cell}: {whole} nodes to {program.nodes}."
+        text = script(program, shown, self.release, self.cell.target, self.settings, subject)
+        return Script(text, shown, subject)
 
     def judge(self) -> Defect:
         """Return what is wrong with the cell under the first hash seed, or else under all of them."""

@@ -25,7 +25,7 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.judging.comparison import origin
+from executorch_goldens.judging.comparison import made_with
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import Release
 from executorch_goldens.results import evidence, origins, proposals
@@ -180,7 +180,7 @@ class Results:
             # Of a payload that cannot be decoded there is no text, and the more need of its bytes.
             with contextlib.suppress(DecodeError):
                 golden.write(
-                    place, golden.render(outcome.result, origin(outcome.result, names, self.release))
+                    place, golden.render(outcome.result, made_with(outcome.result, names, self.release))
                 )
             place.mkdir(parents=True, exist_ok=True)
             result = outcome.result.result

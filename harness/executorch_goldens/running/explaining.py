@@ -121,7 +121,7 @@ class Explainer:
             return {}
         kept = {}
         for variation, number in zip(self._pair(outcomes), found.numbers, strict=True):
-            settings = dataclasses.replace(self.settings, keep=number)
+            settings = dataclasses.replace(self.settings, capture=number)
             with Sweep([judged.cell], [variation], settings) as sweep:
                 (outcome,) = sweep.outcomes(judged.cell)
             if isinstance(outcome.result, Artifact) and outcome.result.watched is not None:

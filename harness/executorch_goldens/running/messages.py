@@ -63,7 +63,7 @@ def ways_out(judged: Verdict, release: str, zoo: bool) -> Iterator[str]:
             )
             yield f"if the model is not meant for {', '.join(found.wrong)}: run_on=({kept}) in its @case"
     if zoo:
-        yield f"if it is a defect: goldens repro {release} {judged.cell} writes a script for a report"
+        yield f"if it is a defect: goldens repro {release} {judged.cell} writes a script for an issue"
 
 
 def commands(plan: Plan, judged: Verdict) -> dict[str, str]:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files.machine import in_ci
+from executorch_goldens.files.invocation import in_ci
 from executorch_goldens.judging.updating import FEWER, UPDATE, Updating
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.running.selection import EXPORT_TIMEOUT
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import SHARED, amount
-from executorch_goldens.store.reuse import Sample
+from executorch_goldens.store.reuse import Recheck
 from executorch_goldens.store.store import SIZE, default_root
 from executorch_goldens.workers.shards import Shard
 
@@ -275,16 +275,16 @@ class Options:
             choices=tuple(CACHES),
         ),
     ] = dataclasses.field(default_factory=lambda: "off" if in_ci() else "fill")
-    sample: Annotated[
-        Sample,
+    recheck: Annotated[
+        Recheck,
         _option(
             "--cache-verify",
             CACHE,
             "make this part of the exports that are taken again, and compare",
-            type=_read_by(Sample.of),
+            type=_read_by(Recheck.of),
             metavar="PART%[:SEED]",
         ),
-    ] = dataclasses.field(default_factory=Sample)
+    ] = dataclasses.field(default_factory=Recheck)
     cache_dir: Annotated[
         Path,
         _option(
@@ -450,7 +450,7 @@ def _require_agreeing(options: Options) -> None:
     for option, asked in (("--prune", options.pruning), ("--adopt", options.adopting)):
         if asked and not options.updating:
             raise UsageError(f"{option} changes the root of the goldens: say {UPDATE} as well")
-    if options.sample.part and not options.takes:
+    if options.recheck.part and not options.takes:
         raise UsageError(
             "--cache-verify makes some of the exports again that are taken: say --cache on as well"
         )

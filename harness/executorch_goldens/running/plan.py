@@ -26,9 +26,9 @@ from executorch_goldens.running.selection import (
     require_cells,
     require_extensions,
     require_flatc,
-    require_known,
     require_repeats,
     require_supported,
+    require_targets,
     select,
 )
 from executorch_goldens.settings.exports import Settings, cores, default_interpreter
@@ -98,7 +98,7 @@ class Plan:
         asked = self.options
         if not (asked.takes or asked.keeps):
             return None
-        return Reuse(Store(asked.cache_dir, asked.cache_size), asked.sample, asked.takes, asked.keeps)
+        return Reuse(Store(asked.cache_dir, asked.cache_size), asked.recheck, asked.takes, asked.keeps)
 
     def lines(self) -> Iterator[str]:
         """Yield what a person reads of it: the facts, and then a line per cell."""
@@ -201,7 +201,7 @@ def _settings(options: Options, release: Release, interpreter: Path) -> tuple[tu
     """Return every cell that the zoo and the release make, and how cells are exported; raise UsageError."""
     try:
         require_supported(release, options.releases)
-        require_known(options.tolerances, "[tool.goldens] tolerances")
+        require_targets(options.tolerances, "[tool.goldens] tolerances")
         cells = load_cells(options.models, release, options.targets)
         require_cells(options.budgets, cells)
         # A module that registers cases may register patches as well.
@@ -217,7 +217,7 @@ def _settings(options: Options, release: Release, interpreter: Path) -> tuple[tu
         limit=options.export_timeout,
         memory=options.export_memory,
         isolation=options.isolation,
-        keep=ORIGINS if options.origins else 0,
+        capture=ORIGINS if options.origins else 0,
         shortcuts=spared,
         tolerances=options.tolerances,
     )

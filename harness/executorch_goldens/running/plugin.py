@@ -14,7 +14,7 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import machine, untrusted
+from executorch_goldens.files import os_errors, untrusted
 from executorch_goldens.running import messages, options, reporting
 from executorch_goldens.running.plan import plan
 from executorch_goldens.running.progress import Progress
@@ -106,7 +106,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     # A shard may be empty, and is merged with the others all the same.
     if cells or run.plan.options.shard is not None:
         try:
-            with machine.told():
+            with os_errors.as_user_error():
                 run.start(cells)
         except HarnessError as error:
             raise pytest.UsageError(untrusted.inert(str(error))) from error
@@ -155,7 +155,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if run is None:
         return
     try:
-        with machine.told():
+        with os_errors.as_user_error():
             _finish(session, run)
     except HarnessError as error:
         _print(session.config, [f"ERROR: {error}"])

@@ -198,9 +198,9 @@ def require_supported(release: releases.Release, supported: Sequence[str]) -> No
         )
 
 
-def require_known(names: Iterable[str], where: str) -> None:
+def require_targets(names: Iterable[str], where: str) -> None:
     """Raise UsageError for a target that is named at `where`, ``[tool.goldens] targets``, and that there is not."""
-    known = targets.known()
+    known = targets.available()
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"{where}: {targets.UnknownTargetError(unknown[0], tuple(known))}")
 
@@ -226,14 +226,14 @@ def load_cells(
         The targets that every case is exported for; by default all but those that a case must ask for.
     """
     cases = load_zoo(models).values()
-    require_known(wanted, "[tool.goldens] targets")
-    known = targets.known()
-    further = [name for name, target in known.items() if target.further]
-    common = wanted or [name for name in known if name not in further]
+    require_targets(wanted, "[tool.goldens] targets")
+    known = targets.available()
+    opt_in = [name for name, target in known.items() if target.opt_in]
+    common = wanted or [name for name in known if name not in opt_in]
     for case in cases:
-        if unknown := [target for target in case.also if target not in further]:
+        if unknown := [target for target in case.also if target not in opt_in]:
             raise UsageError(
-                f"case {case.name!r} also wants {', '.join(unknown)}; targets to ask for are {', '.join(further)}"
+                f"case {case.name!r} also wants {', '.join(unknown)}; targets to ask for are {', '.join(opt_in)}"
             )
         if void := [target for target in case.also if not known[target].is_for(case.backends)]:
             raise UsageError(

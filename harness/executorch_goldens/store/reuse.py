@@ -22,7 +22,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.store.environment import Environment, Ingredients
 from executorch_goldens.store.facts import Digests, Fact, Places, Record, UnsettledError, View, identity
 from executorch_goldens.store.keys import different, digest, request
-from executorch_goldens.store.store import Kept, Made, Store, StoreError
+from executorch_goldens.store.store import Made, Store, StoredExport, StoreError
 from executorch_goldens.variations import Variation
 
 if TYPE_CHECKING:
@@ -57,18 +57,18 @@ class ReuseError(HarnessError):
 
 
 @dataclass(frozen=True)
-class Sample:
+class Recheck:
     """How many of the reused exports are made again, as a part of 1, and the seed that chooses them."""
 
     part: float = 0.0
     seed: int = 0
 
     @classmethod
-    def of(cls, text: str) -> Sample:
+    def of(cls, text: str) -> Recheck:
         """Read ``5%`` or ``5%:SEED``; raise ValueError.
 
-        >>> Sample.of("5%:7")
-        Sample(part=0.05, seed=7)
+        >>> Recheck.of("5%:7")
+        Recheck(part=0.05, seed=7)
         """
         match = CHECK.fullmatch(text)
         if match is None or not 0.0 < float(match[1]) <= 100.0:
@@ -109,7 +109,7 @@ class Reuse:
     """
 
     def __init__(
-        self, store: Store, sample: Sample = Sample(), takes: bool = True, keeps: bool = True
+        self, store: Store, recheck: Recheck = Recheck(), takes: bool = True, keeps: bool = True
     ) -> None:
         """Use `store`.
 
@@ -120,7 +120,7 @@ class Reuse:
             no error.
         """
         self.store = store
-        self.sample = sample
+        self.recheck = recheck
         self.takes = takes
         self.keeps = keeps
         self.wanted = self.reused = self.checked = self.kept = 0
@@ -167,7 +167,7 @@ class Reuse:
         exports = list(wanted)
         lookup = self.lookup(settings)
         found = [lookup.answer(digest(self.listing(settings, each))) for each in exports]
-        again = self.sample.choose([made.key for made in found if made is not None])
+        again = self.recheck.choose([made.key for made in found if made is not None])
         self.wanted += len(exports)
         for each, made in zip(exports, found, strict=True):
             if made is None:
@@ -257,7 +257,7 @@ class Reuse:
         if not self.keeps or self.trouble or not is_lasting(outcome) or record is None:
             return
         assert isinstance(outcome.result, Artifact)
-        kept = Kept(outcome.result, outcome.seconds, outcome.peak_mb, outcome.core_seconds)
+        kept = StoredExport(outcome.result, outcome.seconds, outcome.peak_mb, outcome.core_seconds)
         try:
             lists = self._lists(settings, record)
             made = Made(self.store.put((*asked, ("lists", " ".join(lists))), kept), lists)
@@ -286,7 +286,7 @@ class Reuse:
     def _kept(self, settings: Settings, record: Record) -> str:
         facts = self.view(settings).of(record)
         name = identity(facts)
-        self.store.keep_list(name, facts)
+        self.store.put_list(name, facts)
         return name
 
     def error_of(self, cell: Cell) -> ReuseError | None:
@@ -363,7 +363,7 @@ class Lookup:
 def _name(settings: Settings, wanted: Wanted) -> str:
     """Return by what an export is known when its key has changed."""
     cell, variation, further_patches = wanted
-    words = (*settings.models, settings.interpreter, cell, variation.name, settings.keep, *further_patches)
+    words = (*settings.models, settings.interpreter, cell, variation.name, settings.capture, *further_patches)
     return " ".join(map(str, words))
 
 

@@ -96,7 +96,7 @@ class StoreError(HarnessError):
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredExport:
     """An artifact with what its export cost; see `executorch_goldens.artifact.Outcome`."""
 
     artifact: Artifact
@@ -188,7 +188,7 @@ class Store:
             os.utime(self.path(key))
         return True
 
-    def get(self, key: str) -> Kept | None:
+    def get(self, key: str) -> StoredExport | None:
         """Return what is kept under `key`; None, and no entry any more, where there is none or a damaged one."""
         entry = self._entry(key)
         if entry is None:
@@ -196,7 +196,7 @@ class Store:
         made = entry.lowered if entry.lowered is not None else entry.failure
         assert made is not None
         artifact = Artifact(made, entry.patches, entry.inside_seconds, entry.watched, entry.shortcuts)
-        return Kept(artifact, entry.seconds, entry.peak_mb, entry.core_seconds)
+        return StoredExport(artifact, entry.seconds, entry.peak_mb, entry.core_seconds)
 
     def _entry(self, key: str) -> _Entry | None:
         content = self._content(key)
@@ -229,7 +229,7 @@ class Store:
             path.unlink()
         return None
 
-    def put(self, ingredients: Ingredients, kept: Kept) -> str:
+    def put(self, ingredients: Ingredients, kept: StoredExport) -> str:
         """Keep an artifact under the digest of `ingredients` and return that; raise `StoreError`."""
         made = kept.artifact.result
         entry = _Entry(
@@ -258,7 +258,7 @@ class Store:
         """Keep an entry or a list of another store; raise `StoreError`. One that is damaged is never read."""
         self._write(self.path(key, folder), content)
 
-    def keep_list(self, name: str, facts: Sequence[Fact]) -> None:
+    def put_list(self, name: str, facts: Sequence[Fact]) -> None:
         """Keep a list of facts; raise `StoreError`. One that is there already counts as used now."""
         path = self.path(name, "lists")
         try:

@@ -5,7 +5,7 @@ input, one JSON object a line; answers leave on a pipe of their own (``--answers
 prints cannot disturb them. A request::
 
     {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "target": "tosa-int", "tolerance": null,
-     "heap_seed": 1, "patches": ["partition-order"], "keep": 0, "execute": true, "omission": null,
+     "heap_seed": 1, "patches": ["partition-order"], "capture": 0, "execute": true, "omission": null,
      "observer": null, "twins": 0, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>",
      "limit": 120.0, "memory": null, "module": "models.cat", "others": ["models.attention"],
      "record": "<file for the record>"}
@@ -216,7 +216,7 @@ def run_request(request: dict[str, Any]) -> None:
         case,
         request["target"],
         request["patches"],
-        request["keep"],
+        request["capture"],
         request["execute"],
         request["tolerance"],
         Omission(**omission) if omission is not None else None,

@@ -23,7 +23,7 @@ from executorch_goldens.running.selection import (
     Installed,
     find_release,
     require_flatc,
-    require_known,
+    require_targets,
 )
 from executorch_goldens.settings.arguments import positive_float, positive_int, share
 from executorch_goldens.settings.exports import Settings, cores, default_interpreter
@@ -169,7 +169,7 @@ def search(arguments: argparse.Namespace) -> Search:
     interpreter = default_interpreter()
     release = find_release(Installed.probe(interpreter), arguments.release)
     targets = tuple(dict.fromkeys(arguments.target or TARGETS))
-    require_known(targets, "--target")
+    require_targets(targets, "--target")
     if missing := [name for name in targets if name not in release.targets]:
         raise UsageError(
             f"--target {missing[0]} is not supported on ExecuTorch {release.version}: {release.unsupported[missing[0]]}"

@@ -55,7 +55,7 @@ def case_of(zoo: GuestZoo, entries: Iterable[Entry], build: Callable[..., Exampl
         build=builder,
         quantization=QUANTIZATION,
         backends=wanted,
-        also=tuple(target for target in wanted if TARGETS[target].further),
+        also=tuple(target for target in wanted if TARGETS[target].opt_in),
         releases=tuple(release for entry in entries for release in entry.releases),
         run_on=zoo.run_on,
         # Their models and inputs are nobody's here: what quantization leaves of them is recorded, and not judged.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.compare.report import Drift
+from executorch_goldens.compare.drift import Drift
 from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause

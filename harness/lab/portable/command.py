@@ -90,7 +90,7 @@ def texts(outcome: Outcome) -> dict[str, str]:
     """Return what would be recorded of an export."""
     if not isinstance(outcome.result, Artifact):
         return {golden.MANIFEST: "", "casualty": outcome.result.verdict}
-    return golden.render(outcome.result, golden.Origin({}, (), ""))
+    return golden.render(outcome.result, golden.MadeWith({}, (), ""))
 
 
 def exported_texts(texts: golden.Texts, other: golden.Texts) -> dict[str, str]:

@@ -37,7 +37,7 @@ class Upstream:
     sign: str = ""
 
 
-#: Beside the four reports, for which `nox -s lab -- stock` makes the table.
+#: Beside the four issues, for which `nox -s lab -- stock` makes the table.
 UPSTREAM = (
     Upstream((11781,), "equal values of different dtypes fuse", ("tosa-fp/equal-values-two-dtypes",)),
     Upstream(
@@ -123,7 +123,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "upstream",
-        description="Print a Markdown table: upstream's threads and the four reports, release by release.",
+        description="Print a Markdown table: upstream's threads and the four issues, release by release.",
     )
     prints_table(parser, table)
 

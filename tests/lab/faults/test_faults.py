@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.files import durable, machine
-from executorch_goldens.files.machine import MachineError
+from executorch_goldens.files import durable, os_errors
+from executorch_goldens.files.os_errors import OsRefusedError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.golden import GoldenError, Texts, UnwritableError
 from executorch_goldens.goldens.snapshot import GoldenExtension
@@ -234,14 +234,14 @@ def test_a_command_that_is_asked_to_end_does_so_in_order(number: int, code: int)
 def test_what_the_machine_does_not_let_is_one_error_with_a_way_out(
     number: int, facts: tuple[str, ...]
 ) -> None:
-    with pytest.raises(MachineError) as raised, machine.told():
+    with pytest.raises(OsRefusedError) as raised, os_errors.as_user_error():
         raise OSError(number, os.strerror(number), "/x/graph.txt")
     for fact in facts:
         assert fact in str(raised.value)
 
 
 def test_what_no_person_can_put_right_stays_what_it_is() -> None:
-    with pytest.raises(FileNotFoundError), machine.told():
+    with pytest.raises(FileNotFoundError), os_errors.as_user_error():
         raise FileNotFoundError(errno.ENOENT, "no such file", "/x")
 
 

@@ -89,9 +89,9 @@ def install(names: Sequence[str], release: str, target: Target | None = None) ->
         When a function is not the one that a shortcut was written for.
     """
     chosen = [SHORTCUTS[name] for name in guard.in_order(guard.SHORTCUT, names, SHORTCUTS)]
-    needed = [each for each in chosen if target is None or target.runs_any(each.known.get(release, ()))]
+    needed = [each for each in chosen if target is None or target.runs_any(each.fits.get(release, ()))]
     for shortcut in needed:
-        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.known, release, shortcut.unguarded)
+        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.fits, release, shortcut.unguarded)
     INSTALLED.extend(shortcut.name for shortcut in chosen)
     for shortcut in needed:
         shortcut.install()

@@ -28,7 +28,7 @@ def test_each_is_of_another_pull_request_and_can_be_asked_for_by_its_number() ->
     for fix in FIXES:
         assert re.fullmatch(rf"{fix.number}(-[a-z0-9]+)+", fix.name)
         assert PATCHES[fix.name].install == fix.install
-        assert set(PATCHES[fix.name].known) == {fix.release}
+        assert set(PATCHES[fix.name].fits) == {fix.release}
 
 
 def test_each_says_in_one_line_what_it_broke() -> None:

@@ -1,4 +1,4 @@
-"""What the machine does not let a process do, in one line: which file or folder, why, and the way out."""
+"""Errors of the operating system, in one line for a user: which file or folder, why, and the way out."""
 
 from __future__ import annotations
 
@@ -27,20 +27,11 @@ WAYS_OUT = {
 }
 
 
-#: What an environment variable says where it is set and means no, whatever the case of its letters.
-NO = ("", "0", "false", "no", "off", "n", "f")
+class OsRefusedError(HarnessError):
+    """Something that the operating system does not let this process do; the message names it and the way out."""
 
 
-def in_ci() -> bool:
-    """Whether this process runs in a CI service: the variable ``CI`` is set, and does not say no."""
-    return os.environ.get("CI", "").strip().lower() not in NO
-
-
-class MachineError(HarnessError):
-    """Something that the machine does not let this process do; the message names it and the way out."""
-
-
-def said(error: OSError) -> str:
+def explain(error: OSError) -> str:
     """Return what a person is told of an error of the system; empty for one that no person can put right."""
     if error.errno not in WAYS_OUT:
         return ""
@@ -49,11 +40,11 @@ def said(error: OSError) -> str:
 
 
 @contextlib.contextmanager
-def told() -> Iterator[None]:
-    """Within it, such an error is a `MachineError`."""
+def as_user_error() -> Iterator[None]:
+    """Within it, such an error is an `OsRefusedError`."""
     try:
         yield
     except OSError as error:
-        if not (words := said(error)):
+        if not (words := explain(error)):
             raise
-        raise MachineError(words) from error
+        raise OsRefusedError(words) from error
