@@ -134,7 +134,7 @@ class Plan:
     def _cost(self, cells: Iterable[Cell]) -> str:
         """Say how long they take, as far as the committed table knows."""
         table = seconds.committed(self.root)
-        if not table.known:
+        if not table.measured:
             return "nothing is known yet of how long they take"
         total = sum(map(table.of, cells)) * len(self.variations)
         return f"some {total:.0f} core seconds by {self.root / seconds.TABLE}"
