@@ -23,6 +23,7 @@ COMMANDS = {
     "fielded": "lab.fielded.command",
     "fuzz": "lab.fuzz.command",
     "guests": "lab.guests.command",
+    "pages": "lab.pages",
     "portable": "lab.portable.command",
     "probe": "lab.probe.command",
     "seconds": "lab.seconds.command",

@@ -29,7 +29,7 @@ from executorch_goldens.settings.arguments import positive_float, positive_int, 
 from executorch_goldens.settings.exports import Settings, cores, default_interpreter
 from executorch_goldens.workers.sweep import SweepError
 from lab.branches import RECORDER
-from lab.branches.page import lines_of, read
+from lab.branches.page import of_cells
 from lab.branches.sources import Branch, require_coverage
 from lab.fuzz import explained, names, page
 from lab.fuzz.explained import Explanation
@@ -138,12 +138,6 @@ def guided(arguments: argparse.Namespace, searching: Search) -> Guide | None:
         return None
     known = of_cells(searching.release.version)
     return Guide(arguments.seed, known, lambda model: searching.taken([model]))
-
-
-def of_cells(release: str) -> frozenset[Branch]:
-    """Return the branches that cells take, as far as docs/coverage says."""
-    file = lines_of(release)
-    return read(file.read_text(encoding="utf-8")) if file.exists() else frozenset()
 
 
 def carry_out(
