@@ -108,7 +108,9 @@ def test_records_of_several_exports_are_added_up(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Mapping[str, page.Taken]], list[Branch]]:
+def tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Mapping[str, page.Taken]], list[Branch]]:
     """Writes the tables of release 9.9.9, and returns its branches."""
     monkeypatch.setattr(page, "TAKEN", tmp_path)
     every = sorted(sources(tmp_path, PASS).branches())

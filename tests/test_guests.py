@@ -664,12 +664,6 @@ def test_a_guest_is_exported_as_any_case_and_twice_the_same(runner: Runner) -> N
 # What they show
 
 
-def test_the_page_says_what_the_committed_goldens_show() -> None:
-    page = (REPOSITORY / "docs" / "guests.md").read_text(encoding="utf-8")
-    tables = "\n".join(triage.tables(GOLDENS))
-    assert f"<!-- verdicts -->\n{tables}\n<!-- end -->" in page, "python -m lab guests --verdicts prints it"
-
-
 def test_every_guest_that_is_wrong_is_explained_and_every_explanation_is_used() -> None:
     table = triage.explanations()
     found = [each for *_, those in triage.recorded(GOLDENS) for each in those]

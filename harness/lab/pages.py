@@ -24,7 +24,7 @@ DOCS = REPOSITORY / "docs"
 
 #: What makes pages, by the name of its instrument: a module with a function ``parts``.
 MAKERS = {
-    "bench": "lab.bench.history",
+    "bench": "lab.bench.measurement",
     "branches": "lab.branches.page",
     "cluster-soak": "lab.faults.cluster_soak",
     "coverage": "lab.coverage.page",
@@ -36,7 +36,7 @@ MAKERS = {
     "fuzz": "lab.fuzz.page",
     "fuzz-bytes": "lab.fuzz_bytes.__main__",
     "guests": "lab.guests.triage",
-    "history": "lab.mutants.history.document",
+    "history": "lab.mutants.history.__main__",
     "mutants": "lab.mutants.page",
     "soak": "lab.faults.soak",
 }
@@ -113,8 +113,10 @@ def difference(part: Part) -> list[str]:
     """Return what a page lacks of a part, as a diff; empty where it is up to date."""
     file = DOCS / part.page
     committed = file.read_text(encoding="utf-8") if file.exists() else ""
-    lines = (each.splitlines() for each in (committed, part.rendered(committed)))
-    return list(difflib.unified_diff(*lines, f"docs/{part.name}", "now", lineterm="", n=0))
+    now = part.rendered(committed).splitlines()
+    return list(
+        difflib.unified_diff(committed.splitlines(), now, f"docs/{part.name}", "now", lineterm="", n=0)
+    )
 
 
 def add_to(subparsers: Any) -> None:

@@ -1,4 +1,4 @@
-"""The table of upstream's threads: what each golden, failure and known defect says of them."""
+"""The table of threads upstream: what each golden, failure and known defect says of them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import releases
+from executorch_goldens import registry, releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
-from executorch_goldens.registry import load
 from executorch_goldens.releases import KnownDefect
 from executorch_goldens.targets import TARGETS
-from lab.upstream.command import UPSTREAM, Upstream, cell_state, state, table
-from tests import GOLDENS
+from lab import findings
+from lab.threads import Thread, cell_state, load, state
 
-ZOO = load(("models",))
+ZOO = registry.load(("models",))
 
-COMMITTED = Path(__file__).resolve().parent.parent / "docs" / "upstream.md"
 RELEASE = replace(
     releases.load().releases["1.5.1"], known={"tosa-fp/known": KnownDefect("corrupt", "is wrong (#7)")}
 )
@@ -61,19 +59,18 @@ def test_a_target_that_the_release_lacks_cannot_show_it(root: Path) -> None:
 
 
 def test_one_cell_that_shows_a_defect_is_enough(root: Path) -> None:
-    entry = Upstream((7,), "x", ("tosa-fp/right", "tosa-fp/fails"))
+    entry = Thread((7,), "x", ("tosa-fp/right", "tosa-fp/fails"))
     assert state(root, RELEASE, entry) == "shows (fails)"
     assert state(root, RELEASE, replace(entry, cells=entry.cells[:1])) == "no"
 
 
 def test_every_cell_is_one_of_the_zoo() -> None:
-    for entry in UPSTREAM:
+    for entry in load():
         for name in entry.cells:
             target, _, case = name.partition("/")
             assert not TARGETS[target].further or target in ZOO[case].also
 
 
-def test_the_committed_table_is_that_of_the_committed_goldens() -> None:
-    assert "\n".join(table(GOLDENS)) in COMMITTED.read_text(encoding="utf-8"), (
-        "python -m lab upstream prints it"
-    )
+def test_no_thread_is_that_of_a_finding_as_well() -> None:
+    of_findings = {number for finding in findings.load().values() for number in finding.threads}
+    assert not of_findings & {number for thread in load() for number in thread.numbers}
