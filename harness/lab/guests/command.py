@@ -1,4 +1,4 @@
-"""The command ``guests``: compare the listings of the guest zoos with the tests of the release that is installed.
+"""``python -m lab guests``: the listings of the guest zoos, against the tests of the release that is installed.
 
 With ``--verdicts``: what their goldens show.
 """
