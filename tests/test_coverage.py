@@ -10,9 +10,9 @@ import pytest
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Outcome, PassRun, Watched
+from executorch_goldens.files.tables import TableError
 from lab.coverage.page import NO_REASON, lines, reasons, share
 from lab.coverage.visits import Coverage, Reached, cells_of, table_of, values, visited
-from lab.tables import TableError
 
 GOLDENS = Path(__file__).resolve().parent.parent / "goldens"
 VERSIONS = list(releases.load().releases)

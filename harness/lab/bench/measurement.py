@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from executorch_goldens.files import markdown
+from executorch_goldens.files import markdown, tables
 from executorch_goldens.results import provenance
-from lab import REPOSITORY, tables
+from lab import REPOSITORY
 from lab.pages import Part
 
 #: What was measured, the newest of each ratio on each release first.

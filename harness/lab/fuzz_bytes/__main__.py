@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.files import markdown
-from lab import REPOSITORY, pages, tables
+from executorch_goldens.files import markdown, tables
+from lab import REPOSITORY, pages
 from lab.fuzz_bytes.piece import CURRENT, MEGABYTES, SECONDS
 from lab.fuzz_bytes.readers import READERS
 from lab.pages import Part

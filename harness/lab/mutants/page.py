@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from executorch_goldens import releases
-from lab import GOLDENS, tables
+from executorch_goldens.files import tables
+from lab import GOLDENS
 from lab.mutants import MUTANTS, over_core, table
 from lab.mutants.over_core import Found
 from lab.mutants.table import Judged

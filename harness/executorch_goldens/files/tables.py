@@ -1,4 +1,4 @@
-"""Tables that instruments keep: a head, then a row a line, its fields apart by tabs."""
+"""Tables in files: a head, then a row a line, with tabs between its fields."""
 
 from __future__ import annotations
 
