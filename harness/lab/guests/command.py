@@ -1,7 +1,4 @@
-"""``python -m lab guests``: the listings of the guest zoos, against the tests of the release that is installed.
-
-With ``--verdicts``: what their goldens show.
-"""
+"""``python -m lab guests``: the listings of the guest zoos, against the tests of the release that is installed."""
 
 from __future__ import annotations
 
