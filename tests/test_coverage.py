@@ -72,23 +72,23 @@ def test_a_pass_counts_where_it_ran_and_where_it_changed_something() -> None:
         outcome(TWO, PassRun("arm backend", "Fold", "a", False), PassRun("arm backend", "Fuse", "b", False)),
     )
     assert "1 of 2 (50.0%) change a graph in some cell." in text
-    assert "| Fold | 2 | 0 | folds what is not there |" in text
-    assert "| Fuse | 2 | 1 | tosa-fp/one |" in text
+    assert "| Fold | 2 | folds what is not there |" in text
+    assert "Fuse" not in text
 
 
 def test_a_pass_that_works_in_another_pipeline_says_where() -> None:
     text = rendered(
         outcome(ONE, PassRun("arm annotation", "Fuse", "a", True), PassRun("arm backend", "Fuse", "b", False))
     )
-    assert "| Fuse | 1 | 0 | none here; in another pipeline tosa-fp/one |" in text
+    assert "| Fuse | 1 | none here; in another pipeline tosa-fp/one |" in text
     assert "at annotation or in the backend | 1 of 1 (100.0%)" in text
 
 
 def test_a_visitor_that_is_never_used_is_listed() -> None:
     text = rendered(outcome(ONE, visitors=("tosa tosa.ADD",)))
     assert "1 of 2 (50.0%) serialize a node in some cell." in text
-    assert "| tosa.ADD | 1 | tosa-fp/one |" in text
-    assert "| tosa.SUB | 0 | - |" in text
+    assert "tosa.ADD" not in text
+    assert "| tosa.SUB | - |" in text
 
 
 def test_a_crash_reports_nothing_that_it_reached() -> None:
@@ -132,13 +132,6 @@ def test_what_was_reached_is_read_as_it_was_written(tmp_path: Path, monkeypatch:
         TableError, match=r"9\.9\.9-cells\.tsv names 'tosa-fp', which is no cell; bring it back"
     ):
         visited(cells_of("9.9.9"))
-
-
-def test_values_with_bars_end_no_cell_of_the_page() -> None:
-    reached = Reached.of(everything(), {"tosa": ["tosa.ADD"]})
-    page = "\n".join(lines("9.9.9", reached, WHY))
-    assert '| CONV2D | pad: 7 values; acc_type: <INT48> & "x", FP\\|32, INT32 |' in page
-    assert "| TABLE |  |" in page
 
 
 def unreached(version: str) -> set[str]:

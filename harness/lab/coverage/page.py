@@ -30,7 +30,7 @@ class Section:
     Attributes
     ----------
     rows
-        Each with the cells that it is in, those that it changes and an example, or why there is none.
+        Each with the cells that it is in, those that it changes, and why there are none.
     """
 
     name: str
@@ -40,6 +40,11 @@ class Section:
     def reached(self) -> str:
         """How many of the rows are reached."""
         return share([row for row in self.rows if row[2]], self.rows)
+
+    @property
+    def unreached(self) -> list[tuple[str, int, int, str]]:
+        """The others."""
+        return [row for row in self.rows if not row[2]]
 
 
 def parts() -> Iterator[Part]:
@@ -84,7 +89,6 @@ def lines(version: str, reached: Reached, why_not: Mapping[str, str]) -> list[st
             arm_passes=share({row.name for row in of_arm if row.changed}, {row.name for row in of_arm}),
             pipelines=_pipelines(reached, why_not),
             backends=_backends(reached, why_not),
-            serialized=reached.operators,
             row=markdown.row,
         )
         .splitlines()
@@ -94,8 +98,8 @@ def lines(version: str, reached: Reached, why_not: Mapping[str, str]) -> list[st
 def _pipelines(reached: Reached, why_not: Mapping[str, str]) -> list[Section]:
     by_pipeline: dict[str, list[tuple[str, int, int, str]]] = {}
     for row in reached.passes:
-        example = str(row.example) if row.example else _why_none(row, reached, why_not)
-        by_pipeline.setdefault(row.pipeline, []).append((row.name, row.entered, row.changed, example))
+        why = "" if row.example else _why_none(row, reached, why_not)
+        by_pipeline.setdefault(row.pipeline, []).append((row.name, row.entered, row.changed, why))
     return [Section(pipeline, tuple(rows)) for pipeline, rows in by_pipeline.items()]
 
 
@@ -111,9 +115,8 @@ def _backends(reached: Reached, why_not: Mapping[str, str]) -> list[Section]:
     for backend, names in reached.visitors.items():
         rows = []
         for name in names:
-            cells = reached.visited.get(f"{backend} {name}", set())
-            example = str(min(cells)) if cells else why_not.get(name, NO_REASON)
-            rows.append((name, len(cells), len(cells), example))
+            cells = len(reached.visited.get(f"{backend} {name}", ()))
+            rows.append((name, cells, cells, "" if cells else why_not.get(name, NO_REASON)))
         found.append(Section(backend, tuple(rows)))
     return found
 
