@@ -34,8 +34,8 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import READERS
 from executorch_goldens.targets import TARGETS
-from lab import __main__ as lab
-from lab.__main__ import PROGRAMS
+from lab import OVER_RELEASES
+from lab.__main__ import GUEST, INSTRUMENTS
 from lab.guests import ZOOS
 from tests.conftest import DROPPED
 
@@ -140,29 +140,6 @@ def subcommand(*prefix: str) -> Check:
     return check
 
 
-class ParsedError(Exception):
-    """A parser has accepted its words; what would follow is not done."""
-
-
-def module(name: str) -> Check:
-    """Return a check that the parser in the ``main`` of a module takes the words."""
-
-    def check(words: Sequence[str], _: pytest.FixtureRequest) -> None:
-        original = argparse.ArgumentParser.parse_args
-
-        def parse_args(parser: argparse.ArgumentParser, *arguments: object) -> None:
-            original(parser, *arguments)  # type: ignore[call-overload]
-            raise ParsedError
-
-        main = importlib.import_module(name).main
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(argparse.ArgumentParser, "parse_args", parse_args)
-            with pytest.raises(ParsedError):
-                main(words)
-
-    return check
-
-
 def parsed(request: pytest.FixtureRequest, *words: str) -> pytest.Config:
     """Return what pytest reads from its words."""
     pytester: pytest.Pytester = request.getfixturevalue("pytester")
@@ -197,18 +174,12 @@ def is_instrument(words: Sequence[str], _: pytest.FixtureRequest) -> None:
         # It hands these on.
         is_run(others, _)
         return
-    if name in PROGRAMS:
-        module(PROGRAMS[name])(others, _)
-        return
     parser = argparse.ArgumentParser()
-    importlib.import_module(lab.COMMANDS[name]).add_to(parser.add_subparsers())
+    importlib.import_module(INSTRUMENTS[name]).add_to(parser.add_subparsers())
     # What the session adds.
     between = ["1.4.1=python"] if name in OVER_RELEASES else []
     parser.parse_args([name, *between, *others])
 
-
-#: Instruments that the session hands the environments of all releases.
-OVER_RELEASES = ("fielded", "stock")
 
 #: What ``nox -s SESSION -- ARGUMENTS`` hands its arguments to.
 SESSIONS: dict[str, Check] = {
@@ -283,7 +254,7 @@ class Unrun:
 
 #: How a page writes an instrument that is run here as ``python -m lab``: it reads goldens, and exports nothing.
 LAB = ("nox", "-s", "lab", "--")
-READ = ("core", "failures", "upstream")
+READ = ("core", "failures")
 UNRUN = (
     Unrun(("python3", "-m", "venv"), "makes an environment where the reader stands", is_one_word),
     Unrun((".",), "changes the reader's shell", is_one_word),
@@ -425,7 +396,7 @@ def test_sessions_and_subcommands_named_in_a_sentence_exist() -> None:
         for name in re.findall(r"`goldens (\w+)", text):
             assert name in COMMANDS, f"{page.name}: goldens {name}"
         for name in re.findall(r"nox -s \"?lab(?:\([\d.]+\)\")? -- ([\w-]+)", text):
-            assert name in {**lab.COMMANDS, **PROGRAMS}, f"{page.name}: nox -s lab -- {name}"
+            assert name in INSTRUMENTS | GUEST, f"{page.name}: nox -s lab -- {name}"
 
 
 # Links and names

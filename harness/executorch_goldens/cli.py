@@ -11,15 +11,13 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module, metadata
-from pathlib import Path
 from typing import Any, TextIO, cast
 
-from executorch_goldens.errors import CommandError, HarnessError
+from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import interrupts, os_errors, untrusted
-from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import Forms, share
+from executorch_goldens.settings.arguments import Forms
 
 #: Subcommands, and what they are for.
 COMMANDS = {
@@ -44,26 +42,6 @@ OWN_SCREEN = ("review", "run")
 
 #: Exit codes, as of ``diff``.
 SAME, DIFFERENT, ERROR = 0, 1, 2
-
-
-def prints_table(parser: argparse.ArgumentParser, table: Callable[[Path], Iterable[str]]) -> None:
-    """Make `parser` one of a subcommand that prints the lines of `table`, a function of the root of the goldens."""
-    share(parser.add_argument, "--goldens")
-
-    def run(arguments: argparse.Namespace) -> int:
-        for line in table(root_of(arguments)):
-            print(line)
-        return SAME
-
-    parser.set_defaults(run=run)
-
-
-def root_of(arguments: argparse.Namespace) -> Path:
-    """Return the root of the goldens that ``--goldens`` names, or the repository's; raise CommandError."""
-    goldens: Path = arguments.goldens or config.load().goldens
-    if not goldens.is_dir():
-        raise CommandError(f"{goldens} is not a folder: name a root of goldens with --goldens")
-    return goldens
 
 
 class Shown:

@@ -12,7 +12,7 @@ from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.releases import MATRIX
-from executorch_goldens.results import merging, proposals
+from executorch_goldens.results import ledger, merging, proposals
 from executorch_goldens.results.ledger import Ledger
 from executorch_goldens.results.merging import Merged
 from executorch_goldens.running import messages
@@ -23,7 +23,6 @@ from executorch_goldens.settings.config import Config
 if TYPE_CHECKING:
     from executorch_goldens.review.summary import Row
 
-LEDGER = Path("docs") / "proof.md"
 #: The forms of the command, and the options of each.
 JOINING, MARKDOWN, ANNOTATIONS = "joining", "--markdown", "--annotations"
 OPTIONS = {
@@ -59,7 +58,7 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--ledger",
         action="store_true",
-        help=f"write a line of {LEDGER} for each release: only for whole runs",
+        help=f"write a row of {ledger.FILE} beside the goldens for each release: only for whole runs",
     )
     told = parser.add_argument_group("in place of joining")
     form = told.add_mutually_exclusive_group()
@@ -90,8 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         return tell(arguments, repository)
     goldens = arguments.goldens or repository.goldens
     into = arguments.into or repository.root / "build" / "merged"
-    path = repository.root / LEDGER
-    ledger = Ledger.read(path) if arguments.ledger else None
+    proved = Ledger.read(goldens) if arguments.ledger else None
     code = SAME
     with merging.at_rest(arguments.results):
         joined = list(merging.of_releases(merging.find(arguments.results), into))
@@ -105,11 +103,11 @@ def run(arguments: argparse.Namespace) -> int:
         )
         if merged.wrong() or stale(merged, goldens):
             code = DIFFERENT
-        if ledger is not None:
-            ledger = ledger.with_run(merged)
-    if ledger is not None:
-        durable.replace(path, ledger.text())
-        print(f"ledger: {path}")
+        if proved is not None:
+            proved = proved.with_run(merged, goldens)
+    if proved is not None:
+        durable.replace(goldens / ledger.FILE, proved.text())
+        print(f"ledger: {goldens / ledger.FILE}")
     return code
 
 

@@ -26,7 +26,7 @@ from executorch_goldens.settings.config import Config
 from executorch_goldens.settings.exports import Settings, cores, default_interpreter
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep, SweepError
-from lab import branches
+from lab import branches, pages
 from lab.branches import page
 from lab.branches.records import Records
 from lab.branches.sources import Sources, require_coverage
@@ -53,7 +53,7 @@ def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("--minutes", type=positive_float, help="begin no export after (default: none)")
     parser.add_argument("--anew", action="store_true", help="export also what has a record")
     parser.add_argument("--so-far", action="store_true", help="export nothing")
-    parser.add_argument("--update", action="store_true", help="write the page and the lines in docs/coverage")
+    parser.add_argument("--update", action="store_true", help="write the tables and the page")
     parser.add_argument(
         "--records", type=Path, default=Path("build/branches"), metavar="DIR", help="default: %(default)s"
     )
@@ -106,14 +106,14 @@ def run(options: argparse.Namespace) -> int:
         print(f"{done} of {len(wanted)} cells exported", file=sys.stderr)
     sources = Sources(installed.site_packages / "executorch")
     taken = groups(options, release, repository, sources)
-    text = "".join(f"{line}\n" for line in page.page(release.version, sources.branches(), taken))
     if not options.update:
-        print(text, end="")
+        print(*page.page(release.version, sources.branches(), taken), sep="\n")
         return SAME
-    each = "".join(f"{line}\n" for line in page.lines(sources.branches(), taken))
-    for path, content in ((page.page_of(release.version), text), (page.lines_of(release.version), each)):
+    files = (page.branches_of(release.version), page.cells_of(release.version))
+    for path, content in zip(files, page.texts(sources.branches(), taken), strict=True):
         durable.replace(path, content)
         print(f"{path}: written")
+    pages.update(["branches"])
     return SAME
 
 
@@ -169,13 +169,5 @@ def groups(
         page.GUESTS: of_zoos(ZOOS),
         page.DRAWN: taken([(drawn, drawn.cells())], None),
     }
-    before = written_before(release.version)
+    _, before = page.read(release.version)
     return {group: each if each.cells else before.get(group, each) for group, each in found.items()}
-
-
-def written_before(release: str) -> dict[str, page.Taken]:
-    """Return what the page of a release says of each group that has cells; nothing where there is no page."""
-    texts = (page.page_of(release), page.lines_of(release))
-    if not all(path.exists() for path in texts):
-        return {}
-    return page.written(*(path.read_text(encoding="utf-8") for path in texts))

@@ -2,14 +2,13 @@
 
 What a cell reaches is read from its golden: its target, the passes and partitioners that changed its graph, with their
 pipelines, and the operators of its delegates with their attributes. No golden tells which node visitors ran:
-`lab.coverage.visits` lists those of each cell. For passes that only cells without a golden reach, its table names one
-cell. What a cell costs is read from the committed seconds.
+`lab.coverage.visits` lists those of each cell. For passes that only cells without a golden reach, it names one cell.
+What a cell costs is read from the committed seconds.
 """
 
 from __future__ import annotations
 
 import re
-import types
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +18,8 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.registry import Case
 from executorch_goldens.running.core import UPDATE, CoreError
 from executorch_goldens.workers.seconds import Seconds, committed
-from lab.coverage.visits import SHOWN_VALUES, examples
+from lab.coverage import visits
+from lab.coverage.visits import SHOWN_VALUES
 from lab.stock.issues import issue_cells
 
 #: Of what a cell was taken for, this much is written out.
@@ -44,21 +44,17 @@ DEFECTS = {
     "1.5.1": (Cell("tosa-u55", "narrow-shifts"),),
 }
 
+#: Of a zoo whose exports nobody has watched.
+NO_COVERAGE = visits.Reached((), {}, {}, {})
+
 #: What is reached, in words, to the cells that reach it.
 Reached = Mapping[str, Collection[Cell]]
 
 
 def reached(
-    folder: Path, cells: Collection[Cell], table: str = "", visited: Reached = types.MappingProxyType({})
+    folder: Path, cells: Collection[Cell], coverage: visits.Reached = NO_COVERAGE
 ) -> dict[str, set[Cell]]:
-    """Return what `cells` reach, as far as the goldens in a release's folder and its files of coverage tell.
-
-    Parameters
-    ----------
-    table
-        Text of the table of coverage; empty where a zoo has none.
-    visited
-        The cells of each node visitor, ``backend target``.
+    """Return what `cells` reach, as far as the goldens in a release's folder and its tables of coverage tell.
 
     Raises
     ------
@@ -86,17 +82,17 @@ def reached(
         for value, of_value in by_value.items():
             listed = value and len(by_value) <= SHOWN_VALUES
             found[f"{attribute} = {value}" if listed else attribute] |= of_value
-    for visitor, visiting in visited.items():
+    for visitor, visiting in coverage.visited.items():
         backend, _, name = visitor.partition(" ")
         found[f"visitor {backend}: {name}"] |= set(visiting)
-    for what, example in examples(table).items():
-        if what not in found:
-            found[what].add(example)
+    for name, example in coverage.examples():
+        if f"pass {name}" not in found:
+            found[f"pass {name}"].add(example)
     known = set(cells)
     for what, reaching in found.items():
         if unknown := reaching - known:
             raise CoreError(
-                f"docs/coverage says that {min(unknown)} reaches {what}, and there is no such cell; write it anew by: "
+                f"harness/lab/coverage/reached says that {min(unknown)} reaches {what}, and there is no such cell: run "
                 "nox -s lab -- coverage --update"
             )
     return found
@@ -158,8 +154,7 @@ def text(
     folder: Path,
     cells: Sequence[Cell],
     cases: Collection[Case],
-    table: str,
-    visited: Reached,
+    coverage: visits.Reached,
 ) -> str:
     """Return the text of a release's core.
 
@@ -169,14 +164,12 @@ def text(
         Of the release's goldens.
     cells, cases
         All of the zoo on this release.
-    table, visited
-        Of the release's coverage, as `reached` takes them.
     """
     always = {
         cell: f"issue #{number}" for number, of_issue in issue_cells(cases).items() for cell in of_issue
     }
     always |= dict.fromkeys(DEFECTS.get(version, ()), "a known defect that has what no golden tells of")
-    wanted = reached(folder, cells, table, visited)
+    wanted = reached(folder, cells, coverage)
     core = cover(wanted, [cell for cell in always if cell in cells], committed(folder))
     lines = [
         f"# The core of the zoo on ExecuTorch {version}: {len(core)} of {len(cells)} cells. They reach the",

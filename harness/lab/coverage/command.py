@@ -1,4 +1,4 @@
-"""``python -m lab coverage``: what the zoo reaches of the installed release, against docs/coverage."""
+"""``python -m lab coverage``: what the zoo reaches of the installed release, against what is committed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import SIZE, Store, default_root
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
+from lab import pages
 from lab.core.command import settle
-from lab.coverage.visits import TABLES, VISITORS, Coverage, reasons, table, visits
+from lab.coverage import page
+from lab.coverage.visits import Coverage, Reached, cells_of, table_of
 
 
 def add_to(subparsers: Any) -> None:
@@ -30,7 +32,7 @@ def add_to(subparsers: Any) -> None:
     )
     share(parser.add_argument, "--cell", help="only these: prints, compares nothing")
     parser.add_argument(
-        "--update", action="store_true", help="write the files, and the core that rests on them"
+        "--update", action="store_true", help="write the tables, the page, and the core that rests on them"
     )
     parser.add_argument(
         "--cached", action="store_true", help="take exports from the cache, and put them there"
@@ -40,7 +42,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Export, compare with the committed table or write it; return 0 if it is as committed, else 1."""
+    """Export, compare with the committed tables or write them; return 0 if it is as committed, else 1."""
     interpreter = default_interpreter()
     release = find_release(Installed.probe(interpreter), None)
     repository = config.load()
@@ -70,19 +72,17 @@ def run(options: argparse.Namespace) -> int:
     # Only now: it imports ExecuTorch, which the process that sweeps does without.
     from executorch_goldens.exporting.compat import visitor_classes
 
-    visitors = visitor_classes()
-    text = table(release.version, coverage, visitors, reasons())
+    reached = Reached.of(coverage, visitor_classes())
     if options.cell:
-        sys.stdout.write(text)
+        print(*page.lines(release.version, reached, page.reasons()), sep="\n")
         return 0
-    found = {
-        TABLES / f"{release.version}.md": text,
-        TABLES / VISITORS.format(release.version): visits(coverage, visitors),
-    }
+    files = (table_of(release.version), cells_of(release.version))
+    found = dict(zip(files, reached.texts(), strict=True))
     if options.update:
         for path, content in found.items():
             durable.replace(path, content)
             print(f"{path}: written")
+        pages.update(["coverage"])
         settle(repository.goldens, release.version, update=True)
         return 0
     same = [_is_committed(path, content) for path, content in found.items()]

@@ -16,7 +16,6 @@ import filelock
 from executorch_goldens import patches, releases, variations
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError, UsageError
-from executorch_goldens.files import durable
 from executorch_goldens.results.rows import lock
 from executorch_goldens.running.selection import (
     EXPORT_TIMEOUT,
@@ -28,9 +27,10 @@ from executorch_goldens.running.selection import (
 from executorch_goldens.settings.arguments import positive_float, positive_int, share
 from executorch_goldens.settings.exports import Settings, cores, default_interpreter
 from executorch_goldens.workers.sweep import SweepError
+from lab import pages
 from lab.branches import RECORDER
-from lab.branches.page import lines_of, read
-from lab.branches.sources import Branch, require_coverage
+from lab.branches.page import of_cells
+from lab.branches.sources import require_coverage
 from lab.fuzz import explained, names, page
 from lab.fuzz.explained import Explanation
 from lab.fuzz.guidance import GENERATION, Guide, digest
@@ -116,9 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
             f"branches: {len(taken)}, of which no cell takes {len(taken - of_cells(searching.release.version))}"
         )
     if arguments.update:
-        text = page.PAGE.read_text(encoding="utf-8")
-        durable.replace(page.PAGE, page.updated(text, {searching.release.version: found}, table))
-        print(f"{page.PAGE}: written")
+        page.keep(searching.release.version, found, table)
+        pages.update(["fuzz"])
     return SAME
 
 
@@ -138,12 +137,6 @@ def guided(arguments: argparse.Namespace, searching: Search) -> Guide | None:
         return None
     known = of_cells(searching.release.version)
     return Guide(arguments.seed, known, lambda model: searching.taken([model]))
-
-
-def of_cells(release: str) -> frozenset[Branch]:
-    """Return the branches that cells take, as far as docs/coverage says."""
-    file = lines_of(release)
-    return read(file.read_text(encoding="utf-8")) if file.exists() else frozenset()
 
 
 def carry_out(

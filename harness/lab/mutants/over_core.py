@@ -25,7 +25,8 @@ from lab.mutants.table import NONE, Judged, judge
 #: What must be detected of all mutants together.
 DETECTED = 0.95
 
-TITLE = "## Over the core of the zoo"
+#: Columns of the table of what was found: the fields of `Found`.
+COLUMNS = ("mutant", "cell", "verdict", "named", "tried")
 HEAD = ("| mutant | detected by | verdict | named | cells tried |", "|---|---|---|---|---:|")
 
 #: Mutants go in an order that nobody chose: those that a stopped session has tried are a sample of all.
@@ -125,16 +126,14 @@ def said(folder: Path, cell: Cell) -> str:
     ).lower()
 
 
-def with_golden(planned: Plan) -> list[Cell]:
+def with_golden(folder: Path) -> list[Cell]:
     """Return the cells of the core that must be as their golden: others are known to be wrong without a mutant."""
-    return [
-        cell for cell in core.read(planned.root / core.FILE) if golden.directory(planned.root, cell).is_dir()
-    ]
+    return [cell for cell in core.read(folder / core.FILE) if golden.directory(folder, cell).is_dir()]
 
 
 def search(planned: Plan, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:
     """Yield what the core says of each mutant; raise SweepError where a cell is not stable without one."""
-    committed = with_golden(planned)
+    committed = with_golden(planned.root)
     texts = {cell: said(planned.root, cell) for cell in committed}
     known = kept.read(mutants)
     # One for each target warms the templates up.
@@ -172,7 +171,7 @@ def search(planned: Plan, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Fou
 
 def section(release: str, cells: int, found: Sequence[Found], mutants: Sequence[Mutant]) -> Iterator[str]:
     """Yield the lines of docs/mutants.md about the core."""
-    yield TITLE
+    yield "## Over the core of the zoo"
     yield ""
     yield f"Each mutant over the {cells} cells of the [core](running.md#tiers) of {release} that have a golden, until"
     yield "one differs from its golden. No cell was chosen for a mutant. Written by"

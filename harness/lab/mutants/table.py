@@ -19,6 +19,9 @@ PASSES_RIGHT = 0.90
 #: Stands where no pass is expected or named.
 NONE = "-"
 
+#: Columns of the table of what was found: `Judged.verdict` and `Judged.named` of each mutant.
+COLUMNS = ("mutant", "verdict", "named")
+
 HEAD = (
     "| kind | mutant | what is wrong | cell | verdict expected | got | pass expected | named |",
     "|---|---|---|---|---|---|---|---|",
@@ -87,8 +90,8 @@ def named(verdict: Verdict, shows: str = "") -> str:
     return f"{found.name}: {shows}" if shows and shows in found.line else found.name
 
 
-def document(release: str, judged: Sequence[Judged]) -> Iterator[str]:
-    """Yield the lines of docs/mutants.md."""
+def section(release: str, judged: Sequence[Judged]) -> Iterator[str]:
+    """Yield the lines of docs/mutants.md about each mutant on its cell."""
     yield "# Mutation testing"
     yield ""
     yield f"Deliberate defects in ExecuTorch {release}, and what the harness says about them. Written by"

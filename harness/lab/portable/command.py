@@ -1,4 +1,4 @@
-"""Shows that goldens do not depend on the machine: everything exported as on several machines, and compared.
+"""``python -m lab portable``: whether goldens depend on the machine: everything exported as on several, and compared.
 
 ``python -m lab portable`` exports the cells of the installed release once on each of `machines` and compares what
 would be recorded, text by text, with the golden, or with the first of them where there is none. The zoo's weights,

@@ -39,7 +39,7 @@ def test_each_says_in_one_line_what_it_broke() -> None:
 def test_each_fits_the_release_that_it_edits_beside_all_others(release: str) -> None:
     if release not in SINCE:
         pytest.skip(f"fixes are taken back in {' and '.join(SINCE)}")
-    command = [sys.executable, "-m", "lab.mutants.history", "--check"]
+    command = [sys.executable, "-m", "lab", "history", "--check"]
     checked = subprocess.run(command, cwd=REPOSITORY, text=True, stdout=subprocess.PIPE, check=False)
     of_release = sum(fix.release == release for fix in FIXES)
     assert checked.stdout.splitlines()[-1] == f"{of_release} of {of_release} fixes fit {release}", (
