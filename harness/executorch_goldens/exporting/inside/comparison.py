@@ -290,25 +290,28 @@ class Comparison:
 
     def before(self, node: Node) -> tuple[list[Node], list[Node]]:
         """Return the values that `node` is made from and that are seen, and the operators between that are not."""
+        follows = self.following_inputs()
+        waiting = [each for each in node.all_input_nodes if each in follows]
+        found: dict[Node, None] = {}
+        between: dict[Node, None] = {}
+        while waiting:
+            each = waiting.pop(0)
+            if each in self.points or each.op == "placeholder":
+                found[each] = None
+            elif each not in between:
+                between[each] = None
+                waiting += [before for before in each.all_input_nodes if before in follows]
+        own = computed_by(node)
+        return list(found), [each for each in between if each is not own and not _converts(each)]
+
+    def following_inputs(self) -> set[Node]:
+        """Return the inputs of the graph, and the nodes that are computed from them."""
         given = set(self.program.graph_signature.user_inputs)
         follows = {each for each in self.nodes.values() if each.name in given}
         for each in self.nodes.values():
             if not follows.isdisjoint(each.all_input_nodes):
                 follows.add(each)
-        waiting = [each for each in node.all_input_nodes if each in follows]
-        found: dict[Node, None] = {}
-        unseen: dict[Node, None] = {}
-        while waiting:
-            each = waiting.pop(0)
-            if each in self.points or each.op == "placeholder":
-                found[each] = None
-            elif each not in unseen:
-                unseen[each] = None
-                waiting += [before for before in each.all_input_nodes if before in follows]
-        own = computed_by(node)
-        return list(found), [
-            each for each in unseen if each is not own and not is_quantize(each) and not is_dequantize(each)
-        ]
+        return follows
 
 
 def following(node: Node) -> set[Node]:
@@ -342,11 +345,14 @@ def uncoded(node: Node, own: Evaluated, *, cut_off: bool = False) -> dict[str, t
     return given
 
 
+def _converts(node: Node) -> bool:
+    """Whether `node` has a value of another in codes, or back from codes."""
+    return is_quantize(node) or is_dequantize(node)
+
+
 def computed_by(node: Node) -> Node:
     """Return the operator whose value `node` has, in codes or not, or as one of several."""
-    while (
-        is_quantize(node) or is_dequantize(node) or node.target is operator.getitem
-    ) and node.all_input_nodes:
+    while (_converts(node) or node.target is operator.getitem) and node.all_input_nodes:
         node = node.all_input_nodes[0]
     return node
 
