@@ -37,16 +37,16 @@ from executorch_goldens.artifact import (
     Tensor,
 )
 from executorch_goldens.decode import Schemas
-from executorch_goldens.exporting import compat, kernels, loading, tosa_validation
+from executorch_goldens.exporting import compat, kernels, tosa_validation
+from executorch_goldens.exporting.apart import ApartError, run_apart
 from executorch_goldens.exporting.blame import own_error
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.ending import EndlessError, ending_within
 from executorch_goldens.exporting.given import Given
 from executorch_goldens.exporting.inside import beginning, operators, tosa
-from executorch_goldens.exporting.inside.apart import ApartError, run_apart
-from executorch_goldens.exporting.loss import losses
-from executorch_goldens.exporting.numerics import arithmetic, rounding
+from executorch_goldens.exporting.numerics import arithmetic, loading, rounding
 from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.exporting.numerics.loss import losses
 from executorch_goldens.exporting.numerics.samples import alone, samples_of, unbounded
 from executorch_goldens.exporting.observing import NOBODY, Observer
 from executorch_goldens.exporting.targets import Lowering

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch_goldens.exporting.numerics.programs import operator_of
+from executorch_goldens.exporting.dialect import operator_of
 
 #: Has the class of XNNPACK's payload before it is serialized.
 XNNPACK_SCHEMA = "executorch.backends.xnnpack.serialization.xnnpack_graph_schema"

@@ -14,11 +14,11 @@ from torch._functorch.fx_minifier import minifier
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
-from executorch_goldens.exporting.numerics.program import Program, evaluate, owned, plain
+from executorch_goldens.exporting.program import Program, evaluate, owned, plain
 
 Test = Callable[[Program], bool]
 
-#: How many expressions `executorch_goldens.exporting.numerics.program.plain` knows.
+#: How many expressions `executorch_goldens.exporting.program.plain` knows.
 PLAIN = 3
 
 
@@ -153,7 +153,7 @@ def plainer(program: Program, shows: Test) -> Program:
 
 
 def _plain(tensor: torch.Tensor, number: int) -> torch.Tensor:
-    """Return a tensor of the same shape and dtype, with values of `exporting.numerics.program.plain`."""
+    """Return a tensor of the same shape and dtype, with values of `exporting.program.plain`."""
     texts = list(plain(tuple(tensor.shape), tensor.dtype))
     made = torch.empty_like(tensor.detach()).copy_(evaluate(texts[min(number, len(texts) - 1)]))
     return torch.nn.Parameter(made, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else made

@@ -18,6 +18,7 @@ from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Node
 
 from executorch_goldens.artifact import Departure, Tensor
+from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.inside.evaluation import (
     Array,
     Evaluated,
@@ -29,7 +30,6 @@ from executorch_goldens.exporting.inside.evaluation import (
     real,
 )
 from executorch_goldens.exporting.inside.held import Held, Values
-from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
 
 #: Dtypes of indices: a delegate may hold those of the graph in fewer bits.
@@ -361,7 +361,7 @@ def _called(node: Node) -> str:
     """Return what a maintainer calls the operator of a node: ``aten.linear``; for an input, its name."""
     if node.op != "call_function":
         return f"input {node.name}"
-    return str(numerics.operator_of(node.target)).removesuffix(".default")
+    return str(operator_of(node.target)).removesuffix(".default")
 
 
 def module_of(node: Node, signature: ExportGraphSignature) -> str:

@@ -11,6 +11,7 @@ import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.fx import Node
 
+from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics import rounding
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
@@ -118,8 +119,8 @@ def number_of(argument: Any) -> float:
 
 
 def is_quantize(node: Node) -> bool:
-    return numerics.operator_of(node.target) in numerics.QUANTIZE
+    return operator_of(node.target) in numerics.QUANTIZE
 
 
 def is_dequantize(node: Node) -> bool:
-    return numerics.operator_of(node.target) in numerics.DEQUANTIZE
+    return operator_of(node.target) in numerics.DEQUANTIZE

@@ -26,6 +26,7 @@ from torch.export.graph_signature import (
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
+from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.inside.held import Departs, Held, Opened, Values
 from executorch_goldens.exporting.numerics import programs as numerics
 
@@ -109,7 +110,7 @@ def _is_fused(node: Node) -> bool:
 
 
 def _named(node: Node) -> str:
-    target = numerics.operator_of(node.target)
+    target = operator_of(node.target)
     return str(getattr(getattr(target, "overloadpacket", target), "__name__", target))
 
 
@@ -184,7 +185,7 @@ def _of_nodes(program: ExportedProgram, shown: Mapping[str, torch.Tensor]) -> di
     nodes = {node.name: node for node in program.graph.nodes}
     return {
         name: operator(value, *nodes[name].args[1:])
-        if (operator := numerics.operator_of(nodes[name].target)) is STATIC_QUANTIZE
+        if (operator := operator_of(nodes[name].target)) is STATIC_QUANTIZE
         else value
         for name, value in shown.items()
     }
@@ -218,8 +219,8 @@ def visible(program: ExportedProgram) -> dict[str, Node]:
     for node in program.graph.nodes:
         if node.op != "call_function" or node not in follows:
             continue
-        if numerics.operator_of(node.target) is STATIC_QUANTIZE:
-            shown = [user for user in node.users if numerics.operator_of(user.target) is STATIC_DEQUANTIZE]
+        if operator_of(node.target) is STATIC_QUANTIZE:
+            shown = [user for user in node.users if operator_of(user.target) is STATIC_DEQUANTIZE]
             if shown and outputs.isdisjoint(shown):
                 found[node.name] = shown[0]
         elif node not in outputs and _holds_value(node) and not _works_on_codes(node, follows):
@@ -245,28 +246,28 @@ def _holds_value(node: Node) -> bool:
         isinstance(value, torch.Tensor)
         # The runtime of 1.1.0 ends the process over an output without dimensions.
         and value.dim() > 0
-        and numerics.operator_of(node.target) not in numerics.QUANTIZE | numerics.DEQUANTIZE
+        and operator_of(node.target) not in numerics.QUANTIZE | numerics.DEQUANTIZE
         and not _is_parameter(node)
     )
 
 
 def _works_on_codes(node: Node, follows: Collection[Node]) -> bool:
     """Whether XNNPACK has only codes of the value of `node`, or takes codes for it."""
-    return any(numerics.operator_of(user.target) is STATIC_QUANTIZE for user in node.users) or any(
+    return any(operator_of(user.target) is STATIC_QUANTIZE for user in node.users) or any(
         each in follows and _belongs_to_operator(each) for each in node.all_input_nodes
     )
 
 
 def _belongs_to_operator(node: Node) -> bool:
     """Whether `node` is a dequantize of an operator that works on codes."""
-    return numerics.operator_of(node.target) is STATIC_DEQUANTIZE and bool(node.meta.get(IMPLICIT))
+    return operator_of(node.target) is STATIC_DEQUANTIZE and bool(node.meta.get(IMPLICIT))
 
 
 def _is_parameter(node: Node) -> bool:
     """Whether `node` is nothing but a scale or a zero point, which XNNPACK keeps to itself."""
     quantizing = numerics.QUANTIZE | numerics.DEQUANTIZE
     return bool(node.users) and all(
-        numerics.operator_of(user.target) in quantizing and node is not user.args[0] for user in node.users
+        operator_of(user.target) in quantizing and node is not user.args[0] for user in node.users
     )
 
 
@@ -287,7 +288,7 @@ def with_outputs(program: ExportedProgram, wanted: Iterable[Node], keep: bool) -
     with graph.inserting_before(output):
         for node in wanted:
             shown = nodes[node.name]
-            if numerics.operator_of(shown.target) in numerics.DEQUANTIZE:
+            if operator_of(shown.target) in numerics.DEQUANTIZE:
                 # One of its own: those that belong to an operator leave no value behind.
                 shown = graph.call_function(shown.target, shown.args, shown.kwargs)
                 shown.meta = {key: value for key, value in node.meta.items() if key != IMPLICIT}
