@@ -91,20 +91,32 @@ def minified(program: Program, shows: Test) -> Program:
 
 def simplifications(program: Program) -> Iterator[Program]:
     """Yield programs with some calls replaced by an argument or a constant, then with inputs merged."""
+    yield from bypassed(program)
+    yield from folded(program)
+    yield from merged(program)
+
+
+def bypassed(program: Program) -> Iterator[Program]:
+    """Yield programs in which an argument replaces a call, or all calls of an operator."""
     calls = [node for node in program.module.graph.nodes if node.op == "call_function"]
     kinds = [[node for node in calls if node.target == target] for target in {n.target: None for n in calls}]
     alone = [[node] for node in reversed(calls)]
-    for bypassed in [kind for kind in kinds if len(kind) > 1] + alone:
-        for which in range(max(len(node.all_input_nodes) for node in bypassed)):
-            pairs = [(node, node.all_input_nodes[which:][:1]) for node in bypassed]
-            yield _replaced(program, [(node, found[0]) for node, found in pairs if found])
-    yield from folded(program)
+    for chosen in [kind for kind in kinds if len(kind) > 1] + alone:
+        for which in range(max(len(node.all_input_nodes) for node in chosen)):
+            pairs = [
+                (node, node.all_input_nodes[which]) for node in chosen if len(node.all_input_nodes) > which
+            ]
+            yield _replaced(program, pairs)
+
+
+def merged(program: Program) -> Iterator[Program]:
+    """Yield programs in which one of two inputs or constants of the same shape and dtype replaces the other."""
     values = program.sources()
     nodes = [node for node in program.module.graph.nodes if node.op in ("placeholder", "get_attr")]
-    for kept, merged in itertools.combinations(nodes, 2):
-        one, other = values[str(kept.target)], values[str(merged.target)]
-        if (kept.op, one.dtype, one.shape) == (merged.op, other.dtype, other.shape):
-            yield _replaced(program, [(merged, kept)])
+    for kept, replaced in itertools.combinations(nodes, 2):
+        one, other = values[str(kept.target)], values[str(replaced.target)]
+        if (kept.op, one.dtype, one.shape) == (replaced.op, other.dtype, other.shape):
+            yield _replaced(program, [(replaced, kept)])
 
 
 def folded(program: Program) -> Iterator[Program]:

@@ -47,23 +47,30 @@ def divergence(
     recorded
         The golden's trace: a partitioner that diverges is to follow its order.
     """
-    renamed = None
-    for number, (left, right) in enumerate(itertools.zip_longest(one, other), 1):
-        if left == right:
-            if left.beyond != right.beyond and renamed is None:
-                renamed = _renamed(left, f"number {number} of {len(one)}")
-                if left.pipeline == PARTITIONING:
-                    return renamed
-        elif renamed is not None and left is not None and left.pipeline == STAGE:
+    pairs = enumerate(itertools.zip_longest(one, other), 1)
+    differing = ((number, *pair) for number, pair in pairs if not _is_same(*pair))
+    number, left, right = next(differing, (0, None, None))
+    if number == 0:
+        return None
+    if left is not None and left == right:
+        renamed = _renamed(left, f"number {number} of {len(one)}")
+        if left.pipeline == PARTITIONING:
             return renamed
-        elif left is None or right is None or _place(left) != _place(right):
-            names = " | ".join("nothing" if run is None else _place(run) for run in (left, right))
-            return Divergence(f"{DIVERGES}: number {number} is {names}", (left or right).name)
-        else:
-            line = f"{DIVERGES}: {_place(left)}, number {number} of {len(one)}{_tags(left, right)}"
-            orders = (_omission(left, run) for run in (*recorded, left) if _place(run) == _place(left))
-            return Divergence(line, left.name, (number, number), next(filter(None, orders), None))
-    return renamed
+        number, left, right = next((each for each in differing if each[1] != each[2]), (0, None, None))
+        if number == 0 or (left is not None and left.pipeline == STAGE):
+            return renamed
+    if left is not None and right is not None and _place(left) == _place(right):
+        line = f"{DIVERGES}: {_place(left)}, number {number} of {len(one)}{_tags(left, right)}"
+        orders = (_omission(left, run) for run in (*recorded, left) if _place(run) == _place(left))
+        return Divergence(line, left.name, (number, number), next(filter(None, orders), None))
+    names = [run.name for run in (left, right) if run is not None]
+    shown = " | ".join("nothing" if run is None else _place(run) for run in (left, right))
+    return Divergence(f"{DIVERGES}: number {number} is {shown}", names[0])
+
+
+def _is_same(one: PassRun | None, other: PassRun | None) -> bool:
+    """Whether two runs have the same results, names included."""
+    return one == other and (one is None or other is None or one.beyond == other.beyond)
 
 
 def _renamed(run: PassRun, number: str) -> Divergence:
@@ -107,6 +114,11 @@ def departure(
         line = f"{DIFFERS}: {_place(now)}, which changed nothing when the golden was recorded"
         return Divergence(line, now.name, omission=_omission(now))
     assert was is not None
+    return _gone(was, runs)
+
+
+def _gone(was: PassRun, runs: Sequence[PassRun]) -> Divergence:
+    """Return the divergence of a recorded run that none of `runs` is."""
     idle = any(_place(run) == _place(was) and not run.changed for run in runs)
     why = "which no longer changes the graph" if idle else "which no longer runs"
     return Divergence(f"{DIFFERS}: {_place(was)}, {why}", was.name)

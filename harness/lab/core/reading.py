@@ -52,16 +52,11 @@ def reached(
     found: dict[str, set[Cell]] = defaultdict(set)
     values: dict[str, dict[str, set[Cell]]] = defaultdict(lambda: defaultdict(set))
     for cell in sorted(set(golden.recorded(folder)) & set(cells)):
-        found[f"target {cell.target}"].add(cell)
-        for file in sorted(golden.directory(folder, cell).iterdir()):
-            if file.name == golden.TRACE:
-                for what in _passes(file.read_text(encoding="utf-8")):
-                    found[what].add(cell)
-            elif file.name.startswith("delegate_"):
-                for operator, attribute, value in _of_delegate(file):
-                    found[operator].add(cell)
-                    if attribute:
-                        values[attribute][value].add(cell)
+        for what, value in _of_golden(folder, cell):
+            if value is None:
+                found[what].add(cell)
+            else:
+                values[what][value].add(cell)
     for what, of_value in _counted(values):
         found[what] |= of_value
     for visitor, visiting in visited.items():
@@ -74,17 +69,23 @@ def reached(
     return found
 
 
-def _passes(trace: str) -> Iterator[str]:
-    for run in golden.read_trace(trace):
-        if run.pipeline != STAGE:
-            yield f"pass {run.pipeline}: {run.name}"
+def _of_golden(folder: Path, cell: Cell) -> Iterator[tuple[str, str | None]]:
+    """Yield what the golden of a cell says that it reaches; with a value, that is an attribute."""
+    yield f"target {cell.target}", None
+    for file in sorted(golden.directory(folder, cell).iterdir()):
+        text = file.read_text(encoding="utf-8")
+        if file.name == golden.TRACE:
+            runs = (run for run in golden.read_trace(text) if run.pipeline != STAGE)
+            yield from ((f"pass {run.pipeline}: {run.name}", None) for run in runs)
+        elif file.name.startswith("delegate_"):
+            yield from _of_delegate(file.name.split(".")[1], text)
 
 
-def _of_delegate(file: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield the operators of a delegate and their attributes, as they are reached, with the values of these."""
-    for operator, name, value in _operators(file.read_text(encoding="utf-8")):
-        where = f"{file.name.split('.')[1]}: {operator}"
-        yield f"operator {where}", f"attribute {where} {name}" if name else "", value
+def _of_delegate(kind: str, text: str) -> Iterator[tuple[str, str | None]]:
+    for operator, name, value in _operators(text):
+        yield f"operator {kind}: {operator}", None
+        if name:
+            yield f"attribute {kind}: {operator} {name}", value
 
 
 def _counted(values: Mapping[str, Mapping[str, set[Cell]]]) -> Iterator[tuple[str, set[Cell]]]:

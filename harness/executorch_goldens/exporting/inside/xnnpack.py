@@ -217,15 +217,18 @@ def visible(program: ExportedProgram) -> dict[str, Node]:
     found: dict[str, Node] = {}
     follows = _following_inputs(program)
     for node in program.graph.nodes:
-        if node.op != "call_function" or node not in follows:
-            continue
-        if operator_of(node.target) is STATIC_QUANTIZE:
-            shown = [user for user in node.users if operator_of(user.target) is STATIC_DEQUANTIZE]
-            if shown and outputs.isdisjoint(shown):
-                found[node.name] = shown[0]
-        elif node not in outputs and _holds_value(node) and not _works_on_codes(node, follows):
-            found[node.name] = node
+        if node.op == "call_function" and node in follows and (shown := _shown(node, outputs, follows)):
+            found[node.name] = shown
     return found
+
+
+def _shown(node: Node, outputs: Collection[Node], follows: Collection[Node]) -> Node | None:
+    """Return the node that can be made an output to show the value of `node`; None if there is none."""
+    if operator_of(node.target) is STATIC_QUANTIZE:
+        shown = [user for user in node.users if operator_of(user.target) is STATIC_DEQUANTIZE]
+        return shown[0] if shown and not any(each in outputs for each in shown) else None
+    is_visible = node not in outputs and _holds_value(node) and not _works_on_codes(node, follows)
+    return node if is_visible else None
 
 
 def _following_inputs(program: ExportedProgram) -> set[Node]:
