@@ -96,14 +96,19 @@ def allowed(
         for number, one in enumerate(made):
             size = max(sizes[0], sizes[number])
             least = max(bound * size, code)
+            seen = moved[number] if moved and not by_code else None
+            is_touched = not moved or bool(moved[number].any())
             for block in group.blocks:
                 at = _at(one.reach, block)
                 one.sizes[at], one.sizes_anywhere[at] = size, max(sizes)
-                if not moved or (by_code and moved[number].any()):
-                    one.reach[at] = least
-                elif moved[number].any():
-                    one.reach[at] = np.maximum(MARGIN * np.maximum(moved[number][at], group.around), least)
+                if is_touched:
+                    one.reach[at] = least if seen is None else _reach(seen[at], group.around, least)
     return made
+
+
+def _reach(moved: Array, around: float, least: float) -> Array:
+    """Return how far elements may be off that moved, and of whose group one moved `around` on average."""
+    return np.maximum(MARGIN * np.maximum(moved, around), least)
 
 
 def _groups(values: Sequence[Array], moved: Sequence[Array], code: float) -> Iterator[_Group]:

@@ -97,32 +97,42 @@ def _program(
     boxes: dict[str, Box] = {}
     edges: set[tuple[str, str]] = set()
     # What only hands a value on is no box: a reference to it is one to what it hands on.
-    stands_for: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for node in lowered.nodes(texts[golden.GRAPH]):
-        name = node.name
-        read = [stands_for.get(each, each) for each in node.read]
-        if node.op == lowered.RETURN:
-            boxes[name] = _box(name, "boundary", "outputs")
-            edges |= {(each, name) for each in read}
-        elif node.op == "get_attr" and node.target in delegates:
-            stands_for[name] = node.target
-        elif node.target == lowered.GETITEM and read:
-            stands_for[name] = read[0]
+        read = [sources.get(each, each) for each in node.read]
+        if source := _handed_on(node, read, delegates):
+            sources[node.name] = source
         elif node.calls_delegate and read and read[0] in delegates:
-            number = delegates[read[0]]
-            inner = _delegate(texts, f"delegate_{number}", changed)
-            box = replace(
-                _box(name, "delegate", f"delegate {number}", read[0]), state=_state(inner), inner=inner
-            )
-            boxes[name] = replace(box, width=inner.width, height=inner.height + TITLE) if inner else box
-            edges |= {(each, name) for each in read[1:]}
+            boxes[node.name] = _of_delegate(node.name, read[0], delegates[read[0]], texts, changed)
+            edges |= {(each, node.name) for each in read[1:]}
         else:
-            kind = "boundary" if node.op in ("placeholder", "get_attr") else "operator"
-            boxes[name] = _box(
-                name, kind, name if kind == "boundary" else node.short, f"{name} {node.target}"
-            )
-            edges |= {(each, name) for each in read}
+            boxes[node.name] = _of_node(node)
+            edges |= {(each, node.name) for each in read}
     return boxes, {edge for edge in edges if edge[0] in boxes}
+
+
+def _handed_on(node: lowered.LoweredNode, read: Sequence[str], delegates: Mapping[str, int]) -> str:
+    """Return what a node hands on as it is, a delegate or one of several values; empty where it hands on nothing."""
+    if node.op == "get_attr" and node.target in delegates:
+        return node.target
+    return read[0] if node.target == lowered.GETITEM and read else ""
+
+
+def _of_node(node: lowered.LoweredNode) -> Box:
+    if node.op == lowered.RETURN:
+        return _box(node.name, "boundary", "outputs")
+    kind = "boundary" if node.op in ("placeholder", "get_attr") else "operator"
+    label = node.name if kind == "boundary" else node.short
+    return _box(node.name, kind, label, f"{node.name} {node.target}")
+
+
+def _of_delegate(
+    key: str, name: str, number: int, texts: Texts, changed: Mapping[str, Collection[str]]
+) -> Box:
+    """Return the box of a call of the delegate `name`, with what is in it."""
+    inner = _delegate(texts, f"delegate_{number}", changed)
+    box = replace(_box(key, "delegate", f"delegate {number}", name), state=_state(inner), inner=inner)
+    return replace(box, width=inner.width, height=inner.height + TITLE) if inner else box
 
 
 def _state(inner: Drawing | None) -> str:

@@ -114,6 +114,16 @@ def _raises(failure: Failure, seeds: tuple[int, ...]) -> Defect:
 
 def _corrupt(result: Lowered | Failure, judged: verdict.Verdict, seeds: tuple[int, ...]) -> Iterator[Defect]:
     assert isinstance(result, Lowered)
+    yield from _of_outputs(result, judged, seeds)
+    yield from _of_slots(result, judged, seeds)
+    for state in result.altered[:1]:
+        # The name is the model's: in its exported graph it is another one.
+        reason = f"lowering changed the model that it was given{', in ' * bool(state.writer)}{state.writer}"
+        yield Defect("alters", judged.name, reason, seeds=seeds)
+
+
+def _of_outputs(result: Lowered, judged: verdict.Verdict, seeds: tuple[int, ...]) -> Iterator[Defect]:
+    """Yield a defect for each sample whose outputs are not what eager computes."""
     for sample in result.samples:
         allowed = [result.tolerance(sample, index) for index in range(len(sample.expected))]
         pairs = zip(sample.expected, sample.outputs, allowed, strict=False)
@@ -127,15 +137,15 @@ def _corrupt(result: Lowered | Failure, judged: verdict.Verdict, seeds: tuple[in
             yield Defect(
                 "outputs", judged.name, reason, seeds=seeds, sample=sample.name, tolerances=tolerances
             )
+
+
+def _of_slots(result: Lowered, judged: verdict.Verdict, seeds: tuple[int, ...]) -> Iterator[Defect]:
+    """Yield a defect for each output that a TOSA delegate declares twice, or that nothing writes."""
     for delegate, decoded in zip(result.delegates, decode_delegates(result), strict=True):
         # As `judging.rightness.wrongs`: branches and bodies of loops may do what is wrong in the first.
         graphs = decoded.graphs[:1] if delegate.backend_id == "TOSABackend" else ()
         for line in (line for graph in graphs for line in rightness.miswired_outputs(graph)):
             yield Defect("slots", judged.name, f"a delegate's {line.partition(';')[0]}", seeds=seeds)
-    for state in result.altered[:1]:
-        # The name is the model's: in its exported graph it is another one.
-        reason = f"lowering changed the model that it was given{', in ' * bool(state.writer)}{state.writer}"
-        yield Defect("alters", judged.name, reason, seeds=seeds)
 
 
 def _one_tolerance(deviation: Deviation) -> float:
