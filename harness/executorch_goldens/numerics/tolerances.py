@@ -125,7 +125,8 @@ def _reach(
         return 0.0
     if by_code:
         return least
-    return np.maximum(MARGIN * np.maximum(moved[at], around), least)
+    reach: Array = np.maximum(MARGIN * np.maximum(moved[at], around), least)
+    return reach
 
 
 def _groups(values: Sequence[Array], moved: Sequence[Array], code: float) -> Iterator[_Group]:
