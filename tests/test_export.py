@@ -792,7 +792,7 @@ def function(name: str, code: str = OWN) -> Callable[..., object]:
         (["models.cat", "numpy.linalg"], False),
         (["executorch_goldens.exporting.numerics.programs", "numpy.linalg"], True),
         (["executorch_goldens.patches.partition_order"], False),
-        (["executorch_goldens.patches.shortcuts.collector"], False),
+        (["executorch_goldens.patches.shortcuts.node_history"], False),
         (["harnesses.own"], False),
     ],
     ids=str,
