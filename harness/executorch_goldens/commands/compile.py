@@ -329,8 +329,12 @@ def compiled(this: Run, payloads: Mapping[Cell, Payloads]) -> dict[str, dict[Cel
     for variation in this.variations:
         by_cell: dict[Cell, list[Result]] = {cell: [] for cell in payloads}
         for name, compiler in this.compilers.items():
-            of_compiler = [cell for cell in payloads if TARGETS[cell.target].compiler == name]
-            owners = [(cell, payload) for cell in of_compiler for _, payload in payloads[cell].named]
+            owners = [
+                (cell, payload)
+                for cell, given in payloads.items()
+                if TARGETS[cell.target].compiler == name
+                for _, payload in given.named
+            ]
             jobs = [
                 Job(payload, TARGETS[cell.target].arguments(this.release.version)) for cell, payload in owners
             ]
