@@ -19,7 +19,7 @@ from executorch_goldens.running.options import CORE, FULL
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.workers.seconds import Seconds
 from lab.__main__ import main
-from lab.core import computing
+from lab.core import computing, reading
 from lab.core.command import computed
 from lab.coverage import visits
 from lab.coverage.visits import SHOWN_VALUES, PassRow
@@ -78,7 +78,7 @@ LINEAR = [Cell("tosa-int", "linear"), Cell("xnnpack-int8", "linear")]
 
 def test_targets_passes_operators_and_attributes_are_reached(some: Path) -> None:
     tosa, xnnpack = LINEAR
-    found = computing.reached(some / "1.4.1", LINEAR)
+    found = reading.reached(some / "1.4.1", LINEAR)
     assert found["target tosa-int"] == {tosa}
     assert found["pass arm backend: FuseConstantArgsPass"] == {tosa}
     assert found["pass exir: OpReplacePass"] == {tosa, xnnpack}
@@ -92,18 +92,18 @@ def test_of_an_attribute_with_many_values_it_counts_that_it_is_there(some: Path)
     (delegate,) = (some / "1.4.1" / "tosa-int" / "linear").glob("delegate_*")
     text = "graph main\n" + "".join(f"  operator CONCAT\n    axis = {n}\n" for n in range(SHOWN_VALUES))
     delegate.write_text(text)
-    few = computing.reached(some / "1.4.1", LINEAR)
+    few = reading.reached(some / "1.4.1", LINEAR)
     assert "attribute tosa: CONCAT axis = 3" in few
     assert "attribute tosa: CONCAT axis" not in few
     delegate.write_text(f"{text}  operator CONCAT\n    axis = {SHOWN_VALUES}\n")
-    many = computing.reached(some / "1.4.1", LINEAR)
+    many = reading.reached(some / "1.4.1", LINEAR)
     assert [what for what in many if "CONCAT axis" in what] == ["attribute tosa: CONCAT axis"]
 
 
 def test_of_a_constant_in_the_place_of_a_value_its_type_counts(some: Path) -> None:
     (delegate,) = (some / "1.4.1" / "tosa-int" / "linear").glob("delegate_*")
     delegate.write_text("graph main\n  operator CLAMP\n    min_val = INT8[] -5\n    max_val = INT8[] 9\n")
-    found = computing.reached(some / "1.4.1", LINEAR)
+    found = reading.reached(some / "1.4.1", LINEAR)
     assert {"attribute tosa: CLAMP min_val = INT8[]", "attribute tosa: CLAMP max_val = INT8[]"} <= set(found)
 
 
@@ -112,21 +112,21 @@ def test_coverage_names_cells_for_what_no_golden_tells(some: Path) -> None:
         passes = (PassRow("exir", "NewPass", 9, 1, LINEAR[0]), PassRow("exir", "OldPass", 9, 0, None))
         return visits.Reached(passes, {}, {"tosa aten.add.Tensor": {LINEAR[0], cell}}, {})
 
-    found = computing.reached(some / "1.4.1", LINEAR, coverage(LINEAR[1]))
+    found = reading.reached(some / "1.4.1", LINEAR, coverage(LINEAR[1]))
     assert found["visitor tosa: aten.add.Tensor"] == set(LINEAR)
     assert found["pass exir: NewPass"] == {LINEAR[0]}
     assert "pass exir: OldPass" not in found
     with pytest.raises(core.CoreError, match="tosa-int/gone reaches visitor tosa: aten"):
-        computing.reached(some / "1.4.1", LINEAR, coverage(Cell("tosa-int", "gone")))
+        reading.reached(some / "1.4.1", LINEAR, coverage(Cell("tosa-int", "gone")))
 
 
 # The committed cores
 
 
 @functools.cache
-def wanted(version: str) -> computing.Reached:
+def wanted(version: str) -> reading.Reached:
     cells = load_cells(("models",), MATRIX.release(version))
-    return computing.reached(GOLDENS / version, cells, visits.Reached.read(version))
+    return reading.reached(GOLDENS / version, cells, visits.Reached.read(version))
 
 
 @pytest.mark.parametrize("version", VERSIONS)

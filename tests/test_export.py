@@ -25,11 +25,12 @@ from torchao.quantization.pt2e import allow_exported_model_train_eval
 from executorch_goldens import releases
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome, Tensor
 from executorch_goldens.decode import Schemas, decode
-from executorch_goldens.exporting import kernels, loading, tosa_validation
+from executorch_goldens.exporting import kernels, tosa_validation
 from executorch_goldens.exporting.blame import OwnError, handed_on, own_error
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.export import export, failure, normalise
 from executorch_goldens.exporting.given import Given
+from executorch_goldens.exporting.numerics import loading
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.programs import without_meaning
 from executorch_goldens.exporting.targets import Lowering
@@ -791,7 +792,7 @@ def function(name: str, code: str = OWN) -> Callable[..., object]:
         (["models.cat", "numpy.linalg"], False),
         (["executorch_goldens.exporting.numerics.programs", "numpy.linalg"], True),
         (["executorch_goldens.patches.partition_order"], False),
-        (["executorch_goldens.patches.shortcuts.collector"], False),
+        (["executorch_goldens.patches.shortcuts.node_history"], False),
         (["harnesses.own"], False),
     ],
     ids=str,

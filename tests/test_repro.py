@@ -37,7 +37,7 @@ from executorch_goldens.artifact import (
 from executorch_goldens.cli import ERROR, main
 from executorch_goldens.decode import Schemas
 from executorch_goldens.exporting.eager import FLOAT8
-from executorch_goldens.exporting.numerics.program import LISTED, NoProgramError, Program, literal
+from executorch_goldens.exporting.program import LISTED, NoProgramError, Program, literal
 from executorch_goldens.exporting.shrink import shrink
 from executorch_goldens.repro import reproduction
 from executorch_goldens.repro.defect import Defect, NotShownError, find, fragment, signature

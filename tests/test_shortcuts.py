@@ -129,7 +129,7 @@ def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(re
 def test_all_none_and_names_are_understood() -> None:
     assert shortcuts.select("all") == tuple(SHORTCUTS)
     assert shortcuts.select("none") == ()
-    assert shortcuts.select("collector, lazy-code") == ("lazy-code", "collector")
+    assert shortcuts.select("no-debugger, lazy-code") == ("lazy-code", "no-debugger")
     with pytest.raises(UnknownNameError, match=r"'lazy'.*lazy-code") as raised:
         shortcuts.select("lazy-code,lazy")
     assert (raised.value.kind, raised.value.name) == (guard.SHORTCUT, "lazy")
@@ -208,7 +208,7 @@ def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runne
     facts = ("'lazy-code'", "GraphModule.recompile", runner.release, "--shortcuts none")
     runner(*options).refused(*facts)
     # Without it, the case itself is what fails: it has no model.
-    without = runner(*options, "--shortcuts", "node-history,collector")
+    without = runner(*options, "--shortcuts", "node-history,no-debugger")
     assert without.verdicts() == {"xnnpack-fp32/alpha": "failed"}
 
 

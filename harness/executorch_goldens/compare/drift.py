@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -103,36 +103,20 @@ class Drift:
         """Compare the readings of two releases, each given with its version."""
         (before, old), (after, new) = one, other
         common = [cell for cell in old if cell in new]
-        found: dict[tuple[str, str], Entry] = {}
-        for cell in common:
-            for kind, what, shown in differences(old[cell], new[cell]):
-                found.setdefault((kind, what), Entry(kind, what)).cells[cell] = shown
-        for version, ones, others in ((before, old, new), (after, new, old)):
-            for cell in ones:
-                if cell not in others:
-                    what = f"only on {version}"
-                    found.setdefault(("cells", what), Entry("cells", what)).cells[cell] = ""
-        changed = {cell for entry in found.values() for cell in entry.cells}
+        entries = _entries(one, other)
+        changed = {cell for entry in entries for cell in entry.cells}
         lowering = [cell for cell in common if not (old[cell].failure or new[cell].failure)]
+        ratios = {cell: (sqnr(old[cell]), sqnr(new[cell])) for cell in lowering}
         return cls(
             before,
             after,
-            sorted(_merged(found.values()), key=lambda e: (list(KINDS).index(e.kind), -len(e.cells), e.what)),
+            sorted(_merged(entries), key=lambda e: (list(KINDS).index(e.kind), -len(e.cells), e.what)),
             common,
             [cell for cell in common if cell not in changed],
             {cell: (measured(old[cell]), measured(new[cell])) for cell in lowering},
             (_placed(old[cell] for cell in lowering), _placed(new[cell] for cell in lowering)),
-            Counter(
-                f"{name} {version} -> {new[cell].versions[name]}"
-                for cell in lowering
-                for name, version in old[cell].versions.items()
-                if new[cell].versions.get(name, version) != version
-            ),
-            {
-                cell: (had, has)
-                for cell in lowering
-                if (had := sqnr(old[cell])) is not None and (has := sqnr(new[cell])) is not None
-            },
+            Counter(change for cell in lowering for change in _versions(old[cell], new[cell])),
+            {cell: (had, has) for cell, (had, has) in ratios.items() if had is not None and has is not None},
         )
 
     def markdown(self) -> Iterator[str]:
@@ -144,19 +128,20 @@ class Drift:
             f"{len(self.common) - len(self.same)} differ."
         )
         yield ""
-        for kind, title in KINDS.items():
-            entries = [entry for entry in self.entries if entry.kind == kind]
+        sections = {
+            title: entries
+            for kind, title in KINDS.items()
+            if (entries := [entry for entry in self.entries if entry.kind == kind])
+        }
+        for title, entries in sections.items():
             cells = {cell for entry in entries for cell in entry.cells}
-            if entries:
-                first = f"; most common: {entries[0].what}" if len(entries) > 1 else f": {entries[0].what}"
-                count = "" if len(entries) == 1 else f", {len(entries)} entries"
-                yield f"- **{title}**: {_number(len(cells))}{count}{first}"
+            first = f"; most common: {entries[0].what}" if len(entries) > 1 else f": {entries[0].what}"
+            count = "" if len(entries) == 1 else f", {len(entries)} entries"
+            yield f"- **{title}**: {_number(len(cells))}{count}{first}"
         yield from (f"- {line}" for line in self._figures())
-        for kind, title in KINDS.items():
-            entries = [entry for entry in self.entries if entry.kind == kind]
-            if entries:
-                yield from ("", f"## {title}", "")
-                yield from (f"- {entry.what} ({_cells(entry)})" for entry in entries)
+        for title, entries in sections.items():
+            yield from ("", f"## {title}", "")
+            yield from (f"- {entry.what} ({_cells(entry)})" for entry in entries)
 
     def _figures(self) -> Iterator[str]:
         if not self.quantities:
@@ -203,6 +188,33 @@ class Drift:
             "placed": [dict(placed) for placed in self.outside],
             "versions": dict(self.versions),
         }
+
+
+def _entries(
+    one: tuple[str, Mapping[Cell, Reading]], other: tuple[str, Mapping[Cell, Reading]]
+) -> Collection[Entry]:
+    """Return what differs between the readings of two releases, in the order in which it is found."""
+    (before, old), (after, new) = one, other
+    found: dict[tuple[str, str], Entry] = {}
+
+    def note(kind: str, what: str, cell: Cell, shown: str) -> None:
+        found.setdefault((kind, what), Entry(kind, what)).cells[cell] = shown
+
+    for cell in old:
+        for kind, what, shown in differences(old[cell], new[cell]) if cell in new else ():
+            note(kind, what, cell, shown)
+    for version, ones, others in ((before, old, new), (after, new, old)):
+        for cell in ones:
+            if cell not in others:
+                note("cells", f"only on {version}", cell, "")
+    return found.values()
+
+
+def _versions(old: Reading, new: Reading) -> Iterator[str]:
+    """Yield the versions of formats and serializers that differ."""
+    for name, version in old.versions.items():
+        if new.versions.get(name, version) != version:
+            yield f"{name} {version} -> {new.versions[name]}"
 
 
 def _placed(readings: Iterable[Reading]) -> Counter[str]:

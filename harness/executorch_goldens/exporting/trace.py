@@ -33,8 +33,8 @@ from executorch_goldens.artifact import (
     Watched,
 )
 from executorch_goldens.exporting import compat
+from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.given import Given
-from executorch_goldens.exporting.numerics.programs import operator_of
 from executorch_goldens.exporting.origins import OriginMarks
 
 #: The pipeline of passes that run outside of all of `compat.pipelines`.

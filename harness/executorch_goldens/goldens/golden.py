@@ -273,11 +273,7 @@ def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
     lines = []
     for line in _lines(texts[MANIFEST]):
         name, _, value = line.rstrip("\n").partition(": ")
-        if name in (*INFORMATIVE, CONTENTS) or name.partition(" ")[0] == DIGESTS:
-            continue
-        if name.startswith(ADDED) and name not in theirs:
-            continue
-        if name.startswith(accuracy.FIELD) and accuracy.same(value, theirs[name]):
+        if not _is_compared(name, value, theirs):
             continue
         if _OF_BYTES.fullmatch(name):
             digest = next(of_bytes, None)
@@ -287,6 +283,15 @@ def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
     if COUNTED in kept and not _added_counts(other):
         kept[COUNTED] = "".join(line for line in _lines(kept[COUNTED]) if not line.startswith(ADDED_COUNTS))
     return {**kept, MANIFEST: "".join(lines)}
+
+
+def _is_compared(name: str, value: str, theirs: Mapping[str, str]) -> bool:
+    """Whether a field of a manifest is compared with those of another one."""
+    if name in (*INFORMATIVE, CONTENTS) or name.partition(" ")[0] == DIGESTS:
+        return False
+    if name.startswith(ADDED) and name not in theirs:
+        return False
+    return not (name.startswith(accuracy.FIELD) and accuracy.same(value, theirs[name]))
 
 
 def equal(one: Texts, other: Texts) -> bool:

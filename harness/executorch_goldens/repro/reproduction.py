@@ -21,7 +21,7 @@ from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.workers.sweep import Sweep
 
 if TYPE_CHECKING:
-    from executorch_goldens.exporting.numerics.program import Program
+    from executorch_goldens.exporting.program import Program
 
 #: Seconds that a finished script may take: two processes that import, and export once, several times over.
 SCRIPT_LIMIT = 600.0
@@ -97,7 +97,7 @@ class Repro:
 
     def script(self, minimize: bool) -> Script:
         """Return the script and what it shows; raise `NotShownError`."""
-        from executorch_goldens.exporting.numerics.program import NoProgramError
+        from executorch_goldens.exporting.program import NoProgramError
 
         try:
             with self.sweep:
@@ -146,8 +146,8 @@ class Repro:
         from executorch_goldens.exporting import compat
         from executorch_goldens.exporting.data import example_of
         from executorch_goldens.exporting.export import export_program
-        from executorch_goldens.exporting.numerics.program import Program
         from executorch_goldens.exporting.numerics.samples import samples_of
+        from executorch_goldens.exporting.program import Program
         from executorch_goldens.exporting.targets import Lowering
 
         example = Lowering.named(self.cell.target).cast(example_of(self.case))

@@ -14,11 +14,11 @@ from executorch_goldens.repro.defect import Defect, NotShownError
 from executorch_goldens.targets import TOSA, Quantization, Target, find
 
 if TYPE_CHECKING:
-    from executorch_goldens.exporting.numerics.program import Program
+    from executorch_goldens.exporting.program import Program
 
 ARM, XNNPACK = "executorch.backends.arm", "executorch.backends.xnnpack"
 PT2E = "torchao.quantization.pt2e"
-#: Columns of the script, as of this project's own code (`exporting.numerics.program.WIDTH`, which imports torch).
+#: Columns of the script, as of this project's own code (`exporting.program.WIDTH`, which imports torch).
 WIDTH = 110
 
 

@@ -230,18 +230,29 @@ def tensors(groups: Sequence[Sequence[Outcome]]) -> Iterator[ShownTensor]:
 
 def _of_program(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:
     for index, _ in enumerate(lowered.samples[0].expected if lowered.samples else ()):
-        worst = max(
-            (kept for kept in _outputs(lowered, index, variation)), key=lambda pair: pair[0], default=None
-        )
-        if worst is not None:
+        outputs = _outputs(lowered, index, variation)
+        if worst := max(outputs, key=lambda pair: pair[0], default=None):
             yield worst[1]
-    begins = lowered.begins.where if lowered.begins is not None else ""
-    if lowered.begins is not None and not isinstance(begins, str):
-        sides = (begins.actual, begins.expected, begins.tolerance)
-        if begins.expected.shape == begins.actual.shape and begins.expected.array().size <= MOST_NUMBERS:
-            actual, expected, tolerance = (side.array() for side in sides)
-            name = begins.operator or begins.node
-            yield ShownTensor(VALUE, name, lowered.begins.sample, variation, actual, expected, tolerance)
+    yield from _of_beginning(lowered, variation)
+    yield from _of_constants(lowered, variation)
+
+
+def _of_beginning(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:
+    """Yield the value of the operator that begins a departure, if one does and its shape is the graph's."""
+    begins = lowered.begins
+    if begins is None or isinstance(begins.where, str):
+        return
+    where = begins.where
+    if where.expected.shape == where.actual.shape and where.expected.array().size <= MOST_NUMBERS:
+        actual, expected, tolerance = (
+            side.array() for side in (where.actual, where.expected, where.tolerance)
+        )
+        name = where.operator or where.node
+        yield ShownTensor(VALUE, name, begins.sample, variation, actual, expected, tolerance)
+
+
+def _of_constants(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:
+    """Yield the constants of delegates that a text only summarizes."""
     try:
         decoded = decode_delegates(lowered)
     except DecodeError:

@@ -91,11 +91,6 @@ class Results:
         self, judged: Verdict, outcomes: Sequence[Outcome], accuracy: Accuracy | None, error: str = ""
     ) -> None:
         """Append the cell's line to results.jsonl; with an `error`, the cell fails whatever its verdict."""
-        digests = {
-            outcome.result.result.pte_sha256
-            for outcome in outcomes
-            if isinstance(outcome.result, Artifact) and isinstance(outcome.result.result, Lowered)
-        }
         line = {
             "release": self.release.version,
             "target": judged.cell.target,
@@ -106,12 +101,8 @@ class Results:
             "core_seconds": [round(outcome.core_seconds, 3) for outcome in outcomes],
             "reused": [outcome.reused for outcome in outcomes],
             "peak_mb": round(max(outcome.peak_mb for outcome in outcomes), 1),
-            "pte_sha256": digests.pop() if len(digests) == 1 else None,
-            "difference": accuracy.error if accuracy else None,
-            "tolerance": accuracy.tolerance if accuracy else None,
-            "used": accuracy.used if accuracy else None,
-            "sqnr": accuracy.sqnr if accuracy else None,
-            "unseen": (accuracy.unseen or "") if accuracy else "",
+            "pte_sha256": _digest(outcomes),
+            **_measured(accuracy),
             "reason": error or judged.reason,
             "known": judged.known,
             "recorded": judged.recorded,
@@ -243,3 +234,26 @@ def write(file: Path, rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) 
 def is_kept(row: Mapping[str, Any], folder: Path) -> bool:
     """Whether files of the cell of a line are kept beside ``results.jsonl``, in `folder`, if its exports left any."""
     return (row["verdict"] != "stable" and not row["recorded"]) or (folder / origins.FILE).is_file()
+
+
+def _digest(outcomes: Sequence[Outcome]) -> str | None:
+    """Return the digest of the program that all exports made that made one; None where they made several, or none."""
+    digests = {
+        outcome.result.result.pte_sha256
+        for outcome in outcomes
+        if isinstance(outcome.result, Artifact) and isinstance(outcome.result.result, Lowered)
+    }
+    return digests.pop() if len(digests) == 1 else None
+
+
+def _measured(accuracy: Accuracy | None) -> dict[str, Any]:
+    """Return what a line says of the outputs' accuracy."""
+    if accuracy is None:
+        return {**dict.fromkeys(("difference", "tolerance", "used", "sqnr")), "unseen": ""}
+    return {
+        "difference": accuracy.error,
+        "tolerance": accuracy.tolerance,
+        "used": accuracy.used,
+        "sqnr": accuracy.sqnr,
+        "unseen": accuracy.unseen or "",
+    }

@@ -48,7 +48,6 @@ from executorch_goldens.exporting.observing import NOBODY
 from executorch_goldens.exporting.recording import Recorder
 from executorch_goldens.files import shortage
 from executorch_goldens.patches.guard import GuardError, resolve
-from executorch_goldens.patches.shortcuts import collector
 from executorch_goldens.registry import Case
 from executorch_goldens.settings.exports import ROOT
 from executorch_goldens.targets import Target, find
@@ -435,9 +434,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # The hash seed is the interpreter's, the directory that of each request.
     variation = Variation(0, options.heap_seed, options.listings_seed, options.history_seed)
     sys.path[:0] = options.paths
-    if collector.SHORTCUT.name in options.shortcuts:
-        # For the imports; with the others it is checked and noted.
-        collector.SHORTCUT.install()
     take_on(options.surroundings)
     # What an import makes of a listing stays as well. Children inherit the shuffle, or are given the same seed.
     shuffle_listings(variation.listings)

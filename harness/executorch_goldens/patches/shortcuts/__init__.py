@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from executorch_goldens.patches import guard
 from executorch_goldens.patches.shortcuts import (
     annotation_patterns,
-    collector,
     composite_operators,
     composite_overrides,
     lazy_code,
@@ -41,7 +40,6 @@ SHORTCUTS: dict[str, Shortcut] = {
         annotation_patterns,
         qat_patterns,
         no_debugger,
-        collector,
     )
 }
 
@@ -66,8 +64,8 @@ def select(spec: str) -> tuple[str, ...]:
     --------
     >>> select("none")
     ()
-    >>> select("collector, node-history")
-    ('node-history', 'collector')
+    >>> select("lazy-code, node-history")
+    ('node-history', 'lazy-code')
     """
     if spec == "none":
         return ()

@@ -29,6 +29,10 @@ LISTED = 64
 FUNCTIONS = {"torch.ops.aten.linear.default(": "torch.nn.functional.linear("}
 
 
+#: Arguments that say what is the default on a CPU.
+DEFAULTS: Mapping[str, Any] = {"device": torch.device("cpu"), "pin_memory": False}
+
+
 class NoProgramError(ValueError):
     """A graph that cannot be written as straight-line code; the message says what stands in the way."""
 
@@ -64,6 +68,8 @@ class Program:
         held: dict[str, Any] = {}
         taken = torch.nn.Module()
         for node in graph.nodes:
+            if node.op not in ("get_attr", "call_function", "placeholder", "output"):
+                raise NoProgramError(f"its exported graph has a {node.op} of {node.target}")
             if node.op == "get_attr":
                 value = _attribute(exported, str(node.target))
                 node.target = f"{node.name}_" if hasattr(taken, node.name) else node.name
@@ -71,14 +77,7 @@ class Program:
             elif node.target is torch.ops.aten._assert_tensor_metadata.default and not node.users:
                 graph.erase_node(node)
             elif node.op == "call_function":
-                defaults = {"device": torch.device("cpu"), "pin_memory": False}
-                node.kwargs = {
-                    name: value
-                    for name, value in node.kwargs.items()
-                    if name not in defaults or value != defaults[name]
-                }
-            elif node.op not in ("placeholder", "output"):
-                raise NoProgramError(f"its exported graph has a {node.op} of {node.target}")
+                node.kwargs = _without_defaults(node.kwargs)
         program = cls(GraphModule(held, graph), tuple(map(owned, inputs)))
         # Either a dictionary or a tuple says what is dynamic; only the order counts.
         shapes = dynamic_shapes.values() if isinstance(dynamic_shapes, Mapping) else dynamic_shapes or ()
@@ -163,6 +162,12 @@ class Program:
     def file(self) -> str:
         """Return `source` as a module of its own."""
         return "\n".join([*self.imports(), "import torch", "", "", self.source()])
+
+
+def _without_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value for name, value in arguments.items() if name not in DEFAULTS or value != DEFAULTS[name]
+    }
 
 
 def example_in(file: Path, name: str) -> Example:

@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 from executorch_goldens.artifact import Tensor
+from executorch_goldens.exporting.apart import ApartError, run_apart
 from executorch_goldens.exporting.blame import handed_on
-from executorch_goldens.exporting.inside.apart import ApartError, run_apart
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.programs import Steps
 from executorch_goldens.files import logged

@@ -110,12 +110,15 @@ def together(graph: Graph) -> list[tuple[Node, ...]]:
     One alone would make 2.997 of 3, and no 3 would be equal to it. With the other one quantized alike, they are equal.
     """
     of: dict[Node, tuple[Node, ...]] = {node: (node,) for node in graph.nodes if _is_quantize(node)}
-    for node in graph.nodes:
-        if isinstance(node.target, OpOverload) and node.target.overloadpacket.__name__ in COMPARISONS:
-            joined = {each for before in _handed_on(node) for each in of[before]}
-            ordered = tuple(each for each in of if each in joined)
-            of.update(dict.fromkeys(ordered, ordered))
+    for node in filter(_compares, graph.nodes):
+        joined = {each for before in _handed_on(node) for each in of[before]}
+        ordered = tuple(each for each in of if each in joined)
+        of.update(dict.fromkeys(ordered, ordered))
     return list(dict.fromkeys(of.values()))
+
+
+def _compares(node: Node) -> bool:
+    return isinstance(node.target, OpOverload) and node.target.overloadpacket.__name__ in COMPARISONS
 
 
 def _handed_on(node: Node) -> Iterator[Node]:
