@@ -181,8 +181,7 @@ def _release(path: Path, version: str, table: Mapping[str, Any], file: _File) ->
         read = as_declared(table, _Table)
         known = targets.known()
         if unknown := [name for name in read.unsupported if name not in known]:
-            raise TableError(f"unsupported: {', '.join(unknown)}: no such target; known: {', '.join(known)}"
-            )
+            raise TableError(f"unsupported: {', '.join(unknown)}: no such target; known: {', '.join(known)}")
     except ValueError as error:
         raise MatrixError(f'{path}: [releases."{version}"] {error}') from error
     named = {"torch": read.torch, "torchao": read.torchao, "tosa-tools": read.tosa_tools}

@@ -56,26 +56,7 @@ class TargetError(HarnessError, ValueError):
 
 
 class UnknownTargetError(HarnessError, ValueError):
-    """A name that is no target's.
-
-    Attributes
-    ----------
-    name
-        The name that was asked for.
-    known
-        The names there are in this environment.
-    """
-
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(name, known)
-        self.name = name
-        self.known = known
-
-    def __str__(self) -> str:
-        return (
-            f"there is no target {self.name!r}; known: {', '.join(self.known)}. Distributions in the exporting "
-            f"environment add others (entry points of group {extensions.TARGETS})"
-        )
+    """A name that is no target's; the message names those that there are."""
 
 
 @dataclass(frozen=True)
@@ -392,5 +373,13 @@ def find(name: str) -> Target:
     if name in TARGETS:
         return TARGETS[name]
     if name not in known():
-        raise UnknownTargetError(name, tuple(known()))
+        raise unknown(name)
     return known()[name]
+
+
+def unknown(name: str) -> UnknownTargetError:
+    """Return the error to raise for a name that is no target's."""
+    return UnknownTargetError(
+        f"there is no target {name!r}; known: {', '.join(known())}. Distributions in the exporting "
+        f"environment add others (entry points of group {extensions.TARGETS})"
+    )

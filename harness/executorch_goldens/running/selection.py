@@ -202,7 +202,7 @@ def require_known(names: Iterable[str], where: str) -> None:
     """Raise UsageError for a target that is named at `where`, ``[tool.goldens] targets``, and that there is not."""
     known = targets.known()
     if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"{where}: {targets.UnknownTargetError(unknown[0], tuple(known))}")
+        raise UsageError(f"{where}: {targets.unknown(unknown[0])}")
 
 
 def require_cells(budgets: Iterable[str], known: Iterable[Cell]) -> None:

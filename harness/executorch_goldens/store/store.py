@@ -72,24 +72,13 @@ DIGEST_BYTES = 32
 KEY = re.compile(r"[0-9a-f]{64}")
 
 
+@dataclass(eq=False)
 class StoreError(HarnessError):
-    """A store that cannot be used.
+    """A store that cannot be used: its directory, what is wrong with it, and what to do unless it is left out."""
 
-    Attributes
-    ----------
-    root
-        Its directory.
-    what
-        What is wrong with it.
-    way_out
-        What to do, unless the store is left out.
-    """
-
-    def __init__(self, root: Path, what: str, way_out: str = "make it writable") -> None:
-        super().__init__(root, what, way_out)
-        self.root = root
-        self.what = what
-        self.way_out = way_out
+    root: Path
+    what: str
+    way_out: str = "make it writable"
 
     def __str__(self) -> str:
         return f"the store {self.root} {self.what}: {self.way_out}, say --store DIR for another, or leave --reuse out"
