@@ -19,8 +19,7 @@ from executorch_goldens.repro.issue import issue
 from executorch_goldens.repro.reproduction import Options, Repro, confirm, say
 from executorch_goldens.running.selection import (
     EXPORT_TIMEOUT,
-    Installed,
-    find_release,
+    Environment,
     interpreter_of,
     load_cells,
     require_flatc,
@@ -70,9 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the script."""
     wanted = releases.load().release(arguments.release).version
     interpreter = (arguments.interpreter or interpreter_of(wanted)).absolute()
-    installed = Installed.probe(interpreter)
-    release = find_release(installed, wanted)
-    if installed.site_packages != Path(sysconfig.get_path("purelib")):
+    environment = Environment.of(wanted, interpreter)
+    release = environment.release
+    if environment.site_packages != Path(sysconfig.get_path("purelib")):
         return _elsewhere(interpreter, arguments)
     models = config.load().zoos(arguments.models)
     cell = _cell(arguments.cell, load_cells(models, release))

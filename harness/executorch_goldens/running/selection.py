@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from packaging.version import Version
 
@@ -19,7 +20,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError, some
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.settings import config
-from executorch_goldens.settings.exports import default_interpreter, worker_environment
+from executorch_goldens.settings.exports import Settings, default_interpreter, worker_environment
 from executorch_goldens.settings.zoo import load_zoo
 
 #: Seconds of processor time that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
@@ -88,10 +89,27 @@ def interpreter_of(release: str) -> Path:
 
 @dataclass(frozen=True)
 class Environment:
-    """A release with the interpreter that has it."""
+    """A release with the interpreter that has it, and where its packages are."""
 
     release: releases.Release
     python: Path
+    site_packages: Path
+
+    @classmethod
+    def of(
+        cls, wanted: str | None = None, python: Path | None = None, named: str = "--interpreter"
+    ) -> Environment:
+        """Return that of an interpreter, by default this one; raises as `Installed.probe` and `find_release`."""
+        python = python or default_interpreter()
+        installed = Installed.probe(python, named)
+        return cls(find_release(installed, wanted), python, installed.site_packages)
+
+    def settings(
+        self, models: Sequence[str], jobs: int, limit: float = EXPORT_TIMEOUT, **others: Any
+    ) -> Settings:
+        """Return how cells are exported in it: with the release's own patches, unless `others` name some."""
+        others.setdefault("patches", patches.select("auto", self.release.patches))
+        return Settings(self.python, tuple(models), jobs=jobs, limit=limit, **others)
 
 
 def environments(words: Sequence[str]) -> dict[str, Environment]:
@@ -104,9 +122,7 @@ def environments(words: Sequence[str]) -> dict[str, Environment]:
         interpreter = Path(python)
         if interpreter.is_dir():
             raise UsageError(f"{word}: {python} is a folder; name the Python in it")
-        found[version] = Environment(
-            find_release(Installed.probe(interpreter, f"{version}:"), version), interpreter
-        )
+        found[version] = Environment.of(version, interpreter, f"{version}:")
     return dict(sorted(found.items(), key=lambda item: Version(item[0])))
 
 

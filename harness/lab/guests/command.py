@@ -13,9 +13,8 @@ from typing import Any
 from executorch_goldens import releases
 from executorch_goldens.cli import DIFFERENT, SAME, root_of
 from executorch_goldens.files import durable
-from executorch_goldens.running.selection import Installed, find_release
+from executorch_goldens.running.selection import Environment
 from executorch_goldens.settings.arguments import share
-from executorch_goldens.settings.exports import default_interpreter
 from lab.guests import ZOOS, listing, triage
 
 #: Lines of a difference that are shown.
@@ -47,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         return SAME
     from lab.guests.finding import listing_of
 
-    release = find_release(Installed.probe(default_interpreter()), None).version
+    release = Environment.of().release.version
     matrix = tuple(releases.load().releases)
     code = SAME
     for name in arguments.zoo or ZOOS:
