@@ -15,6 +15,7 @@ from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
+from executorch_goldens.files import durable
 from executorch_goldens.repro.issue import issue
 from executorch_goldens.repro.reproduction import Options, Repro, confirm, say
 from executorch_goldens.running.selection import (
@@ -123,11 +124,8 @@ def _cell(name: str, cells: Sequence[Cell]) -> Cell:
 
 def _write(text: str, output: Path) -> None:
     """Write the script, whole or not at all."""
-    aside = output.with_name(f".{output.name}.partial")
     try:
-        aside.write_text(text, encoding="utf-8", errors="backslashreplace")
-        aside.rename(output)
+        durable.replace(output, text)
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise UsageError(f"{output} cannot be written: {error}") from error
     say(f"wrote {output}")

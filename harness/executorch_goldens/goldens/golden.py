@@ -73,7 +73,7 @@ CONTENTS = "contents"
 NEEDED = ("variations", "shortcuts", CONTENTS)
 
 #: Suffixes of directories that stand beside a golden only while it is being replaced or deleted.
-ASIDE = ".new~"
+ASIDE = durable.ASIDE
 REPLACED = ".old~"
 DELETED = ".gone~"
 

@@ -34,7 +34,7 @@ import msgspec
 
 from executorch_goldens.artifact import Artifact, Failure, Lowered, Watched
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import untrusted
+from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
 from executorch_goldens.store.environment import Ingredients
 from executorch_goldens.store.facts import Fact
@@ -301,14 +301,9 @@ class Store:
         return None
 
     def _write(self, path: Path, content: bytes) -> None:
-        aside = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            aside.write_bytes(content)
-            aside.replace(path)
+            durable.replace(path, content, synced=False)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                aside.unlink(missing_ok=True)
             raise StoreError(self.root, f"cannot be written ({error.strerror})") from error
 
     def entries(self) -> Iterator[tuple[Path, os.stat_result]]:

@@ -5,16 +5,14 @@ It is kept under ``build`` and made anew at will: no format for others.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import uuid
 from pathlib import Path
 
 import msgspec
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import FileError
-from executorch_goldens.files import untrusted
+from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
 from executorch_goldens.programs.format import ENGINES, Program
 
@@ -65,14 +63,7 @@ class Shipped(msgspec.Struct, frozen=True):
 def write(path: Path, content: Shipped) -> None:
     """Leave a whole file, or nothing."""
     encoded = msgspec.msgpack.encode(content)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"{uuid.uuid4().hex}.partial")
-    try:
-        aside.write_bytes(MAGIC + hashlib.sha256(encoded).digest() + encoded)
-        aside.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)
+    durable.replace(path, MAGIC + hashlib.sha256(encoded).digest() + encoded, synced=False)
 
 
 def read(path: Path) -> Shipped:
