@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens import cli, releases
-from executorch_goldens.review.declaring import DeclaringError, declare
+from executorch_goldens.errors import UsageError
+from executorch_goldens.review.declaring import declare
 from executorch_goldens.settings import config
 from tests.conftest import Runner
 from tests.review.conftest import Review, edit, titled
@@ -79,7 +80,7 @@ def test_a_file_of_known_defects_that_cannot_be_edited_stays_and_the_lines_are_s
     file = tmp_path / "known.toml"
     file.write_text(text)
     for place, why in ((file, f"{file} cannot be edited"), (None, "names no file")):
-        with pytest.raises(DeclaringError) as refused:
+        with pytest.raises(UsageError) as refused:
             declare(place, {"1.0.0": {"tosa-fp/b": "corrupt: two"}})
         assert why in str(refused.value)
         assert '[releases."1.0.0".known]; "tosa-fp/b" = "corrupt: two"' in str(refused.value)

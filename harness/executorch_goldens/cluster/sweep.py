@@ -35,10 +35,6 @@ LARGEST = 16
 TURNS = 6
 
 
-class ClusterError(SweepError):
-    """A cluster that cannot export, or does not any more; the message says what to do."""
-
-
 @dataclass(frozen=True)
 class Batch:
     """Exports that one worker makes.
@@ -177,9 +173,9 @@ class ClusterSweep(Sweep):
                         self._begin(requests, answer["workers"], jobs)
                         begun = True
 
-    def _error(self, what: str) -> ClusterError:
+    def _error(self, what: str) -> SweepError:
         kept = f"; {self.kept} exports are in the store and are not made again" if self.kept else ""
-        return ClusterError(f"--cluster {self.address}: {what}{kept}")
+        return SweepError(f"--cluster {self.address}: {what}{kept}")
 
     def _begin(self, requests: Requests, workers: int, jobs: Sequence[Job]) -> None:
         """Hand out all exports."""
@@ -220,7 +216,7 @@ class ClusterSweep(Sweep):
                 self.changed.notify_all()
 
     def _ended(self, job: Job, row: Mapping[str, Any]) -> Callable[[], Outcome]:
-        """Return what reads the outcome of a job; raise ClusterError where its entry is not what its key says."""
+        """Return what reads the outcome of a job; raise SweepError where its entry is not what its key says."""
         if row["casualty"] is not None:
             figures = (row["seconds"], row["peak_mb"], row["core_seconds"])
             casualty = Outcome(job.cell, job.variation.name, Casualty(*row["casualty"]), *figures)

@@ -10,7 +10,7 @@ from typing import Any
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
@@ -28,10 +28,6 @@ from executorch_goldens.settings.config import Config
 
 #: What the artifacts of a cell are called where they are not two variations.
 GOLDEN, NOW = "golden", "now"
-
-
-class GatheringError(HarnessError, ValueError):
-    """Results that no report can be made of; the message names them and the way out."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +105,7 @@ class Gathered:
 
 
 def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gathered:
-    """Read the results under `folders`; raise GatheringError and the errors of what is read."""
+    """Read the results under `folders`; raise UsageError and the errors of what is read."""
     parts = {release: list(each) for release, each in merging.find(folders).items()}
     roots = dict.fromkeys(part.folder.parent for each in parts.values() for part in each)
     # What earlier runs of other cells propose stays beside the results, and is none of them.
@@ -121,7 +117,7 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     for part in (part for each in parts.values() for part in each):
         for each in _of_part(part, members):
             if each.name in found:
-                raise GatheringError(
+                raise UsageError(
                     f"{each.cell} of ExecuTorch {each.release} is in both {found[each.name].folder} and "
                     f"{each.folder}: name one folder with results of it"
                 )

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
 from executorch_goldens.review.groups import BARRED, Group
 
@@ -14,12 +14,8 @@ from executorch_goldens.review.groups import BARRED, Group
 Entries = Mapping[str, Mapping[str, str]]
 
 
-class DeclaringError(HarnessError, ValueError):
-    """Known defects that cannot be written; the message names the file and the lines to write by hand."""
-
-
 def entries(groups: Sequence[Group], reasons: Mapping[str, str]) -> Entries:
-    """Return what is declared of groups; raise DeclaringError for one whose artifact is right.
+    """Return what is declared of groups; raise UsageError for one whose artifact is right.
 
     Parameters
     ----------
@@ -29,7 +25,7 @@ def entries(groups: Sequence[Group], reasons: Mapping[str, str]) -> Entries:
     found: dict[str, dict[str, str]] = {}
     for group in groups:
         if group.state != BARRED:
-            raise DeclaringError(
+            raise UsageError(
                 f"{group.name} is no known defect: its cells are right, and differ from their goldens. Accept or "
                 "reject it without --known"
             )
@@ -41,7 +37,7 @@ def entries(groups: Sequence[Group], reasons: Mapping[str, str]) -> Entries:
 
 
 def declare(file: Path | None, declared: Entries) -> None:
-    """Write entries into the tables of their releases, in the place that their names have; raise DeclaringError.
+    """Write entries into the tables of their releases, in the place that their names have; raise UsageError.
 
     All else in the file stays as it is, comments too. What is written is read back before it replaces the file.
     """
@@ -60,9 +56,9 @@ def declare(file: Path | None, declared: Entries) -> None:
         raise _by_hand(f"{file} cannot be edited ({error})", declared) from error
 
 
-def _by_hand(why: str, declared: Entries) -> DeclaringError:
+def _by_hand(why: str, declared: Entries) -> UsageError:
     lines = "; ".join(line for line in _with("", declared).splitlines() if line)
-    return DeclaringError(f"no known defect was written: {why}. Write by hand: {lines}")
+    return UsageError(f"no known defect was written: {why}. Write by hand: {lines}")
 
 
 def _with(text: str, declared: Entries) -> str:
