@@ -36,7 +36,7 @@ def as_declared(
     for key, value in table.items():
         if key not in fields:
             near = difflib.get_close_matches(key, fields, 1)
-            raise TableError(f"{key}: is unknown{f'; {near[0]}?' if near else ''}")
+            raise TableError(f"{key}: is unknown{f'; did you mean {near[0]}?' if near else ''}")
         kind = fields[key].type
         try:
             values[fields[key].name] = msgspec.convert(value, kind, dec_hook=custom)
