@@ -91,7 +91,11 @@ def test_a_missing_top_level_field_is_named(tmp_path: Path, field: str) -> None:
     ("old", "new", "facts"),
     [
         ('19045 = "bug"', '19045 = "broken"', ["1.1.0", "reports", "bug, fails, fixed"]),
-        ('torchao = "', 'torchoa = "0"\ntorchao = "', ["1.1.0", "torchoa: is unknown; did you mean torchao?"]),
+        (
+            'torchao = "',
+            'torchoa = "0"\ntorchao = "',
+            ["1.1.0", "torchoa: is unknown; did you mean torchao?"],
+        ),
         ('19045 = "bug"', 'aliases = "bug"', ["1.1.0", "reports", "'aliases'", "number"]),
         ('19045 = "bug"', "19045 = []", ["1.1.0", "reports", "bug, fails, fixed"]),
         ("unsupported = {}", 'unsupported = { tosa-fp8 = "no" }', ["unsupported", "tosa-fp8", "tosa-fp, "]),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from importlib import metadata
 from typing import TypeVar
 
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 
 #: The groups: of `targets.Target`, `patches.Patch` and `decode.Format`.
 TARGETS = "executorch_goldens.targets"
@@ -22,7 +22,7 @@ GROUPS = (TARGETS, PATCHES, DECODERS)
 T = TypeVar("T")
 
 
-class ExtensionError(HarnessError, ValueError):
+class ExtensionError(UsageError):
     """An entry point that gives nothing that can be used; the message names it and the distribution that brings it."""
 
 

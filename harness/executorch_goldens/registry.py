@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from executorch_goldens import targets
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 
 if TYPE_CHECKING:
     from executorch_goldens.exporting.data import Data, Example
@@ -33,7 +33,7 @@ SAMPLES = ("example", "zeros", "extremes", "drawn")
 RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev)\d+)?")
 
 
-class ZooError(HarnessError, ValueError):
+class ZooError(UsageError):
     """A zoo that cannot be loaded, or a case that it cannot have; the message names it and the way out."""
 
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from executorch_goldens import targets
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.settings.tables import TableError, as_declared
 
@@ -22,11 +22,11 @@ MATRIX = Path(__file__).with_name("releases.toml")
 ReportState = Literal["bug", "fails", "fixed"]
 
 
-class UnknownReleaseError(HarnessError, ValueError):
+class UnknownReleaseError(UsageError):
     """A release that the matrix does not know; the message names those that it does."""
 
 
-class MatrixError(HarnessError, ValueError):
+class MatrixError(UsageError):
     """A table of releases.toml that does not hold together; the message names the table and the field."""
 
 

@@ -201,10 +201,7 @@ def release_of(arguments: argparse.Namespace) -> releases.Release:
         return Environment.of(arguments.release).release
     if arguments.release is None:
         raise CommandError("--exported needs --release: the folder of payloads is that of a release")
-    try:
-        return releases.load().release(arguments.release)
-    except releases.UnknownReleaseError as error:
-        raise CommandError(str(error)) from error
+    return releases.load().release(arguments.release)
 
 
 def source(cell: Cell) -> Cell:

@@ -133,28 +133,25 @@ def find_release(
     installed: Installed, wanted: str | None, matrix_file: Path = releases.MATRIX
 ) -> releases.Release:
     """Return the matrix's release that is installed; raise UsageError where there is none, or a different one."""
-    try:
-        matrix = releases.load(matrix_file)
-        if wanted is not None:
-            wanted = matrix.release(wanted).version
-        version = installed.versions.get("executorch")
-        if version is None:
-            example = wanted or matrix.default
-            raise UsageError(
-                f'no ExecuTorch is installed in the exporting environment; run: nox -s "goldens({example})"'
-            )
-        if wanted is not None and version != wanted:
-            raise UsageError(
-                f"release {wanted} is not installed in the exporting environment, {version} is; "
-                f'run: nox -s "goldens({wanted})"'
-            )
-        release = matrix.release(version)
-        if matrix_file == releases.MATRIX:
-            # The harness's own matrix states those of its project's zoo; a zoo of someone else's has its own.
-            known = releases.known_defects(config.load().known_defects)
-            release = replace(release, known=known.get(version, {}))
-    except (OSError, releases.UnknownReleaseError, releases.MatrixError, extensions.ExtensionError) as error:
-        raise UsageError(str(error)) from error
+    matrix = releases.load(matrix_file)
+    if wanted is not None:
+        wanted = matrix.release(wanted).version
+    version = installed.versions.get("executorch")
+    if version is None:
+        example = wanted or matrix.default
+        raise UsageError(
+            f'no ExecuTorch is installed in the exporting environment; run: nox -s "goldens({example})"'
+        )
+    if wanted is not None and version != wanted:
+        raise UsageError(
+            f"release {wanted} is not installed in the exporting environment, {version} is; "
+            f'run: nox -s "goldens({wanted})"'
+        )
+    release = matrix.release(version)
+    if matrix_file == releases.MATRIX:
+        # The harness's own matrix states those of its project's zoo; a zoo of someone else's has its own.
+        known = releases.known_defects(config.load().known_defects)
+        release = replace(release, known=known.get(version, {}))
     wrong = {
         n: installed.versions.get(n) for n, v in release.stack().items() if installed.versions.get(n) != v
     }

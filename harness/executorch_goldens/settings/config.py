@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.settings import tables
 from executorch_goldens.settings.arguments import amount
@@ -38,7 +38,7 @@ QUANTITIES: Mapping[str, str] = {
 SQNR = "sqnr"
 
 
-class ConfigError(HarnessError, ValueError):
+class ConfigError(UsageError):
     """A table ``[tool.goldens]`` that cannot be used; the message names the file, the key and the way out."""
 
 

@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
         found, needed = try_reports(trial, arguments)
         known = sweep(trial, found, needed, arguments)
         drifted = compared(trial, known, arguments.cell)
-    except (UsageError, SweepError, releases.MatrixError) as error:
+    except (UsageError, SweepError) as error:
         raise CommandError(str(error)) from error
     whole = folder / "drift.md"
     lines = list(drifted.markdown())
@@ -219,7 +219,7 @@ def attempted(
             found, needed = try_reports(trial, arguments)
         known = sweep(trial, found, needed, arguments)
         return Tried(combination, compared(trial, known, arguments.cell), "", known)
-    except (CommandError, UsageError, SweepError, releases.MatrixError) as error:
+    except (CommandError, UsageError, SweepError) as error:
         return Tried(combination, None, str(error), {})
 
 
