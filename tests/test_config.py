@@ -66,7 +66,7 @@ def test_every_key_is_read_and_paths_are_relative_to_the_file(write: Write) -> N
         known_defects=root / "known.toml",
         budgets={"tosa-*/unet": {"memory": 8000, "outside": 0}},
     )
-    assert set(config.READERS) == {name.replace("_", "-") for name in config.Config.__dataclass_fields__} - {
+    assert set(config.KEYS) == {name.replace("_", "-") for name in config.Config.__dataclass_fields__} - {
         "root"
     }
 
@@ -128,10 +128,8 @@ def test_an_unknown_key_or_a_wrong_type_names_file_key_and_the_known_keys(
     root = write(f"[tool.goldens]\n{line}\n")
     with pytest.raises(ConfigError) as raised:
         config.load(root)
-    assert (raised.value.file, raised.value.key) == (root / "pyproject.toml", key)
-    assert str(root / "pyproject.toml") in str(raised.value)
-    assert f"[tool.goldens] {key}:" in str(raised.value)
-    for known in config.READERS:
+    assert str(raised.value).startswith(f"{root / 'pyproject.toml'}: [tool.goldens] {key}: ")
+    for known in config.KEYS:
         assert known in str(raised.value)
 
 

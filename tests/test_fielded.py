@@ -143,7 +143,7 @@ def test_a_program_that_is_not_whole_is_named_with_the_way_out(tmp_path: Path) -
         "other": content.replace(b"fielded 2", b"fielded 9", 1),
     }.items():
         (tmp_path / name).write_bytes(damage)
-        with pytest.raises(CorpusError, match=f"{name}: .*delete it"):
+        with pytest.raises(CorpusError, match=f"{name}: .*Delete it"):
             corpus.read(tmp_path / name)
 
 

@@ -6,14 +6,11 @@ import tomllib
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies
 
 from executorch_goldens import cli, patches, releases
 from executorch_goldens.errors import CommandError
-from executorch_goldens.files import toml
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.settings.exports import default_interpreter
 from lab.__main__ import main
@@ -94,20 +91,6 @@ def test_the_matrix_of_a_trial_has_its_release_in_place_of_a_known_one_and_all_o
     others = {name: release for name, release in MATRIX.releases.items() if name != version}
     assert {name: release for name, release in found.releases.items() if name != version} == others
     assert found.default == MATRIX.default
-
-
-@settings(deadline=None, max_examples=50)
-@given(
-    strategies.dictionaries(
-        strategies.text(),
-        strategies.recursive(
-            strategies.text() | strategies.booleans() | strategies.integers(-(2**63), 2**63 - 1),
-            lambda values: strategies.lists(values) | strategies.dictionaries(strategies.text(), values),
-        ),
-    )
-)
-def test_what_is_written_as_toml_is_read_as_the_same(tables: dict[str, Any]) -> None:
-    assert tomllib.loads(toml.text(tables)) == tables
 
 
 @pytest.mark.slow

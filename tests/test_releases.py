@@ -66,10 +66,9 @@ def test_a_local_version_label_is_ignored() -> None:
 def test_an_unknown_release_is_named_with_those_that_are_known() -> None:
     with pytest.raises(UnknownReleaseError) as raised:
         MATRIX.release("0.9.0")
-    assert raised.value.release == "0.9.0"
-    assert raised.value.known == tuple(MATRIX.releases)
     assert "'0.9.0'" in str(raised.value)
-    assert "1.4.1" in str(raised.value)
+    for version in MATRIX.releases:
+        assert version in str(raised.value)
 
 
 #: The first table of known defects, that of 1.1.0.
@@ -84,7 +83,7 @@ def test_a_missing_field_is_named_with_its_table(tmp_path: Path, field: str) -> 
 
 @pytest.mark.parametrize("field", ["python", "default"])
 def test_a_missing_top_level_field_is_named(tmp_path: Path, field: str) -> None:
-    with pytest.raises(MatrixError, match=f"'{field}'"):
+    with pytest.raises(MatrixError, match=f" {field}: is missing"):
         releases.load(edited(tmp_path, f"\n{field} = ", f"\nx{field} = "))
 
 
@@ -92,6 +91,11 @@ def test_a_missing_top_level_field_is_named(tmp_path: Path, field: str) -> None:
     ("old", "new", "facts"),
     [
         ('19045 = "bug"', '19045 = "broken"', ["1.1.0", "issues", "bug, fails, fixed"]),
+        (
+            'torchao = "',
+            'torchoa = "0"\ntorchao = "',
+            ["1.1.0", "torchoa: is unknown; did you mean torchao?"],
+        ),
         ('19045 = "bug"', 'aliases = "bug"', ["1.1.0", "issues", "'aliases'", "number"]),
         ('19045 = "bug"', "19045 = []", ["1.1.0", "issues", "bug, fails, fixed"]),
         ("unsupported = {}", 'unsupported = { tosa-fp8 = "no" }', ["unsupported", "tosa-fp8", "tosa-fp, "]),
@@ -100,10 +104,11 @@ def test_a_missing_top_level_field_is_named(tmp_path: Path, field: str) -> None:
         ('default = "1.4.1"', 'default = "9.9.9"', ["default", "9.9.9"]),
         ("[common]", "[common", ["releases.toml", "line"]),
         (KNOWN, KNOWN + '"tosa-fp/lstm" = "corrupt"\n', ["tosa-fp/lstm", "verdict: reason"]),
-        (KNOWN, 'known = ["tosa-fp/lstm"]\n[ignored]\n', ["1.1.0", "known", "verdict: reason"]),
+        (KNOWN, 'known = ["tosa-fp/lstm"]\n[releases."1.1.0".rest]\n', ["1.1.0", "known", "verdict: reason"]),
     ],
     ids=[
         "issue state",
+        "unknown key",
         "issue",
         "issue list",
         "target",
@@ -125,10 +130,8 @@ def test_a_table_that_does_not_hold_together_is_refused(
 
 
 def test_a_known_defect_is_a_verdict_and_a_reason(tmp_path: Path) -> None:
-    path = edited(tmp_path, KNOWN, KNOWN + '"tosa-fp/lstm" = "corrupt: gates: #7"\n[ignored]\n')
-    assert releases.load(path).releases["1.1.0"].known == {
-        "tosa-fp/lstm": KnownDefect("corrupt", "gates: #7")
-    }
+    path = edited(tmp_path, KNOWN, KNOWN + '"tosa-fp/lstm" = "corrupt: gates: #7"\n')
+    assert releases.load(path).releases["1.1.0"].known["tosa-fp/lstm"] == KnownDefect("corrupt", "gates: #7")
 
 
 #: Those that a release's cell may be known for.

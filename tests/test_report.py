@@ -395,7 +395,7 @@ def test_bad_input_is_one_error_and_no_file(
     kept.write_bytes(kept.read_bytes()[:100])
     refused(capsys, [tmp_path / "evil", "-o", made], kept.parent, "is damaged", "run its cell again")
     assert not made.exists()
-    assert not list(tmp_path.glob("*.partial"))
+    assert not list(tmp_path.glob("*.new~"))
 
 
 def test_without_what_draws_it_the_error_says_what_to_install(tmp_path: Path) -> None:

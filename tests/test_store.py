@@ -239,7 +239,7 @@ def test_runs_may_share_a_store(store: Store) -> None:
         thread.join()
     assert not wrong
     assert not store.damaged
-    assert not list(store.root.rglob("*.partial"))
+    assert not list(store.root.rglob("*.new~"))
 
 
 def test_a_store_that_cannot_be_written_is_one_error_with_the_way_out(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Never
 
 from executorch_goldens import targets
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 
 if TYPE_CHECKING:
     from executorch_goldens.exporting.data import Data, Example
@@ -36,7 +36,7 @@ FORMER = {"report": "issue"}
 RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev)\d+)?")
 
 
-class ZooError(HarnessError, ValueError):
+class ZooError(UsageError):
     """A zoo that cannot be loaded, or a case that it cannot have; the message names it and the way out."""
 
 

@@ -14,6 +14,7 @@ import filelock
 import pytest
 
 from executorch_goldens import cli, releases
+from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.results import merging, proposals, provenance
@@ -23,7 +24,7 @@ from executorch_goldens.results.rows import lock
 from executorch_goldens.review import listing
 from executorch_goldens.review.edits import edits, quantities
 from executorch_goldens.review.groups import BARRED, PENDING, grouped
-from executorch_goldens.review.recording import RefusedError, record
+from executorch_goldens.review.recording import record
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 from tests import REPOSITORY, replay
@@ -342,7 +343,7 @@ def test_what_has_been_proposed_anew_since_it_was_reviewed_is_refused(proposed: 
     group = titled(proposed, "constants with different values")
     edit(proposed, "tosa-int/alpha", reason="differs again")
     before = proposed.files()
-    with pytest.raises(RefusedError, match="proposed otherwise than it was reviewed"):
+    with pytest.raises(UsageError, match="proposed otherwise than it was reviewed"):
         record(group.members, proposed.sweeps.parent, proposed.goldens, standing)
     assert proposed.files() == before
 

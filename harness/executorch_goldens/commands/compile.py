@@ -28,8 +28,7 @@ from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.judging.verdict import FAILS
 from executorch_goldens.running.selection import (
     EXPORT_TIMEOUT,
-    Installed,
-    find_release,
+    Environment,
     require_repeats,
     select,
 )
@@ -203,13 +202,10 @@ def compiler_of(
 def release_of(arguments: argparse.Namespace) -> releases.Release:
     """Return the release that is installed; with ``--exported`` the one that is named."""
     if not arguments.exported:
-        return find_release(Installed.probe(default_interpreter()), arguments.release)
+        return Environment.of(arguments.release).release
     if arguments.release is None:
         raise CommandError("--exported needs --release: the folder of payloads is that of a release")
-    try:
-        return releases.load().release(arguments.release)
-    except releases.UnknownReleaseError as error:
-        raise CommandError(str(error)) from error
+    return releases.load().release(arguments.release)
 
 
 def source(cell: Cell) -> Cell:

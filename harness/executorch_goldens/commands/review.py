@@ -189,10 +189,8 @@ class Reviewed:
 
         Raises
         ------
-        RefusedError
-            For what may not be recorded.
-        DeclaringError
-            For known defects that cannot be written.
+        executorch_goldens.errors.UsageError
+            For what may not be recorded, and for known defects that cannot be written.
         """
         goldens = self.standing.goldens
         declared = entries([group for group in self.groups if group.cause in known], rejected)

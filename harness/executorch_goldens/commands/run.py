@@ -100,11 +100,8 @@ def _elsewhere(wanted: str | None, matrix: Path) -> Path:
     """Return the Python of the environment that nox made for a release, the default one for None; raise UsageError."""
     from executorch_goldens.running.selection import interpreter_of
 
-    try:
-        known = releases.load(matrix)
-        version = known.release(wanted or known.default).version
-    except (releases.MatrixError, releases.UnknownReleaseError) as error:
-        raise UsageError(str(error)) from error
+    known = releases.load(matrix)
+    version = known.release(wanted or known.default).version
     interpreter = interpreter_of(version)
     if interpreter == default_interpreter():
         raise UsageError(

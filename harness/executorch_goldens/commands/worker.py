@@ -19,7 +19,7 @@ from typing import Any
 from executorch_goldens import releases
 from executorch_goldens.cluster import EXTRA, OFFER, RESOURCE
 from executorch_goldens.errors import CommandError
-from executorch_goldens.running.selection import Installed, find_release
+from executorch_goldens.running.selection import Environment
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import absolute, cores
 from executorch_goldens.store.store import default_root
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     for version in arguments.make:
         interpreters[version] = made(store / "environments" / version, version)
     for interpreter in arguments.interpreter:
-        release = find_release(Installed.probe(interpreter), None)
+        release = Environment.of(python=interpreter).release
         interpreters[release.version] = absolute(interpreter)
     offer = {
         "interpreters": {version: str(path) for version, path in interpreters.items()},

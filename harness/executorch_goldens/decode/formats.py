@@ -102,7 +102,7 @@ def installed() -> tuple[Format, ...]:
         for other in (*FORMATS, *found.values()):
             if other is not given and overlap(given.identifier, other.identifier):
                 taken = f"{other.kind} of {other.owner} has {other.identifier!r}"
-                raise extensions.ExtensionError(point, f"has the identifier {given.identifier!r}; {taken}")
+                raise extensions.refusal(point, f"has the identifier {given.identifier!r}; {taken}")
     return tuple(found.values())
 
 

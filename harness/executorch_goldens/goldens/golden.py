@@ -20,7 +20,7 @@ from executorch_goldens import variations
 from executorch_goldens.artifact import DELEGATE, STAGE, Artifact, Cell, Failure, Lowered, PassRun, Watched
 from executorch_goldens.decode import Decoded, Schemas, decode
 from executorch_goldens.decode.formats import layout_digest
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import FileError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
 from executorch_goldens.goldens import accuracy, merging, table
@@ -73,7 +73,7 @@ CONTENTS = "contents"
 NEEDED = ("variations", "shortcuts", CONTENTS)
 
 #: Suffixes of directories that stand beside a golden only while it is being replaced or deleted.
-ASIDE = ".new~"
+ASIDE = durable.ASIDE
 REPLACED = ".old~"
 DELETED = ".gone~"
 
@@ -105,27 +105,8 @@ class MadeWith:
     architecture: str = field(default_factory=lambda: here())
 
 
-class GoldenError(HarnessError):
-    """A golden that cannot be used as it is.
-
-    Attributes
-    ----------
-    path
-        The golden's directory, or the file in it.
-    what
-        What is wrong.
-    way_out
-        What the reader can do.
-    """
-
-    def __init__(self, path: Path, what: str, way_out: str) -> None:
-        super().__init__(path, what, way_out)
-        self.path = path
-        self.what = what
-        self.way_out = way_out
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.what}. {self.way_out}"
+class GoldenError(FileError):
+    """A golden, or a file of it, that cannot be used as it is."""
 
 
 class ConflictError(GoldenError):

@@ -32,20 +32,7 @@ Rule: TypeAlias = "Callable[[Operator, Sequence[Sizes]], Sizes]"
 
 
 class OpenSizeError(HarnessError, ValueError):
-    """A payload whose open sizes do not follow from its inputs.
-
-    Attributes
-    ----------
-    what
-        What it is that does not follow, and from what.
-    """
-
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
-        self.what = what
-
-    def __str__(self) -> str:
-        return self.what
+    """A payload whose open sizes do not follow from its inputs; the message says what does not, and from what."""
 
 
 def lacking(payload: bytes) -> str:

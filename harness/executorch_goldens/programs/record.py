@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.files import durable
 from executorch_goldens.programs.format import FrozenSample, Value
 
 #: What writes records, in the processes that export.
@@ -72,11 +73,7 @@ class Record:
 
     def write(self, folder: Path, cell: Cell) -> None:
         """Leave the record of a cell whole, or nothing."""
-        file = _file(folder, cell)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        aside = file.with_suffix(".partial")
-        aside.write_bytes(msgspec.msgpack.encode(self))
-        aside.replace(file)
+        durable.replace(_file(folder, cell), msgspec.msgpack.encode(self), synced=False)
 
     @classmethod
     def read(cls, folder: Path, cell: Cell) -> Record | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
@@ -28,10 +28,6 @@ from executorch_goldens.settings.config import Config
 
 #: What the artifacts of a cell are called where they are not two variations.
 GOLDEN, NOW = "golden", "now"
-
-
-class GatheringError(HarnessError, ValueError):
-    """Results that no report can be made of; the message names them and the way out."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +105,7 @@ class Gathered:
 
 
 def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gathered:
-    """Read the results under `folders`; raise GatheringError and the errors of what is read."""
+    """Read the results under `folders`; raise UsageError and the errors of what is read."""
     by_release = {release: list(each) for release, each in merging.find(folders).items()}
     parts = [part for of_release in by_release.values() for part in of_release]
     roots = dict.fromkeys(part.folder.parent for part in parts)
@@ -127,12 +123,12 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
 
 
 def _found(parts: Sequence[merging.Part], groups: Sequence[Group]) -> list[Found]:
-    """Return what runs found of each cell; raise GatheringError where two found something of one."""
+    """Return what runs found of each cell; raise UsageError where two found something of one."""
     members = {member.proposal.folder: member for group in groups for member in group.members}
     found: dict[str, Found] = {}
     for each in (each for part in parts for each in _of_part(part, members)):
         if each.name in found:
-            raise GatheringError(
+            raise UsageError(
                 f"{each.cell} of ExecuTorch {each.release} is in both {found[each.name].folder} and "
                 f"{each.folder}: name one folder with results of it"
             )

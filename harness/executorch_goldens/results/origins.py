@@ -15,7 +15,7 @@ import msgspec
 
 from executorch_goldens.artifact import Artifact, Lowered, Outcome
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import untrusted
+from executorch_goldens.files import durable, untrusted
 
 FILE = "origins.json"
 #: Version of the file.
@@ -69,16 +69,12 @@ def write(folder: Path, outcomes: Sequence[Outcome]) -> None:
         if isinstance(result, Artifact) and isinstance(result.result, Lowered) and result.watched is not None:
             found.setdefault(result.watched.origins, []).append(outcome.variation)
     if found:
-        folder.mkdir(parents=True, exist_ok=True)
         artifacts = [
             {"variations": names, "delegates": [dict(each) for each in origins]}
             for origins, names in found.items()
         ]
-        aside = folder / f"{FILE}.partial"
-        aside.write_text(
-            json.dumps({"format": FORMAT, "artifacts": artifacts}, indent=1) + "\n", encoding="utf-8"
-        )
-        aside.replace(folder / FILE)
+        text = json.dumps({"format": FORMAT, "artifacts": artifacts}, indent=1) + "\n"
+        durable.replace(folder / FILE, text, synced=False)
 
 
 def read(folder: Path, variation: str = "") -> Origins | None:

@@ -35,25 +35,7 @@ CHECK = re.compile(r"(\d+(?:\.\d+)?)%(?::(\d+))?")
 
 
 class ReuseError(HarnessError):
-    """A stored artifact is not what an export makes now.
-
-    Attributes
-    ----------
-    cell, variations
-        Of which.
-    """
-
-    def __init__(self, cell: Cell, variations: Sequence[str]) -> None:
-        super().__init__(cell, tuple(variations))
-        self.cell = cell
-        self.variations = tuple(variations)
-
-    def __str__(self) -> str:
-        return (
-            f"reused and wrong: {self.cell} [{', '.join(self.variations)}]: the stored artifact differs from what an "
-            "export makes now. The entry was replaced. Either something that the artifact depends on is in no record "
-            "(docs/running.md), or exports of this cell do not repeat under one variation"
-        )
+    """A stored artifact is not what an export makes now; the message names the cell and its variations."""
 
 
 @dataclass(frozen=True)
@@ -291,7 +273,13 @@ class Reuse:
 
     def error_of(self, cell: Cell) -> ReuseError | None:
         """Return what to raise where a stored artifact of `cell` was another than what an export makes now."""
-        return ReuseError(cell, self.wrong[cell]) if cell in self.wrong else None
+        if cell not in self.wrong:
+            return None
+        return ReuseError(
+            f"reused and wrong: {cell} [{', '.join(self.wrong[cell])}]: the stored artifact differs from what an "
+            "export makes now. The entry was replaced. Either something that the artifact depends on is in no record "
+            "(docs/running.md), or exports of this cell do not repeat under one variation"
+        )
 
     def lines(self) -> Iterator[str]:
         """Yield what a person is told of it."""

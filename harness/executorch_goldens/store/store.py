@@ -34,7 +34,7 @@ import msgspec
 
 from executorch_goldens.artifact import Artifact, Failure, Lowered, Watched
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import untrusted
+from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
 from executorch_goldens.store.environment import Ingredients
 from executorch_goldens.store.facts import Fact
@@ -72,24 +72,13 @@ DIGEST_BYTES = 32
 KEY = re.compile(r"[0-9a-f]{64}")
 
 
+@dataclass(eq=False)
 class StoreError(HarnessError):
-    """A store that cannot be used.
+    """A store that cannot be used: its directory, what is wrong with it, and what to do unless it is left out."""
 
-    Attributes
-    ----------
-    root
-        Its directory.
-    what
-        What is wrong with it.
-    way_out
-        What to do, unless the store is left out.
-    """
-
-    def __init__(self, root: Path, what: str, way_out: str = "make it writable") -> None:
-        super().__init__(root, what, way_out)
-        self.root = root
-        self.what = what
-        self.way_out = way_out
+    root: Path
+    what: str
+    way_out: str = "make it writable"
 
     def __str__(self) -> str:
         return f"the cache {self.root} {self.what}: {self.way_out}, say --cache-dir DIR for another, or --cache off"
@@ -312,14 +301,9 @@ class Store:
         return None
 
     def _write(self, path: Path, content: bytes) -> None:
-        aside = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            aside.write_bytes(content)
-            aside.replace(path)
+            durable.replace(path, content, synced=False)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                aside.unlink(missing_ok=True)
             raise StoreError(self.root, f"cannot be written ({error.strerror})") from error
 
     def entries(self) -> Iterator[tuple[Path, os.stat_result]]:

@@ -46,7 +46,7 @@ from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.alone import load_all, load_alone
 from executorch_goldens.exporting.observing import NOBODY
 from executorch_goldens.exporting.recording import Recorder
-from executorch_goldens.files import shortage
+from executorch_goldens.files import durable, shortage
 from executorch_goldens.patches.guard import GuardError, resolve
 from executorch_goldens.registry import Case
 from executorch_goldens.settings.exports import ROOT
@@ -229,9 +229,7 @@ def run_request(request: dict[str, Any]) -> None:
 
 def write_artifact(result: Path, artifact: Artifact) -> None:
     """Leave an artifact whole, or nothing."""
-    aside = result.with_suffix(".partial")
-    aside.write_bytes(pickle.dumps(artifact))
-    aside.replace(result)
+    durable.replace(result, pickle.dumps(artifact), synced=False)
 
 
 def requested_case(request: dict[str, Any]) -> Case:

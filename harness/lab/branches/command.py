@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from executorch_goldens import patches
 from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
@@ -19,11 +18,11 @@ from executorch_goldens.files import durable
 from executorch_goldens.releases import Release
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL, TIERS
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells
+from executorch_goldens.running.selection import Environment, load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import positive_float, share
 from executorch_goldens.settings.config import Config
-from executorch_goldens.settings.exports import Settings, cores, default_interpreter
+from executorch_goldens.settings.exports import Settings, cores
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep, SweepError
 from lab import branches, pages
@@ -71,9 +70,8 @@ def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(options: argparse.Namespace) -> int:
     """Record what is asked for, then print or write what all records say."""
     require_coverage()
-    interpreter = default_interpreter()
-    installed = Installed.probe(interpreter)
-    release = find_release(installed, None)
+    environment = Environment.of()
+    release = environment.release
     repository = config.load()
     if not options.so_far:
         folder = repository.goldens / release.version
@@ -85,12 +83,9 @@ def run(options: argparse.Namespace) -> int:
         if not options.anew:
             known = records.cells()
             wanted = [cell for cell in wanted if cell not in known]
-        settings = Settings(
-            interpreter,
+        settings = environment.settings(
             zoos(options.zoo, repository),
-            patches.select("auto", release.patches),
             options.jobs,
-            EXPORT_TIMEOUT,
             tolerances=repository.tolerances,
             observer=branches.RECORDER,
         )
@@ -104,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
         except SweepError as error:
             raise CommandError(str(error)) from error
         print(f"{done} of {len(wanted)} cells exported", file=sys.stderr)
-    sources = Sources(installed.site_packages / "executorch")
+    sources = Sources(environment.site_packages / "executorch")
     taken = groups(options, release, repository, sources)
     if not options.update:
         print(*page.page(release.version, sources.branches(), taken), sep="\n")

@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import patches
 from executorch_goldens.files import durable
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
+from executorch_goldens.running.selection import Environment, load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
-from executorch_goldens.settings.exports import Settings, cores, default_interpreter
+from executorch_goldens.settings.exports import cores
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import SIZE, Store, default_root
 from executorch_goldens.variations import variations
@@ -43,19 +42,15 @@ def add_to(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Export, compare with the committed tables or write them; return 0 if it is as committed, else 1."""
-    interpreter = default_interpreter()
-    release = find_release(Installed.probe(interpreter), None)
+    environment = Environment.of()
+    release = environment.release
     repository = config.load()
     models = repository.zoos(None)
     cells = load_cells(models, release)
     selected = select(cells, options.cell)
-    names = patches.select("auto", release.patches)
-    settings = Settings(
-        interpreter,
+    settings = environment.settings(
         models,
-        names,
         options.jobs,
-        EXPORT_TIMEOUT,
         tolerances=repository.tolerances,
         reuse=Reuse(Store(repository.cache_dir or default_root(), SIZE)) if options.cached else None,
     )

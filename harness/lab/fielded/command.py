@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import patches, releases
+from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError, UsageError
@@ -24,7 +24,7 @@ from executorch_goldens.running.selection import EXPORT_TIMEOUT, Environment, en
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.config import Config
-from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.settings.exports import cores
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store, default_root
 from executorch_goldens.workers.sweep import SweepError
@@ -121,13 +121,8 @@ def programs(
         environment = found[version]
         cells = chosen(environment.release, options, repository)
         matched |= set(cells)
-        settings = Settings(
-            environment.python,
-            repository.zoos(None),
-            patches.select("auto", environment.release.patches),
-            options.jobs,
-            options.export_timeout,
-            tolerances=repository.tolerances,
+        settings = environment.settings(
+            repository.zoos(None), options.jobs, options.export_timeout, tolerances=repository.tolerances
         )
         of_release = Programs(version, settings, options.programs / version, reuse)
         missing = of_release.missing(cells)

@@ -13,19 +13,18 @@ from typing import Any
 
 import filelock
 
-from executorch_goldens import patches, releases, variations
+from executorch_goldens import releases, variations
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError, UsageError
 from executorch_goldens.results.rows import lock
 from executorch_goldens.running.selection import (
     EXPORT_TIMEOUT,
-    Installed,
-    find_release,
+    Environment,
     require_flatc,
     require_targets,
 )
 from executorch_goldens.settings.arguments import positive_float, positive_int, share
-from executorch_goldens.settings.exports import Settings, cores, default_interpreter
+from executorch_goldens.settings.exports import cores
 from executorch_goldens.workers.sweep import SweepError
 from lab import pages
 from lab.branches import RECORDER
@@ -159,25 +158,20 @@ def carry_out(
 
 def search(arguments: argparse.Namespace) -> Search:
     """Return the search for the release that is installed; raise UsageError."""
-    interpreter = default_interpreter()
-    release = find_release(Installed.probe(interpreter), arguments.release)
+    environment = Environment.of(arguments.release)
+    release = environment.release
     targets = tuple(dict.fromkeys(arguments.target or TARGETS))
     require_targets(targets, "--target")
     if missing := [name for name in targets if name not in release.targets]:
         raise UsageError(
             f"--target {missing[0]} is not supported on ExecuTorch {release.version}: {release.unsupported[missing[0]]}"
         )
-    require_flatc(interpreter)
+    require_flatc(environment.python)
     recording = arguments.branches or arguments.guided
     if recording:
         require_coverage()
-    settings = Settings(
-        interpreter=interpreter,
-        models=(ZOO,),
-        patches=patches.select("auto", release.patches),
-        jobs=arguments.jobs,
-        limit=arguments.export_timeout,
-        observer=RECORDER if recording else None,
+    settings = environment.settings(
+        (ZOO,), arguments.jobs, arguments.export_timeout, observer=RECORDER if recording else None
     )
     return Search(
         # What is known to be wrong is so of the cells of this project's zoo.

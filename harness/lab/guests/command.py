@@ -10,8 +10,7 @@ from typing import Any
 from executorch_goldens import releases
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
-from executorch_goldens.running.selection import Installed, find_release
-from executorch_goldens.settings.exports import default_interpreter
+from executorch_goldens.running.selection import Environment
 from lab.guests import ZOOS, listing
 
 #: Lines of a difference that are shown.
@@ -33,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare or update; return the exit code."""
     from lab.guests.finding import listing_of
 
-    release = find_release(Installed.probe(default_interpreter()), None).version
+    release = Environment.of().release.version
     matrix = tuple(releases.load().releases)
     code = SAME
     for name in arguments.zoo or ZOOS:

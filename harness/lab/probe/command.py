@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import tomlkit
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
@@ -29,7 +30,6 @@ from executorch_goldens import patches, releases
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.compare.drift import Drift
 from executorch_goldens.errors import CommandError, UsageError
-from executorch_goldens.files import toml
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.goldens.reading import read
 from executorch_goldens.patches.shortcuts import SHORTCUTS
@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
         found, needed = try_issues(trial, arguments)
         known = sweep(trial, found, needed, arguments)
         drifted = compared(trial, known, arguments.cell)
-    except (UsageError, SweepError, releases.MatrixError) as error:
+    except (UsageError, SweepError) as error:
         raise CommandError(str(error)) from error
     whole = folder / "drift.md"
     lines = list(drifted.markdown())
@@ -219,7 +219,7 @@ def attempted(
             found, needed = try_issues(trial, arguments)
         known = sweep(trial, found, needed, arguments)
         return Tried(combination, compared(trial, known, arguments.cell), "", known)
-    except (CommandError, UsageError, SweepError, releases.MatrixError) as error:
+    except (CommandError, UsageError, SweepError) as error:
         return Tried(combination, None, str(error), {})
 
 
@@ -445,17 +445,17 @@ def write_matrix(trial: Trial, found: Mapping[int, str], needed: Sequence[str], 
     """Write the matrix with the trial's release in it, in place of one of the same version."""
     tables = tomllib.loads(releases.MATRIX.read_text(encoding="utf-8"))
     tables["releases"][trial.release.version] = fields(trial, found, needed, {})
-    file.write_text(toml.text(tables), encoding="utf-8")
+    file.write_text(tomlkit.dumps(tables), encoding="utf-8")
 
 
 def entry(trial: Trial, found: Mapping[int, str], needed: Sequence[str], known: Mapping[str, str]) -> str:
     """Return the table that releases.toml would need, as TOML."""
-    return toml.text({"releases": {trial.release.version: fields(trial, found, needed, known)}})
+    return tomlkit.dumps({"releases": {trial.release.version: fields(trial, found, needed, known)}})
 
 
 def fields(
     trial: Trial, found: Mapping[int, str], needed: Sequence[str], known: Mapping[str, str]
-) -> dict[str, toml.Value]:
+) -> dict[str, Any]:
     """Return the fields of that table."""
     release = trial.release
     return {

@@ -13,16 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from executorch_goldens import patches
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.patches import shortcuts
 from executorch_goldens.running import core
 from executorch_goldens.running.options import FULL, TIERS
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells
+from executorch_goldens.running.selection import Environment, load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
-from executorch_goldens.settings.exports import Settings, cores, default_interpreter
+from executorch_goldens.settings.exports import Settings, cores
 from executorch_goldens.variations import named, variations
 from executorch_goldens.workers.sweep import Sweep
 
@@ -154,8 +153,8 @@ def add_to(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print which cells differ, and ratios of core seconds; return 0 if no cell differs, else 1."""
-    interpreter = default_interpreter()
-    release = find_release(Installed.probe(interpreter), options.release)
+    environment = Environment.of(options.release)
+    release = environment.release
     repository = config.load()
     models = repository.zoos(options.models)
     folder = repository.goldens / release.version
@@ -164,8 +163,7 @@ def run(options: argparse.Namespace) -> int:
         cells = draw(cells, options.sample, options.sample_seed)
     seeds = named(options.variations)
     names, against = shortcuts.select(options.shortcuts), shortcuts.select(options.against)
-    installed = patches.select("auto", release.patches)
-    settings = Settings(interpreter, models, installed, options.jobs, EXPORT_TIMEOUT, shortcuts=names)
+    settings = environment.settings(models, options.jobs, shortcuts=names)
     print(
         f"ExecuTorch {release.version}, {len(cells)} cells, shortcuts: {' '.join(names) or 'none'}; "
         f"against: {' '.join(against) or 'none'}",

@@ -14,7 +14,7 @@ from typing import Any
 
 from executorch_goldens import patches, releases
 from executorch_goldens.cli import DIFFERENT, SAME
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, environments
+from executorch_goldens.running.selection import environments
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Settings, cores
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     surprises: list[str] = []
     for version, environment in environments(options.environments).items():
         release = environment.release
-        settings = Settings(environment.python, config.load().zoos(None), (), options.jobs, EXPORT_TIMEOUT)
+        settings = environment.settings(config.load().zoos(None), options.jobs, patches=())
         off, on = states(settings, release, seeds)
         columns[version] = off, on
         surprises += list(differences(release, off, on))
