@@ -271,7 +271,7 @@ def test_a_sweep_whose_exports_are_all_stored_starts_no_template(used: Reuse) ->
     assert isinstance(first.result, Lowered)
     # It is decoded with what is installed here, wherever it was made.
     assert first.result.schemas == ("/schemas",)
-    assert next(used.lines()) == f"reused 2 of 2 exports; store: {used.store.root}"
+    assert next(used.lines()) == f"reused 2 of 2 exports; cache: {used.store.root}"
 
 
 def test_what_came_to_no_end_or_may_go_otherwise_next_time_is_not_stored(used: Reuse) -> None:
@@ -383,7 +383,7 @@ def test_a_damaged_entry_is_exported_anew_and_a_line_says_so(used: Reuse) -> Non
     assert list(used.take(asked, [(CELL, VARIATIONS[0], ())])) == [None]
     used.put(asked, (CELL, VARIATIONS[0], ()), made(), NOTHING)
     assert None not in used.take(asked, [(CELL, VARIATIONS[0], ())])
-    assert "damaged entries of the store, deleted and made anew: 1" in list(used.lines())
+    assert "damaged entries of the cache, deleted and made anew: 1" in list(used.lines())
 
 
 def test_a_store_that_cannot_be_written_any_more_ends_no_run(used: Reuse, tmp_path: Path) -> None:

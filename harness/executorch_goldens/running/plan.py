@@ -52,7 +52,7 @@ class Plan:
         Root of the goldens.
     compact
         Whether its goldens are compact: see `executorch_goldens.goldens.roots`.
-    known
+    zoo
         Every cell that the zoo and the release make, in the zoo's order.
     tier
         ``core`` or ``full``.
@@ -74,7 +74,7 @@ class Plan:
     release: Release
     goldens: Path
     compact: bool
-    known: tuple[Cell, ...]
+    zoo: tuple[Cell, ...]
     tier: str
     left_out: frozenset[Cell]
     asked: frozenset[Cell]
@@ -91,7 +91,7 @@ class Plan:
     @property
     def cells(self) -> list[Cell]:
         """The cells that are selected, in the zoo's order."""
-        return [cell for cell in self.known if cell in self.selected]
+        return [cell for cell in self.zoo if cell in self.selected]
 
     def reuse(self) -> Reuse | None:
         """Return what takes exports from the cache and puts them there; None for a run that does neither."""
@@ -105,7 +105,7 @@ class Plan:
         asked, cells = self.options, self.cells
         stack = " ".join(f"{name}=={version}" for name, version in self.release.stack().items())
         yield f"release:    {self.release.version} ({stack}), in {self.settings.interpreter}"
-        yield f"zoo:        {', '.join(asked.models)}: {len(self.known)} cells on this release"
+        yield f"zoo:        {', '.join(asked.models)}: {len(self.zoo)} cells on this release"
         yield f"goldens:    {self.root}; {self._recording(cells)}"
         yield f"tier:       {self.tier}" + (f"; {len(self.left_out)} cells left out" if self.left_out else "")
         if asked.shard is not None:
@@ -156,22 +156,22 @@ def plan(options: Options) -> Plan:
     interpreter = options.interpreter or default_interpreter()
     installed = Installed.probe(interpreter)
     release = find_release(installed, options.release, options.matrix)
-    known_cells, settings = _settings(options, release, interpreter)
+    zoo, settings = _settings(options, release, interpreter)
     goldens = options.goldens.resolve()
     roots.check(goldens, options.models, options.adopting, options.updating)
     release = _with_own_defects(release, goldens)
     compact = roots.is_compact(goldens)
     root = goldens / release.version
-    chosen = select(of_families(known_cells, options.families, options.models), options.cells)
+    chosen = select(of_families(zoo, options.families, options.models), options.cells)
     tier = core.tier(options, root, compact)
-    asked = _of_tier(tier, chosen, options, release, root, known_cells)
+    asked = _of_tier(tier, chosen, options, release, root, zoo)
     varied = _variations(options, tier)
     changes = None
     if options.changed_since is not None:
         # What exports depended on is known whether the run takes and keeps any or not.
         store = Reuse(Store(options.cache_dir))
         changes = changed.since(
-            options.changed_since, settings, known_cells, release, goldens, store, varied, options.matrix
+            options.changed_since, settings, zoo, release, goldens, store, varied, options.matrix
         )
     wanted = asked if changes is None else asked & changes.cells
     require_flatc(interpreter)
@@ -179,14 +179,14 @@ def plan(options: Options) -> Plan:
     selected = wanted
     if options.shard is not None:
         # What this machine remembers would make other shards here than elsewhere.
-        in_order = [cell for cell in known_cells if cell in wanted]
+        in_order = [cell for cell in zoo if cell in wanted]
         selected = options.shard.of(in_order, seconds.committed(root))
     return Plan(
         options=options,
         release=release,
         goldens=goldens,
         compact=compact,
-        known=known_cells,
+        zoo=zoo,
         tier=tier,
         left_out=chosen - asked,
         asked=wanted,
@@ -240,15 +240,15 @@ def _of_tier(
     options: Options,
     release: Release,
     root: Path,
-    known_cells: tuple[Cell, ...],
+    zoo: tuple[Cell, ...],
 ) -> frozenset[Cell]:
     """Return those of the cells chosen that are of the tier; raise UsageError where none is."""
     if tier == FULL:
         return chosen
     if roots.is_compact(root.parent):
-        zoo = load(options.models)
-        return frozenset(cell for cell in chosen if release.version in zoo[cell.case].core)
-    within = core.within(root, chosen, known_cells, release.known)
+        cases = load(options.models)
+        return frozenset(cell for cell in chosen if release.version in cases[cell.case].core)
+    within = core.within(root, chosen, zoo, release.known)
     if not within:
         raise UsageError(f"none of the cells chosen is in the core, {root / core.FILE}: say --tier full")
     return within

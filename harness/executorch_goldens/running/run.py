@@ -107,9 +107,9 @@ class Run:
             settings=provenance.facts(self.settings),
             variations=tuple(variation.name for variation in plan.variations),
             shard=str(plan.options.shard) if plan.options.shard else None,
-            selected=tuple(str(cell) for cell in plan.known if cell in plan.asked),
-            whole=plan.asked == set(plan.known),
-            cells=tuple(str(cell) for cell in plan.known if cell in checked),
+            selected=tuple(str(cell) for cell in plan.zoo if cell in plan.asked),
+            whole=plan.asked == set(plan.zoo),
+            cells=tuple(str(cell) for cell in plan.zoo if cell in checked),
             machines=(provenance.machine(),),
         )
 
@@ -117,12 +117,12 @@ class Run:
         """End what is still being exported, and bring the verdicts into the zoo's order."""
         if self.sweep is not None:
             self.sweep.stop()
-        self.verdicts = {cell: self.verdicts[cell] for cell in self.plan.known if cell in self.verdicts}
+        self.verdicts = {cell: self.verdicts[cell] for cell in self.plan.zoo if cell in self.verdicts}
 
     def close(self) -> None:
         """Let other runs write: nothing more is."""
         self._lock.release()
-        self.results.close(self.plan.known)
+        self.results.close(self.plan.zoo)
         if self.reuse is not None and self.sweep is not None:
             self.reuse.close()
 
@@ -228,11 +228,11 @@ class Run:
 
     def is_whole(self) -> bool:
         """Whether every cell of the zoo and the release was checked."""
-        return set(self.verdicts) == set(self.plan.known)
+        return set(self.verdicts) == set(self.plan.zoo)
 
     def leftovers(self) -> roots.Leftovers:
         """Return what stands among the goldens and matches no cell of the zoo and the release."""
-        return roots.leftovers(self.plan.root, self.plan.known)
+        return roots.leftovers(self.plan.root, self.plan.zoo)
 
     def prune(self, cells: Sequence[Cell]) -> None:
         """Delete the goldens of `cells`; raise GoldenError for what is none."""

@@ -189,7 +189,8 @@ class _Table(msgspec.Struct, rename="kebab"):
     targets: Annotated[_Texts, Meta(min_length=1, description="a list of targets")] = ()
     releases: Annotated[_Texts, Meta(min_length=1, description="a list of ExecuTorch versions")] = ()
     variations: Annotated[
-        _Text | _Count | None, Meta(description='"quick", "full", a number of at least 1 or hash seeds such as "0,3,7"')
+        _Text | _Count | None,
+        Meta(description='"quick", "full", a number of at least 1 or hash seeds such as "0,3,7"'),
     ] = None
     jobs: Annotated[_Count | None, Meta(description="a number of at least 1")] = None
     export_timeout: Annotated[_Positive | None, Meta(description="a number of seconds above 0")] = None

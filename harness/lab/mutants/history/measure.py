@@ -239,7 +239,7 @@ class Search:
 
         They have a golden, or it is known what is wrong with them: then another verdict is seen.
         """
-        cells = [cell for cell in self.planned.known if cell in self.planned.asked]
+        cells = [cell for cell in self.planned.zoo if cell in self.planned.asked]
         accepted = {*self.planned.release.known, *map(str, golden.recorded(self.planned.root))}
         cells = [cell for cell in cells if str(cell) in accepted]
         random.Random(SHUFFLE).shuffle(cells)
