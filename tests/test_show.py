@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -32,6 +33,16 @@ def test_a_cell_is_shown_by_every_text_of_its_golden(
     assert said.startswith(f"{CELL}: the golden ({golden})\n")
     for file in golden.iterdir():
         assert f"\n==> {file.name} <==\n{file.read_text()}" in f"{said}\n"
+
+
+def test_the_short_form_of_a_cell_has_its_operators(
+    roots: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", CELL, "--short", "--release", "1.4.1", *roots]) == SAME
+    said = capsys.readouterr().out
+    assert re.findall("==> (.*) <==", said) == ["graph.txt", "delegate_0.tosa.txt"]
+    assert " = CONV2D(" in said or " = MATMUL(" in said
+    assert said.index("\nconstants\n") > said.index("\ngraph ")
 
 
 def test_a_release_is_chosen(roots: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,21 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 def test_decode_prints_the_golden_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "show", TOSA) == (0, load("1.5.1/tosa-int-0.tosa").text(), "")
+
+
+def test_the_short_form_has_an_operator_a_line_and_the_constants_after_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, _ = run(capsys, "show", "--short", TOSA)
+    operators, _, constants = out.partition("constants\n")
+    decoded = load("1.5.1/tosa-int-0.tosa")
+    (graph,) = decoded.graphs
+    computing = [each.type for each in graph.operators if not each.type.startswith("CONST")]
+    assert code == 0
+    assert re.findall(r" = (\w+)\(", operators) == computing
+    assert {line.split(":")[0].strip() for line in constants.splitlines()} == set(decoded.constants())
+    assert "sha256" not in out
+    assert len(out) < len(decoded.text()) / 2
 
 
 def test_kind_is_told_from_the_bytes_not_the_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -87,7 +103,7 @@ def test_diff_of_the_same_is_silent_and_zero(capsys: pytest.CaptureFixture[str])
 def test_diff_of_two_payloads_is_a_report_and_one(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "diff", TOSA, OTHER)
     assert code == 1
-    assert out.startswith("different\n")
+    assert out.startswith(f"A: {TOSA}\nB: {OTHER}\ndifferent\n")
 
 
 def test_diff_of_two_folders_of_goldens(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -99,6 +115,8 @@ def test_diff_of_two_folders_of_goldens(capsys: pytest.CaptureFixture[str], tmp_
     (tmp_path / "a/only.txt").write_text("")
     code, out, _ = run(capsys, "diff", str(tmp_path / "a"), str(tmp_path / "b"))
     assert code == 1
+    assert out.startswith(f"A: {tmp_path / 'a'}\nB: {tmp_path / 'b'}\n")
+    assert out.count("\nB: ") == 1
     assert "CONV2D tosa_conv2d_default: pad [1, 1, 1, 1] -> [0, 0, 0, 0]" in out
     assert "\n-[1, 1, 1, 1]\n+[0, 0, 0, 0]\n" in out
     assert f"only.txt: only in {tmp_path / 'a'}" in out
@@ -107,16 +125,24 @@ def test_diff_of_two_folders_of_goldens(capsys: pytest.CaptureFixture[str], tmp_
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["show", "nowhere.pte"], ["nowhere.pte", "No such file"]),
+        (["show", "nowhere.pte"], ["nowhere.pte is missing", "No such file"]),
+        (["show", f"{FIXTURES.name}/nowhere"], [f"{FIXTURES.name}/nowhere is missing"]),
         (["show", __file__], ["test_command.py", "TOSA", "byte 4"]),
         (["show", TOSA, "--tensor", "nothing"], ["no constant nothing", "it has"]),
-        (["diff", TOSA, "nowhere.tosa"], ["nowhere.tosa", "No such file"]),
+        (["diff", TOSA, "nowhere.tosa"], ["nowhere.tosa is missing", "No such file"]),
+        (["diff", str(FIXTURES), "nowhere"], ["nowhere is missing", "No such file"]),
+        (["diff", "nowhere", str(FIXTURES)], ["nowhere is missing", "No such file"]),
+        (["diff", "1.5.1", "nowhere"], ["1.5.1 and nowhere", "missing"]),
         (["diff", TOSA, str(FIXTURES)], ["is a folder", "two folders or two files"]),
     ],
 )
 def test_errors_are_one_line_that_names_the_thing_and_the_way_out(
-    arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    parts: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(FIXTURES.parent)
     code, out, error = run(capsys, *arguments)
     assert (code, out, error.count("\n")) == (2, "", 1)
     for part in parts:

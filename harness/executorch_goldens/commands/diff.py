@@ -75,6 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _releases(arguments)
     differs = False
     for heading, lines in _folders(arguments) if form == FOLDERS else _files(before, after, arguments):
+        if not differs:
+            print(*_sides(before, after), sep="\n")
         differs = True
         if heading:
             print(heading)
@@ -83,12 +85,21 @@ def run(arguments: argparse.Namespace) -> int:
     return DIFFERENT if differs else SAME
 
 
+def _sides(before: str, after: str) -> Iterator[str]:
+    """Yield which side is which: a difference is written ``A -> B``."""
+    for side, name in (("A", before), ("B", after)):
+        yield f"{side}: {'standard input' if name == STANDARD else name}"
+
+
 def form_of(arguments: argparse.Namespace) -> str:
-    """Return which of `OPTIONS` two words are; raise CommandError for a mixture."""
+    """Return which of `OPTIONS` two words are; raise CommandError for a mixture, and for what is missing."""
     # Releases are versions, and no files.
     names = (arguments.before, arguments.after)
     if all(RELEASE.fullmatch(name) and not Path(name).exists() for name in names):
         return RELEASES
+    if missing := [name for name in names if name != STANDARD and not Path(name).exists()]:
+        verb = "is" if len(missing) == 1 else "are"
+        raise CommandError(f"{' and '.join(missing)} {verb} missing: No such file or directory")
     folders = [name for name in names if name != STANDARD and Path(name).is_dir()]
     if len(folders) == 1:
         raise CommandError(f"{folders[0]} is a folder and the other is not: name two folders or two files")

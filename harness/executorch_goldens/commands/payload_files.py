@@ -27,6 +27,8 @@ def read(name: str) -> bytes:
     """Return the bytes of a file or of standard input."""
     try:
         return sys.stdin.buffer.read() if name == STANDARD else Path(name).read_bytes()
+    except FileNotFoundError as error:
+        raise CommandError(f"{name} is missing: {error.strerror}") from error
     except OSError as error:
         raise CommandError(f"{name} cannot be read: {error.strerror}") from error
 

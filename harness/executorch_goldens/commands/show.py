@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +20,22 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.registry import NAME_PATTERN
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
+from executorch_goldens.structure.brief import brief
 
 #: Model Explorer's own.
 PORT = 8080
 #: The forms of the command, and the options of each.
 FILE, TENSOR, CELL, EXPLORE = "a file", "--tensor", "a cell", "--explore"
 OPTIONS = {
-    FILE: ("--json", "--schemas"),
+    FILE: ("--json", "--short", "--schemas"),
     TENSOR: (TENSOR, "--output", "--schemas"),
-    CELL: ("--release", "--sweeps", "--goldens"),
+    CELL: ("--short", "--release", "--sweeps", "--goldens"),
     EXPLORE: (EXPLORE, "--release", "--sweeps", "--goldens", "--port", "--no-browser"),
 }
 EXAMPLES = """\
 examples:
   goldens show model.pte
+  goldens show --short payload.tosa
   goldens show --json payload.tosa | jq '.graphs[0].operators[].type'
   goldens show payload.tosa --tensor conv_weight --output weight.npy
   goldens show - --schemas envs/1.4.1/lib/python3.11/site-packages < delegate.bin
@@ -58,6 +60,9 @@ def add_to(subparsers: Any) -> None:
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the object form as JSON")
+    form.add_argument(
+        "--short", action="store_true", help="print the operators only, and the constants after them"
+    )
     form.add_argument(TENSOR, metavar="NAME", help="write one constant as .npy instead")
     form.add_argument(EXPLORE, action="store_true", help="open a cell in Model Explorer")
     parser.add_argument(
@@ -82,14 +87,14 @@ def add_to(subparsers: Any) -> None:
 
 
 def form_of(arguments: argparse.Namespace) -> str:
-    """Return which of `OPTIONS` it is: what is the name of a cell, and no file, is a cell."""
+    """Return which of `OPTIONS` it is: what is named as a cell is, and is neither a file nor in a folder, is a cell."""
     if arguments.explore:
         return EXPLORE
     if arguments.tensor is not None:
         return TENSOR
     names = arguments.what.split("/")
     is_cell = len(names) == 2 and all(map(NAME_PATTERN.fullmatch, names))
-    return CELL if is_cell and not Path(arguments.what).exists() else FILE
+    return CELL if is_cell and not Path(arguments.what).parent.is_dir() else FILE
 
 
 def load(name: str, schemas: str | None) -> Decoded:
@@ -122,6 +127,8 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.json:
         json.dump(json_form(decoded), sys.stdout, indent=1)
         print()
+    elif arguments.short:
+        print("\n".join(brief(decoded)))
     else:
         sys.stdout.writelines(line + "\n" for line in decoded.lines())
     return SAME
@@ -137,8 +144,17 @@ def _of_cell(arguments: argparse.Namespace) -> Iterator[str]:
     goldens, sweeps = arguments.goldens or repository.goldens, arguments.sweeps or repository.sweeps
     source, found = texts.latest(cell, arguments.release, goldens, sweeps)
     yield f"{cell}: {source}"
-    for file, text in found.items():
+    shown = _brief_of_cell(found) if arguments.short else found
+    for file, text in shown.items():
         yield from ("", f"==> {file} <==", text.rstrip("\n"))
+
+
+def _brief_of_cell(found: Mapping[str, str]) -> dict[str, str]:
+    """Return the short form of the texts that have operators, and a failure as it is."""
+    from executorch_goldens.goldens import golden
+
+    payloads = {name: "\n".join(brief(text)) for name, text in found.items() if name.startswith("delegate_")}
+    return {name: found[name] for name in (golden.GRAPH, golden.FAILURE) if name in found} | payloads
 
 
 def _write_tensor(decoded: Decoded, arguments: argparse.Namespace) -> None:
