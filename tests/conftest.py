@@ -25,12 +25,11 @@ from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
 from lab import clusters
-from tests import replay
+from tests import REPOSITORY
+from tests.support import replay
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-
-#: A repository of its own, with tests of its own.
-collect_ignore = ["example_project"]
+#: Of it, a repository of its own has tests of its own.
+collect_ignore = ["data"]
 
 #: Seconds after which a run is taken to hang. The longest takes 40 s on two idle cores.
 RUN_LIMIT = 400.0
@@ -152,7 +151,7 @@ class Runner:
         self.environment[replay.VARIABLE] = str(path)
 
     def command(self, *arguments: str) -> list[str]:
-        plugins = ["-p", "tests.replay"] if replay.VARIABLE in self.environment else []
+        plugins = ["-p", "tests.support.replay"] if replay.VARIABLE in self.environment else []
         # The store of whoever runs the tests is none of theirs.
         keeping = [] if {"--reuse", "--cluster", "--store"} & {*arguments} else ["--no-keep"]
         return [
@@ -213,7 +212,7 @@ def own_flatc() -> Iterator[None]:
         yield
 
 
-#: What the harness says of each case of tests.zoo on xnnpack-fp32 under seeds 0 and 4.
+#: What the harness says of each case of tests.support.zoo on xnnpack-fp32 under seeds 0 and 4.
 ZOO_VERDICTS = {
     "steady": "new",
     "crash": "crashed",
@@ -233,7 +232,7 @@ ZOO_LIMIT = 20
 
 @dataclass(frozen=True)
 class ZooRun:
-    """One run over the whole of tests.zoo with --snapshot-update."""
+    """One run over the whole of tests.support.zoo with --snapshot-update."""
 
     runner: Runner
     finished: Finished
@@ -260,12 +259,21 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 
 @pytest.fixture(scope="session")
 def zoo_run(tmp_path_factory: pytest.TempPathFactory, release: str) -> ZooRun:
-    """Run every case of tests.zoo on xnnpack-fp32, asked to record what it finds."""
+    """Run every case of tests.support.zoo on xnnpack-fp32, asked to record what it finds."""
 
     def make(folder: Path) -> ZooRun:
         runner = Runner(folder, release)
         finished = runner(
-            *("--models", "tests.zoo", "--cell", "xnnpack-fp32/*", "--hash-seeds", "0,4", "--jobs", "2"),
+            *(
+                "--models",
+                "tests.support.zoo",
+                "--cell",
+                "xnnpack-fp32/*",
+                "--hash-seeds",
+                "0,4",
+                "--jobs",
+                "2",
+            ),
             *("--export-timeout", str(ZOO_LIMIT), "--snapshot-update", "--factors", "0"),
         )
         return ZooRun(runner, finished)
@@ -280,7 +288,7 @@ Artifacts = Mapping[str, tuple[Artifact, ...]]
 
 @pytest.fixture(scope="session")
 def sweeper() -> Iterator[Sweeper]:
-    """Start sweeps over cases of tests.zoo on xnnpack-fp32; all are stopped in the end."""
+    """Start sweeps over cases of tests.support.zoo on xnnpack-fp32; all are stopped in the end."""
     sweeps = []
 
     def start(
@@ -290,7 +298,7 @@ def sweeper() -> Iterator[Sweeper]:
         isolation: str = "fork",
         jobs: int = 2,
     ) -> Sweep:
-        settings = Settings(default_interpreter(), ("tests.zoo",), (), jobs, limit, isolation)
+        settings = Settings(default_interpreter(), ("tests.support.zoo",), (), jobs, limit, isolation)
         sweep = Sweep([Cell("xnnpack-fp32", case) for case in cases], variations(seeds), settings)
         sweeps.append(sweep)
         sweep.start()
