@@ -11,7 +11,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import filelock
 import pytest
 
-from executorch_goldens.artifact import Artifact, Casualty, Cell, Lowered, Outcome, Tensor
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.running import options
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.variations import variations
@@ -341,27 +341,6 @@ def exports(
         return found
 
     return made_once(tmp_path_factory, "exports", make)
-
-
-def wrong(artifact: Artifact) -> Artifact:
-    """Return an artifact whose program gives an output that is off by one."""
-    assert isinstance(artifact.result, Lowered)
-    example, *others = artifact.result.samples
-    (expected,) = example.expected
-    off = replace(example, outputs=(Tensor.of(expected.array() + 1),))
-    return replace(artifact, result=replace(artifact.result, samples=(off, *others)))
-
-
-def with_graph(artifact: Artifact, graph: str) -> Artifact:
-    """Return an artifact whose lowered graph has another text."""
-    assert isinstance(artifact.result, Lowered)
-    return replace(artifact, result=replace(artifact.result, graph=graph))
-
-
-def other(artifact: Artifact) -> Artifact:
-    """Return an artifact whose lowered graph has a line more."""
-    assert isinstance(artifact.result, Lowered)
-    return with_graph(artifact, artifact.result.graph + "x\n")
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from executorch_goldens.artifact import Artifact, Casualty, Failure
+from executorch_goldens.artifact import Casualty
 from executorch_goldens.cli import main
 from executorch_goldens.results import evidence, provenance
 from executorch_goldens.results import rows as results
@@ -27,6 +27,7 @@ from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.running.messages import STEP_SUMMARY
 from executorch_goldens.variations import variations
 from tests.conftest import REPOSITORY, Runner
+from tests.support.making import artifact, failure
 
 COUNT = 5
 UPDATE = "--snapshot-update"
@@ -37,16 +38,12 @@ FULL = tuple(variation.name for variation in variations())
 ITS_OWN = {"lock", "seconds.json", results.JUNIT}
 
 
-def failure(message: str) -> Artifact:
-    return Artifact(Failure("lower", "ValueError", message, None, None, "", None), (), 0.1)
-
-
 #: Recorded, unstable with files, crashed without.
 ANSWERS = {
-    "alpha": failure("one"),
-    "beta": (failure("two"), failure("three")),
+    "alpha": artifact(failure("one")),
+    "beta": (artifact(failure("two")), artifact(failure("three"))),
     "tosa-fp/gamma": Casualty("crashed", "killed by SIGSEGV"),
-    "*": failure("four"),
+    "*": artifact(failure("four")),
 }
 
 

@@ -24,13 +24,11 @@ import torch
 from executorch_goldens import releases
 from executorch_goldens.artifact import (
     Altered,
-    Artifact,
     Casualty,
     Cell,
     Delegate,
     Failure,
     Lowered,
-    Outcome,
     Sample,
     Tensor,
 )
@@ -45,6 +43,7 @@ from executorch_goldens.repro.script import quantization, script
 from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.targets import TARGETS
 from tests import DATA
+from tests.support.making import failure, lowered, outcome, tosa
 
 PAYLOADS = DATA / "payloads"
 CELL = Cell("tosa-fp", "two-delegates")
@@ -303,23 +302,14 @@ def test_settings_that_name_a_part_of_the_model_are_refused() -> None:
 # What is wrong with a cell
 
 
-def outcome(result: Lowered | Failure | Casualty, seed: int = 0) -> Outcome:
-    made = result if isinstance(result, Casualty) else Artifact(result, (), 0.0)
-    return Outcome(CELL, f"seed{seed}-heap0", made, 0.0, 0.0)
-
-
-def lowered(graph: str = "graph", *delegates: Delegate, got: float = 1.0) -> Lowered:
+def giving(got: float = 1.0, *delegates: Delegate) -> Lowered:
     expected, actual = (Tensor.of(np.full((2,), number, np.float32)) for number in (1.0, got))
     samples = (Sample("example", (expected,), (expected,)), Sample("zeros", (expected,), (actual,)))
-    return Lowered(graph, delegates, b"", samples, 1e-5, SCHEMAS)
-
-
-def failure(message: str, stage: str = "lower") -> Failure:
-    return Failure(stage, "executorch.SomeError", message, None, None, "")
+    return lowered("graph", *delegates, pte=b"", samples=samples, bound=1e-5)
 
 
 def test_the_same_program_with_different_outputs_is_nothing_that_two_seeds_show() -> None:
-    found = [outcome(lowered("graph", got=got), seed) for seed, got in enumerate((1.0, 2.0))]
+    found = [outcome(giving(got), CELL, f"seed{seed}-heap0") for seed, got in enumerate((1.0, 2.0))]
     with pytest.raises(NotShownError, match=r"is unstable .the same program gives different outputs"):
         find(CELL, found)
 
@@ -327,7 +317,7 @@ def test_the_same_program_with_different_outputs_is_nothing_that_two_seeds_show(
 @pytest.mark.parametrize(
     ("result", "said"),
     [
-        (lowered(), "right under seed0-heap0: there is nothing to show"),
+        (giving(), "right under seed0-heap0: there is nothing to show"),
         (failure("no", "model"), "no exported graph"),
         (failure("no", "export"), "no exported graph"),
         (Casualty("timed-out", "no end within 180 s"), "is timed-out"),
@@ -336,38 +326,45 @@ def test_the_same_program_with_different_outputs_is_nothing_that_two_seeds_show(
 )
 def test_what_no_script_can_show_is_refused(result: Lowered | Failure | Casualty, said: str) -> None:
     with pytest.raises(NotShownError, match=said):
-        find(CELL, [outcome(result)])
+        find(CELL, [outcome(result, CELL)])
 
 
 def test_two_programs_follow_the_seeds_that_part() -> None:
-    found = find(CELL, [outcome(lowered()), outcome(lowered(), 1), outcome(lowered("other"), 4)])
+    found = find(
+        CELL,
+        [
+            outcome(lowered(graph), CELL, f"seed{seed}-heap0")
+            for graph, seed in (("graph", 0), ("graph", 1), ("other", 4))
+        ],
+    )
     assert (found.kind, found.verdict, found.seeds) == ("follows-seed", "unstable", (0, 4))
 
 
 def test_wrong_outputs_name_the_inputs_that_show_it() -> None:
-    found = find(CELL, [outcome(lowered(got=2.0))])
+    found = find(CELL, [outcome(giving(2.0), CELL)])
     assert (found.kind, found.sample, found.tolerances) == ("outputs", "zeros", (1e-5,))
 
 
 def test_doubled_outputs_of_a_delegate_and_signals_are_found() -> None:
     payload = (PAYLOADS / "equal-buffers-1.2.0.tosa").read_bytes()
-    found = find(CELL, [outcome(lowered("graph", Delegate("lowered_module_0", "TOSABackend", payload)))])
+    found = find(CELL, [outcome(giving(1.0, tosa(payload)), CELL)])
     assert (found.kind, found.reason.endswith("is in 2 output slots")) == ("slots", True)
-    found = find(CELL, [outcome(Casualty("crashed", "killed by SIGABRT\nlast words"))])
+    found = find(CELL, [outcome(Casualty("crashed", "killed by SIGABRT\nlast words"), CELL)])
     assert (found.kind, found.reason, found.seeds) == ("crashes", "killed by SIGABRT", (0,))
 
 
 def test_what_lowering_changed_of_the_model_is_found() -> None:
     before, after = (Tensor.of(np.float32([number])) for number in (-np.inf, -255.0))
     changed = replace(lowered(), altered=(Altered("mask", before, after, "SomePass"),))
-    found = find(CELL, [outcome(changed)])
+    found = find(CELL, [outcome(changed, CELL)])
     assert (found.kind, found.verdict) == ("alters", "corrupt")
     assert found.reason == "lowering changed the model that it was given, in SomePass"
 
 
 def test_a_failure_that_names_another_node_under_another_seed_is_one() -> None:
     messages = ["constant data node 'a_1' is tagged twice", "constant data node 'b_2' is tagged twice"]
-    found = find(CELL, [outcome(failure(message), seed) for seed, message in enumerate(messages)])
+    failures = [failure(message, type="executorch.SomeError") for message in messages]
+    found = find(CELL, [outcome(each, CELL, f"seed{seed}-heap0") for seed, each in enumerate(failures)])
     assert (found.kind, found.type, found.fragment) == ("raises", "SomeError", "constant data node")
 
 

@@ -23,7 +23,7 @@ from torch._higher_order_ops.while_loop import while_loop
 from torchao.quantization.pt2e import allow_exported_model_train_eval
 
 from executorch_goldens import releases
-from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome, Tensor
+from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Tensor
 from executorch_goldens.decode import Schemas, decode
 from executorch_goldens.exporting import kernels, loading, tosa_validation
 from executorch_goldens.exporting.blame import OwnError, handed_on, own_error
@@ -40,6 +40,7 @@ from executorch_goldens.programs.running import RUNNER
 from executorch_goldens.registry import SAMPLES, Case, load
 from executorch_goldens.targets import TARGETS
 from tests import DATA, GOLDENS
+from tests.support.making import lowered_by, outcome
 
 ZOO = load(("models",))
 RELEASE = releases.load().release(version("executorch"))
@@ -52,15 +53,10 @@ BACKENDS = {"tosa": "TOSABackend", "xnnpack": "XnnpackBackend"}
 pytestmark = pytest.mark.usefixtures("own_flatc")
 
 
-def lowered(artifact: Artifact) -> Lowered:
-    assert isinstance(artifact.result, Lowered), artifact.result
-    return artifact.result
-
-
 @pytest.fixture(scope="module", params=sorted(TARGETS))
 def linear(request: pytest.FixtureRequest, own_flatc: None) -> tuple[str, Lowered]:
     """A target and what it makes of a linear layer."""
-    return request.param, lowered(export(ZOO["linear"], request.param))
+    return request.param, lowered_by(export(ZOO["linear"], request.param))
 
 
 def test_a_lowered_case_has_one_delegate_of_the_targets_backend(linear: tuple[str, Lowered]) -> None:
@@ -93,7 +89,7 @@ def test_outputs_are_eagers_within_the_targets_bound(linear: tuple[str, Lowered]
 
 
 def test_folded_constants_are_noted_where_every_output_is_one() -> None:
-    made = lowered(export(ZOO["cat-h-h"], "tosa-int"))
+    made = lowered_by(export(ZOO["cat-h-h"], "tosa-int"))
     (codes,) = made.codes
     assert (codes.dtype, codes.shape) == ("int8", (1, 2, 4, 5))
     assert codes.array()[0, 0, 0].tolist() == [-102, -51, 0, 51, 102]
@@ -134,7 +130,7 @@ def test_what_lowering_writes_to_the_model_that_it_is_given_is_told_with_the_pas
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As ExecuTorch 1.1.0 does, before pytorch/executorch#17901."""
-    assert lowered(export(MASKED, "tosa-int")).altered == ()
+    assert lowered_by(export(MASKED, "tosa-int")).altered == ()
     into_a_copy = ReplaceInfAndLimitValuesPass.call
 
     def in_place(self: Any, graph_module: torch.fx.GraphModule) -> Any:
@@ -144,12 +140,12 @@ def test_what_lowering_writes_to_the_model_that_it_is_given_is_told_with_the_pas
 
     monkeypatch.setattr(ReplaceInfAndLimitValuesPass, "call", in_place)
     artifact = export(MASKED, "tosa-int")
-    (altered,) = lowered(artifact).altered
+    (altered,) = lowered_by(artifact).altered
     assert (altered.name, altered.writer) == ("mask", "ReplaceInfAndLimitValuesPass")
     assert altered.before.array().min() == float("-inf")
     assert altered.after.array().min() == -255
     cell = Cell("tosa-int", "masked")
-    found = compare(cell, [Outcome(cell, "seed0-heap0", artifact, 0.0, 0.0)], None, RELEASE).verdict
+    found = compare(cell, [outcome(artifact, cell)], None, RELEASE).verdict
     assert (found.name, found.divergence and found.divergence.name) == ("corrupt", altered.writer)
     assert (
         found.reason
@@ -177,7 +173,7 @@ def test_states_that_cannot_be_compared_are_left_out() -> None:
 
 def test_a_scale_is_folded_into_the_weights_of_the_model_that_was_given() -> None:
     """Finding folded-scales, in 1.4.1 and 1.5.1: the declared patch corrects it, and the goldens are with it."""
-    published = lowered(export(ZOO["conv2d-depthwise-scaled"], "tosa-int"))
+    published = lowered_by(export(ZOO["conv2d-depthwise-scaled"], "tosa-int"))
     assert [(each.name, each.writer) for each in published.altered] == [
         ("pointwise.weight", "FoldScalarMulIntoConvPass"),
         ("pointwise.bias", "FoldScalarMulIntoConvPass"),
@@ -247,7 +243,7 @@ def exported(module: torch.nn.Module, *inputs: torch.Tensor, target: str = "tosa
 
 def objection(artifact: Artifact) -> Verdict | None:
     cell = Cell("tosa-fp", "some-case")
-    return verdict.objection(cell, [Outcome(cell, "seed0-heap0", artifact, 1.0, 1.0)])
+    return verdict.objection(cell, [outcome(artifact, cell)])
 
 
 DATA = Data("export-test")
@@ -256,7 +252,7 @@ DATA = Data("export-test")
 def test_a_sample_that_the_model_has_no_meaning_for_is_not_judged_and_the_golden_says_so() -> None:
     # acosh(0) is no number: the reference model calls it unpredictable.
     artifact = exported(Acosh(), DATA.tensor("x", 2, 9).abs() + 1.5)
-    made = lowered(artifact)
+    made = lowered_by(artifact)
     assert [sample.name for sample in made.samples] == ["example", "extremes", "drawn"]
     assert made.unjudged == (("zeros", "eager is not finite"),)
     assert objection(artifact) is None
@@ -276,7 +272,7 @@ class Root(torch.nn.Module):
 def test_a_sample_on_which_torch_leaves_open_what_comes_out_is_not_judged() -> None:
     one = torch.tensor([20, 1, 20, 2, 20, 3], dtype=torch.int32)
     artifact = exported(Shifted(), torch.arange(6, dtype=torch.int32), one, one.flip(0), target="tosa-int")
-    made = lowered(artifact)
+    made = lowered_by(artifact)
     why = "eager is undefined: aten.__lshift__.Tensor shifts by bits that an integer of 32 does not have"
     assert ("extremes", why) in made.unjudged
     assert "example" in {sample.name for sample in made.samples}
@@ -287,14 +283,14 @@ def test_a_sample_on_which_torch_leaves_open_what_comes_out_is_not_judged() -> N
 def test_a_program_that_no_sample_can_be_judged_on_is_not_run_and_says_why() -> None:
     shifts = torch.full((6,), 40, dtype=torch.int32)
     artifact = exported(Shifted(), torch.arange(6, dtype=torch.int32), shifts, shifts, target="tosa-int")
-    made = lowered(artifact)
+    made = lowered_by(artifact)
     assert not made.samples
     assert made.not_run.startswith("eager is undefined: aten.__lshift__")
 
 
 def test_a_sample_that_leaves_the_domain_of_an_operator_is_not_judged_where_tosa_leaves_it_open() -> None:
     artifact = exported(Root(), DATA.tensor("x", 2, 9).abs() + 0.5)
-    made = lowered(artifact)
+    made = lowered_by(artifact)
     (why,) = {why for _, why in made.unjudged}
     assert why.startswith("TOSA leaves open what comes out: aten.pow")
     assert [sample.name for sample in made.samples] == ["example", "extremes", "drawn"]
@@ -316,7 +312,7 @@ def test_a_model_that_changes_its_input_gets_each_sample_as_it_is() -> None:
     before = x.clone()
     artifact = exported(Doubling(), x)
     assert objection(artifact) is None
-    changed, expected = lowered(artifact).samples[0].expected
+    changed, expected = lowered_by(artifact).samples[0].expected
     assert np.array_equal(changed.array(), before.numpy() * 2.0)
     assert np.array_equal(expected.array(), before.numpy() * 2.0 + 1.0)
     assert torch.equal(x, before)
@@ -326,7 +322,7 @@ def test_a_model_that_changes_its_input_gets_each_sample_as_it_is() -> None:
 def test_an_input_that_a_model_changes_is_an_output_ahead_of_the_others(target: str) -> None:
     artifact = exported(Tripling(), DATA.tensor("x", 2, 9), DATA.tensor("y", 2, 9), target=target)
     assert objection(artifact) is None
-    made = lowered(artifact)
+    made = lowered_by(artifact)
     (changed, _), (given, _) = made.samples[0].expected, made.samples[0].outputs
     assert np.array_equal(changed.array(), 3.0 * DATA.tensor("y", 2, 9).numpy())
     off = Tensor.of(given.array() + 1.0)
@@ -353,7 +349,7 @@ def test_a_sample_on_which_the_model_does_not_end_is_not_judged(monkeypatch: pyt
     with torch.no_grad(), Lowering.named("tosa-fp+cf").eager():
         Doubled()(DATA.tensor("x", 2, 9))
     artifact = exported(Doubled(), DATA.tensor("x", 2, 9), target="tosa-fp+cf")
-    made = lowered(artifact)
+    made = lowered_by(artifact)
     assert [sample.name for sample in made.samples] == ["example", "extremes", "drawn"]
     assert made.unjudged == (("zeros", "eager does not end"),)
     assert numerics_line(artifact).endswith("; not judged on zeros: eager does not end")
@@ -361,14 +357,14 @@ def test_a_sample_on_which_the_model_does_not_end_is_not_judged(monkeypatch: pyt
 
 def test_a_program_that_the_runtime_has_no_kernel_for_is_not_run_and_the_golden_says_so() -> None:
     artifact = exported(Median(), DATA.tensor("x", 2, 9), target="xnnpack-fp32")
-    made = lowered(artifact)
+    made = lowered_by(artifact)
     assert made.not_run == "the runtime has no kernel for aten::median.dim_values"
     assert not made.samples
     assert objection(artifact) is None
     not_run = "not run: the runtime has no kernel for aten::median.dim_values"
     assert numerics_line(artifact) == not_run
     cell = Cell("xnnpack-fp32", "some-case")
-    outcomes = [Outcome(cell, "seed0-heap0", artifact, 0.0, 0.0)]
+    outcomes = [outcome(artifact, cell)]
     assert compare(cell, outcomes, None, RELEASE).verdict.reason.endswith(f"; {not_run}")
     # Nor is what is known to be wrong said to be right.
     release = replace(RELEASE, known={str(cell): releases.KnownDefect("corrupt", "wrong where it is run")})
@@ -380,13 +376,13 @@ def test_a_program_that_the_runtime_has_no_kernel_for_is_not_run_and_the_golden_
 def test_inputs_that_are_one_tensor_are_one_in_every_sample() -> None:
     x = DATA.tensor("x", 3, 6)
     artifact = exported(Product(), x, x, x)
-    assert [sample.name for sample in lowered(artifact).samples] == list(SAMPLES)
+    assert [sample.name for sample in lowered_by(artifact).samples] == list(SAMPLES)
     assert objection(artifact) is None
 
 
 def test_a_tensor_without_dimensions_crosses_the_border_of_a_delegate() -> None:
     artifact = exported(Scaled(), DATA.tensor("x", 2, 9), torch.tensor(0.5))
-    made = lowered(artifact)
+    made = lowered_by(artifact)
     assert len(made.delegates) == 1
     assert made.samples[0].outputs[1].shape == ()
     assert objection(artifact) is None
@@ -396,7 +392,7 @@ def test_a_tensor_without_dimensions_crosses_the_border_of_a_delegate() -> None:
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
 def test_a_program_is_run_on_inputs_of_float8(dtype: torch.dtype) -> None:
     artifact = exported(Widened(), DATA.tensor("x", 2, 9).to(dtype))
-    assert [sample.name for sample in lowered(artifact).samples] == list(SAMPLES)
+    assert [sample.name for sample in lowered_by(artifact).samples] == list(SAMPLES)
     assert objection(artifact) is None
 
 
@@ -511,8 +507,8 @@ def test_what_could_not_be_checked_is_in_the_verdict_and_in_the_golden(
 ) -> None:
     monkeypatch.setattr(tosa_validation, "specification_of", lambda module: "TOSA-1.0+INT+something")
     artifact = export(ZOO["linear"], "tosa-int")
-    outcome = Outcome(Cell("tosa-int", "linear"), "seed0-heap0", artifact, 1.0, 1.0)
-    compared = compare(outcome.cell, [outcome], None, RELEASE)
+    cell = Cell("tosa-int", "linear")
+    compared = compare(cell, [outcome(artifact, cell)], None, RELEASE)
     assert "not validated: lowered_module_0: tosa-opt cannot read it" in compared.verdict.reason
     assert compared.texts is not None
     assert "\nvalidated: not validated: lowered_module_0: " in compared.texts["manifest.txt"]
@@ -523,7 +519,7 @@ def test_what_could_not_be_checked_is_in_the_verdict_and_in_the_golden(
 
 def test_a_program_that_gives_something_else_from_a_file_is_corrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a runtime that unmaps what it still reads."""
-    assert lowered(export(ZOO["linear"], "xnnpack-fp32")).loads == ()
+    assert lowered_by(export(ZOO["linear"], "xnnpack-fp32")).loads == ()
     way = "from a file that is mapped into memory, as a module"
 
     def off_by_a_bit(path: str, steps: numerics.Steps) -> list[Any]:
@@ -559,7 +555,7 @@ def test_the_runtime_maps_a_file_in_both_of_its_interfaces(tmp_path: Path, load:
     from executorch.extension.pybindings import portable_lib
 
     file = tmp_path / "linear.pte"
-    file.write_bytes(lowered(export(ZOO["linear"], "xnnpack-fp32")).pte)
+    file.write_bytes(lowered_by(export(ZOO["linear"], "xnnpack-fp32")).pte)
     loaded = getattr(portable_lib, load)(str(file))
     if load == "_load_for_executorch":
         # A module is read when its method is.
@@ -596,7 +592,7 @@ class Several(torch.nn.Module):
 
 @pytest.mark.parametrize("target", ["tosa-int", "xnnpack-int8"])
 def test_outputs_that_are_no_tensors_are_compared_as_what_they_are(target: str) -> None:
-    made = lowered(exported(Several(), torch.ones(4, 3), target=target))
+    made = lowered_by(exported(Several(), torch.ones(4, 3), target=target))
     for sample in made.samples:
         assert [each.kind for each in sample.outputs] == ["", "None", "int", "bool", "float", "int", ""]
         assert [each.array().tolist() for each in sample.outputs[1:6]] == [[], 3, True, 0.5, 4]
@@ -616,7 +612,7 @@ def test_a_size_that_follows_an_input_is_an_output() -> None:
         rows = torch.export.Dim("rows", min=2, max=8)
         return Example(Several(), (data.tensor("x", 4, 3),), fill=False, dynamic_shapes=({0: rows},))
 
-    made = lowered(export(Case("sizes", "tests", "something", build), "xnnpack-fp32"))
+    made = lowered_by(export(Case("sizes", "tests", "something", build), "xnnpack-fp32"))
     sizes = {sample.name: sample.outputs[5].array().item() for sample in made.samples}
     assert (sizes["example"], sizes["least"], sizes["largest"]) == (4, 2, 8)
     assert objection(Artifact(made, (), 0.0)) is None
@@ -865,7 +861,7 @@ def test_what_is_wrong_with_one_case_is_the_verdict_of_its_cell(build: Any, said
     assert said in result.message
     cell = Cell(target, "some-case")
     artifact = Artifact(result, (), 1.0)
-    judged = verdict.objection(cell, [Outcome(cell, "seed0-heap0", artifact, 1.0, 1.0)])
+    judged = verdict.objection(cell, [outcome(artifact, cell)])
     assert result.stage != "model" or (judged is not None and judged.name == "failed")
 
 

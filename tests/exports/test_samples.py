@@ -9,13 +9,14 @@ import pytest
 import torch
 from torch.export import Dim
 
-from executorch_goldens.artifact import Cell, Lowered, Outcome, Tensor
+from executorch_goldens.artifact import Cell, Lowered, Tensor
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.export import export
 from executorch_goldens.exporting.numerics import samples
 from executorch_goldens.exporting.numerics.samples import samples_of
 from executorch_goldens.judging import verdict
 from executorch_goldens.registry import SAMPLES, Case, load
+from tests.support.making import outcome
 
 ZOO = load(("models",))
 
@@ -76,7 +77,7 @@ def judged(case: str, target: str) -> Lowered:
     made = artifact.result
     assert isinstance(made, Lowered), made
     cell = Cell(target, case)
-    assert verdict.objection(cell, [Outcome(cell, "seed0-heap0", artifact, 1.0, 1.0)]) is None
+    assert verdict.objection(cell, [outcome(artifact, cell)]) is None
     return made
 
 
@@ -110,7 +111,7 @@ def test_a_state_that_quantization_makes_a_constant_of_is_corrupt(case: str) -> 
     assert isinstance(made, Lowered)
     assert all(each.outputs == each.expected for each in made.samples)
     cell = Cell("tosa-int", case)
-    found = verdict.objection(cell, [Outcome(cell, "seed0-heap0", artifact, 1.0, 1.0)])
+    found = verdict.objection(cell, [outcome(artifact, cell)])
     assert found is not None
     assert found.name == "corrupt"
     assert found.reason.startswith("quantization loses the model's state: second step and third step give ")
@@ -127,7 +128,7 @@ def test_a_program_that_forgets_its_state_is_corrupt() -> None:
     forgotten = replace(third, outputs=tuple(Tensor.of(x.array()) for x in extremes.outputs))
     artifact = replace(artifact, result=replace(made, samples=(*before, forgotten)))
     cell = Cell("xnnpack-fp32", "running-state")
-    found = verdict.objection(cell, [Outcome(cell, "seed0-heap0", artifact, 1.0, 1.0)])
+    found = verdict.objection(cell, [outcome(artifact, cell)])
     assert found is not None
     assert found.name == "corrupt"
     assert "third step" in found.reason

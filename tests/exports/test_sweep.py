@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from executorch_goldens.artifact import Artifact, Casualty, Cell, Lowered, Outcome
+from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.exporting.limits import WALL, of_group, processor_seconds
 from executorch_goldens.settings.exports import (
     Machine,
@@ -38,6 +38,7 @@ from executorch_goldens.workers.sweep import Sweep, SweepError
 from executorch_goldens.workers.template import TemplateProcess
 from executorch_goldens.workers.worker import with_harness
 from tests.conftest import REPOSITORY, ZOO_LIMIT, Sweeper, ZooRun
+from tests.support.making import lowered_by
 
 HANG = Cell("xnnpack-fp32", "hang")
 STEADY = Cell("xnnpack-fp32", "steady")
@@ -72,12 +73,6 @@ def open_files() -> int:
     """Return how many descriptors this process has open (man 5 proc, /proc/PID/fd)."""
     gc.collect()
     return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def lowered(outcome: Outcome) -> Lowered:
-    assert isinstance(outcome.result, Artifact)
-    assert isinstance(outcome.result.result, Lowered)
-    return outcome.result.result
 
 
 # Exports that come to no end
@@ -133,7 +128,7 @@ def test_what_a_killed_template_was_exporting_is_exported_again_and_no_process_i
     wait_until(lambda: any(template.children for template in list(sweep.templates.values())))
     (template,) = (template.process.pid for template in sweep.templates.values())
     os.kill(template, signal.SIGKILL)
-    lowered(*sweep.outcomes(STEADY))
+    lowered_by(*sweep.outcomes(STEADY))
     wait_until(lambda: not members(template))
 
 
@@ -300,7 +295,7 @@ def test_fresh_interpreters_make_the_same_artifact_as_forks(
     sweeper: Sweeper, exports: Mapping[str, tuple[Outcome, ...]]
 ) -> None:
     (fresh,) = sweeper(["steady"], isolation="fresh").outcomes(STEADY)
-    assert lowered(fresh) == lowered(exports["steady"][0])
+    assert lowered_by(fresh) == lowered_by(exports["steady"][0])
 
 
 def test_outcomes_come_in_the_order_of_the_variations_with_their_cost(
@@ -400,7 +395,7 @@ def test_what_a_hanging_template_did_not_export_is_exported_by_a_fresh_one(
 ) -> None:
     stop_before_requests(monkeypatch, 1)
     with fresh_sweep(["steady"]) as sweep:
-        lowered(*sweep.outcomes(STEADY))
+        lowered_by(*sweep.outcomes(STEADY))
 
 
 def test_templates_that_hang_again_are_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -533,7 +528,7 @@ def test_fresh_interpreters_export_where_there_is_neither_fork_nor_affinity(
 def test_the_environments_own_flatc_is_the_one_that_lowering_finds(
     exports: Mapping[str, tuple[Outcome, ...]], other_flatc: Path
 ) -> None:
-    lowered(exports["steady"][0])
+    lowered_by(exports["steady"][0])
     assert not (other_flatc.parent / "called").exists()
 
 
@@ -547,7 +542,7 @@ def test_an_interpreter_given_by_a_relative_path_finds_its_flatc(
     # The zoo of the tests is not below the folder that the sweep starts in.
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     with fresh_sweep(["steady"], Path("env/bin") / default_interpreter().name) as sweep:
-        lowered(*sweep.outcomes(STEADY))
+        lowered_by(*sweep.outcomes(STEADY))
 
 
 @pytest.mark.slow

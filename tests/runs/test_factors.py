@@ -8,20 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
+from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.judging.attribution import NONE, alone, by_address, gone, together, unrepeated
 from executorch_goldens.running.factors import Experiment
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.variations import FACTORS, Variation, exported_before, variations
 from tests.conftest import Runner
-from tests.unit.judging.test_verdict import GRAPH, MISWIRED, RENUMBERED, lowered
+from tests.support.making import GRAPH, RENUMBERED, artifact, lowered
+from tests.unit.judging.test_verdict import MISWIRED
 
 ONE, OTHER = variations((0, 4))
 
 #: Two artifacts that differ in order only.
-ARTIFACTS = tuple(
-    Artifact(result, (), 1.0, twins=()) for result in (lowered(GRAPH), lowered(RENUMBERED, b"other"))
-)
+ARTIFACTS = tuple(artifact(result) for result in (lowered(GRAPH), lowered(RENUMBERED, pte=b"other")))
 
 
 def test_the_default_variations_are_called_what_manifests_call_them() -> None:

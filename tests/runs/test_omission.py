@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from executorch_goldens.artifact import Artifact, Lowered, PassRun, Watched
+from executorch_goldens.artifact import PassRun
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.workers.sweep import SweepError
 from tests.conftest import Runner
-from tests.unit.judging.test_verdict import GRAPH, MISWIRED, RENUMBERED, failure, lowered
+from tests.support.making import GRAPH, RENUMBERED, artifact, failure, lowered
+from tests.unit.judging.test_verdict import MISWIRED
 
 FOLD = PassRun("arm backend", "Fold", "a", True, start=1)
 IDLE = PassRun("arm backend", "Decompose", "a", False, start=2)
@@ -19,15 +20,11 @@ ACTS = replace(IDLE, fingerprint="b", changed=True)
 OTHERWISE = replace(ACTS, fingerprint="c")
 
 
-def artifact(result: Lowered, *passes: PassRun) -> Artifact:
-    return Artifact(result, (), 1.0, Watched(passes, ()))
-
-
 #: What a golden is recorded of, what a pass makes of it, and that in another order.
 SOUND = artifact(lowered(GRAPH), FOLD, IDLE)
 CHANGED = artifact(lowered(GRAPH.replace("%y", "%x")), FOLD, ACTS)
 CORRUPT = artifact(MISWIRED, FOLD, ACTS)
-ORDERS = (artifact(lowered(GRAPH), FOLD, ACTS), artifact(lowered(RENUMBERED, b"other"), FOLD, OTHERWISE))
+ORDERS = (artifact(lowered(GRAPH), FOLD, ACTS), artifact(lowered(RENUMBERED, pte=b"other"), FOLD, OTHERWISE))
 
 #: A command's first words, but for the zoo.
 SEEDS = ("--cell", "tosa-fp/*", "--hash-seeds", "0,4", "--factors", "0")

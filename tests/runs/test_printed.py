@@ -11,7 +11,8 @@ from pathlib import Path
 from executorch_goldens.artifact import Artifact
 from executorch_goldens.cli import COMMANDS
 from tests import REPOSITORY
-from tests.conftest import DROPPED, RUN_LIMIT, Artifacts, Runner, other, wrong
+from tests.conftest import DROPPED, RUN_LIMIT, Artifacts, Runner
+from tests.support.making import other, wrong
 
 #: What begins a command in a line of a message, after words or none.
 COMMAND = re.compile(rf"(?:^|[ `'(])((?:goldens (?:{'|'.join(COMMANDS)})|nox -|git|python) [^`]*)$")

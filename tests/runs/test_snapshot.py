@@ -17,8 +17,9 @@ from executorch_goldens.artifact import Artifact, Cell, Lowered
 from executorch_goldens.goldens import golden
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.running import core
-from tests.conftest import ZOO_VERDICTS, Artifacts, Runner, ZooRun, with_graph, wrong
+from tests.conftest import ZOO_VERDICTS, Artifacts, Runner, ZooRun
 from tests.support import replay
+from tests.support.making import with_graph, wrong
 
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
 UPDATE = "--snapshot-update"

@@ -18,8 +18,9 @@ from executorch_goldens.review.groups import Group, grouped
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 from tests import REPOSITORY
-from tests.conftest import Artifacts, Runner, made_once, wrong
+from tests.conftest import Artifacts, Runner, made_once
 from tests.support import replay
+from tests.support.making import wrong
 
 RUN = ("--hash-seeds", "0,4", "--models", "zoo_three", "--factors", "0", "--omissions", "0")
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens.artifact import Artifact, Cell, Delegate, Lowered, Outcome
+from executorch_goldens.artifact import Cell, Lowered
 from executorch_goldens.decode import DecodeError, SchemaError
 from executorch_goldens.decode.schemas import ENVIRONMENT_VARIABLE
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging import verdict
 from tests.support.decoding.oracle import schema_path
 from tests.support.decoding.payloads import FIXTURES, SCHEMAS
+from tests.support.making import artifact, lowered, outcome, tosa
 
 CELL = Cell("tosa-int", "linear")
 ORIGIN = golden.Origin({}, ["seed0-heap0"], "none")
@@ -35,17 +36,16 @@ def release(folder: Path, name: str) -> str:
 def made(version: str, *schemas: str) -> Lowered:
     """Return a program of a release's fixtures, said to be made where `schemas` are."""
     payload = (FIXTURES / version / "tosa-int-0.tosa").read_bytes()
-    delegate = Delegate("lowered_module_0", "TOSABackend", payload)
     pte = (FIXTURES / version / "portable.pte").read_bytes()
-    return Lowered("graph", (delegate,), pte, (), 0.0, schemas)
+    return lowered("graph", tosa(payload), pte=pte, schemas=schemas)
 
 
-def rendered(lowered: Lowered) -> str:
-    return golden.render(Artifact(lowered, (), 1.0), ORIGIN)["delegate_0.tosa.txt"]
+def rendered(program: Lowered) -> str:
+    return golden.render(artifact(program), ORIGIN)["delegate_0.tosa.txt"]
 
 
-def judged(lowered: Lowered) -> verdict.Verdict | None:
-    return verdict.objection(CELL, [Outcome(CELL, "seed0-heap0", Artifact(lowered, (), 1.0), 1.0, 1.0)])
+def judged(program: Lowered) -> verdict.Verdict | None:
+    return verdict.objection(CELL, [outcome(program, CELL)])
 
 
 def test_payloads_of_two_releases_have_their_own_schemas_in_one_process(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome, Sample, Tensor
+from executorch_goldens.artifact import Cell, Lowered, Sample, Tensor
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.export import export
 from executorch_goldens.exporting.observers import GridObserver
@@ -28,6 +28,8 @@ from executorch_goldens.targets import TARGETS, TargetError
 from lab.__main__ import main
 from lab.tolerances.command import PARTS, table
 from tests.conftest import Artifacts, Runner
+from tests.support import making
+from tests.support.making import golden_of, lowered_by, outcome
 
 pytestmark = pytest.mark.usefixtures("own_flatc")
 
@@ -37,7 +39,7 @@ def program(actual: list[float], spread: list[float] | None = None) -> Lowered:
     values = (Tensor.of(np.float32([4.0, 2.0])),)
     spreads = (Tensor.of(np.float32(spread)),) if spread else ()
     sample = Sample("example", values, (Tensor.of(np.float32(actual)),), spreads)
-    return Lowered("", (), b"", (sample,), 0.0, ())
+    return making.lowered("", pte=b"", samples=(sample,))
 
 
 def test_the_worst_element_counts_for_its_own_tolerance_and_not_for_the_widest() -> None:
@@ -67,7 +69,7 @@ def quantized(*samples: tuple[object, object]) -> Lowered:
     for number, (floats, outputs) in enumerate(samples):
         wanted, given = (Tensor.of(np.asarray(values)) for values in (floats, outputs))
         found.append(Sample(f"sample{number}", (given,), (given,), (), (wanted,)))
-    return Lowered("", (), b"", tuple(found), 0.0, ())
+    return making.lowered("", pte=b"", samples=tuple(found))
 
 
 @pytest.mark.parametrize(
@@ -150,9 +152,7 @@ def test_half_a_decibel_is_no_change(before: str, after: str, is_same: bool, wor
 
 def recorded(lowered: Lowered, accuracy: str | None) -> dict[str, str]:
     """The golden of a program, with another accuracy, or as before there was one."""
-    texts = golden.render(
-        Artifact(lowered, (), 1.0), golden.Origin({}, ["seed0-heap0", "seed4-heap1"], "equal")
-    )
+    texts = golden_of(lowered)
     line = "" if accuracy is None else f"accuracy 0: {accuracy}\n"
     manifest = re.sub(r"^accuracy 0: .*\n", line, golden.unsealed(texts)[golden.MANIFEST], flags=re.MULTILINE)
     return golden.sealed({**texts, golden.MANIFEST: manifest})
@@ -161,8 +161,7 @@ def recorded(lowered: Lowered, accuracy: str | None) -> dict[str, str]:
 @pytest.fixture
 def lowered(artifacts: Artifacts) -> Lowered:
     """A real program, with outputs that are 40 dB from a float model's."""
-    made = artifacts["steady"][0].result
-    assert isinstance(made, Lowered)
+    made = lowered_by(artifacts["steady"][0])
     samples = []
     for sample in made.samples:
         (output,) = sample.outputs
@@ -243,7 +242,7 @@ def attending(hide: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Cal
 def judged(build: Callable[[Data], Example], target: str, **settings: Any) -> Verdict | None:
     """Return what is said against a case; None where nothing is."""
     case, cell = Case("attending", "tests", "something", build, **settings), Cell(target, "attending")
-    found = objection(cell, [Outcome(cell, "seed0-heap0", export(case, target), 1.0, 1.0)])
+    found = objection(cell, [outcome(export(case, target), cell)])
     if found is not None:
         print(f"{found.name}: {cell}: {found.reason}", *found.detail, sep="\n  ")
     return found
@@ -280,7 +279,7 @@ def test_a_mask_that_takes_all_codes_is_named_with_its_scale(
 def test_a_quantization_whose_values_are_compared_is_not_named_for_what_it_costs_alone() -> None:
     """2.997 is not 3, and both are the same once what 3 is compared with is quantized as well."""
     case, cell = replace(load(("models",))["scaled-attention"], sqnr={}), Cell("tosa-int", "scaled-attention")
-    found = objection(cell, [Outcome(cell, "seed0-heap0", export(case, "tosa-int"), 1.0, 1.0)])
+    found = objection(cell, [outcome(export(case, "tosa-int"), cell)])
     assert found is not None
     assert found.reason.startswith("useless quantization: output 1 is ")
     named = "\n".join(found.detail)

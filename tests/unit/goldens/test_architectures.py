@@ -7,16 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from executorch_goldens.artifact import STAGE, Artifact, Cell, Delegate, Lowered, Outcome, PassRun, Watched
+from executorch_goldens.artifact import STAGE, Lowered, PassRun
 from executorch_goldens.decode import decode
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.golden import Origin
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.releases import load
+from tests.support import making
 from tests.support.decoding.other_order import other_order
 from tests.support.decoding.payloads import FIXTURES, SCHEMAS
-from tests.unit.goldens.test_golden import STACK
+from tests.support.making import STACK, artifact, tosa
 
 #: A program with a convolution and a clamp, of ExecuTorch 1.5.1.
 PROGRAM = (FIXTURES / "1.5.1/tosa-fp.pte").read_bytes()
@@ -26,10 +27,7 @@ VARIATIONS = ("seed0-heap0", "seed4-heap1")
 
 
 def lowered(payload: bytes = PAYLOAD, program: bytes = PROGRAM) -> Lowered:
-    delegates = (Delegate("lowered_module_0", "TOSABackend", payload),)
-    return Lowered(
-        "graph\n", delegates, program.replace(PAYLOAD, payload), (), 0.0, tuple(map(str, SCHEMAS.places))
-    )
+    return making.lowered("graph\n", tosa(payload), pte=program.replace(PAYLOAD, payload))
 
 
 def rendered(
@@ -37,7 +35,7 @@ def rendered(
 ) -> dict[str, str]:
     origin = Origin(STACK, variations, "outputs against eager equal to the last bit", architecture)
     runs = tuple(PassRun(STAGE, name, "0123456789ab", True) for name in stages)
-    return golden.render(Artifact(made, (), 1.0, Watched(runs, ()) if runs else None), origin)
+    return golden.render(artifact(made, *runs), origin)
 
 
 HERE = rendered(lowered(), golden.FIRST)
@@ -158,12 +156,10 @@ def test_a_change_is_not_blamed_on_payloads_that_differ_by_architecture(
         PassRun(STAGE, "delegate_0", "aaaaaaaaaaaa", True),
         PassRun(STAGE, "lowered", "bbbbbbbbbbbb", True),
     )
-    outcome = Outcome(
-        Cell("tosa-fp", "some"), "seed0-heap0", Artifact(_regraphed(), (), 1.0, Watched(runs, ())), 1.0, 1.0
-    )
+    regraphed = making.outcome(artifact(_regraphed(), *runs))
     monkeypatch.setattr(golden, "here", lambda: "aarch64")
     release = replace(load().release("1.4.1"), known={})
-    judged = compare(outcome.cell, [outcome], reviewed, release).verdict
+    judged = compare(regraphed.cell, [regraphed], reviewed, release).verdict
     assert judged.name == "changed"
     assert "graph.txt" in judged.reason
     assert judged.divergence is not None

@@ -24,11 +24,9 @@ from executorch_goldens.artifact import (
     Watched,
 )
 from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.golden import FORMAT, GoldenError, Origin
+from executorch_goldens.goldens.golden import FORMAT, GoldenError
 from tests import GOLDENS, REPOSITORY
-
-STACK = {"executorch": "1.4.1", "torch": "2.13.0", "torchao": "0.18.0", "tosa-tools": "2026.5.0"}
-ORIGIN = Origin(STACK, ["seed0-heap0", "seed4-heap1"], "outputs against eager equal to the last bit")
+from tests.support.making import ORIGIN, STACK, golden_of, lowered_by
 
 FAILURE = Failure(
     "lower", "ValueError", "first line\nsecond line", "SomePass", "executorch.x.f", "Traceback …"
@@ -49,13 +47,12 @@ def artifact(artifacts: Mapping[str, tuple[Artifact | Casualty, ...]]) -> Artifa
 
 @pytest.fixture
 def lowered(artifact: Artifact) -> Lowered:
-    assert isinstance(artifact.result, Lowered)
-    return artifact.result
+    return lowered_by(artifact)
 
 
 @pytest.fixture
 def texts() -> dict[str, str]:
-    return golden.render(Artifact(FAILURE, (), 1.0), ORIGIN)
+    return golden_of(FAILURE)
 
 
 # What a golden says
@@ -72,7 +69,7 @@ def test_a_lowered_artifact_is_a_graph_a_text_per_delegate_and_a_manifest(artifa
 
 
 def test_the_manifest_names_format_stack_patches_variations_delegates_and_program(lowered: Lowered) -> None:
-    made = fields(golden.render(Artifact(lowered, ("partition-order", "output-aliases"), 1.0), ORIGIN))
+    made = fields(golden_of(lowered, patches=("partition-order", "output-aliases")))
     assert made["format"] == str(FORMAT)
     assert {name: made[name] for name in STACK} == STACK
     assert made["patches"] == "partition-order output-aliases"
@@ -91,24 +88,22 @@ def test_a_failure_is_one_text_with_its_facts_and_without_its_traceback(texts: d
 
 
 def test_what_was_measured_is_not_in_a_golden(lowered: Lowered) -> None:
-    assert golden.render(Artifact(lowered, (), 1.0), ORIGIN) == golden.render(
-        Artifact(lowered, (), 9.0), ORIGIN
-    )
+    assert golden_of(lowered) == golden_of(lowered, seconds=9.0)
 
 
 # What is compared
 
 
 def test_patches_and_variations_are_not_compared(lowered: Lowered) -> None:
-    one = golden.render(Artifact(lowered, ("partition-order",), 1.0), ORIGIN)
-    other = golden.render(Artifact(lowered, (), 1.0), replace(ORIGIN, variations=["seed0-heap0"]))
+    one = golden_of(lowered, patches=("partition-order",))
+    other = golden_of(lowered, origin=replace(ORIGIN, variations=["seed0-heap0"]))
     assert one != other
     assert golden.compared(one) == golden.compared(other)
 
 
 def test_shortcuts_are_named_and_not_compared(lowered: Lowered) -> None:
-    one = golden.render(Artifact(lowered, (), 1.0, shortcuts=("node-history", "collector")), ORIGIN)
-    other = golden.render(Artifact(lowered, (), 1.0), ORIGIN)
+    one = golden_of(lowered, shortcuts=("node-history", "collector"))
+    other = golden_of(lowered)
     assert fields(one)["shortcuts"] == "node-history collector"
     assert fields(other)["shortcuts"] == "none"
     assert golden.compared(one) == golden.compared(other)
@@ -131,16 +126,16 @@ def test_shortcuts_are_named_and_not_compared(lowered: Lowered) -> None:
 def test_everything_that_was_lowered_is_compared(
     lowered: Lowered, change: Callable[[Lowered], Lowered]
 ) -> None:
-    before = golden.render(Artifact(lowered, (), 1.0), ORIGIN)
-    after = golden.render(Artifact(change(lowered), (), 1.0), ORIGIN)
+    before = golden_of(lowered)
+    after = golden_of(change(lowered))
     assert golden.compared(before) != golden.compared(after)
 
 
 @pytest.mark.parametrize("name", list(STACK))
 def test_the_stack_is_compared(lowered: Lowered, name: str) -> None:
     other = replace(ORIGIN, stack=STACK | {name: "0.0.1"})
-    one = golden.render(Artifact(lowered, (), 1.0), ORIGIN)
-    assert golden.compared(one) != golden.compared(golden.render(Artifact(lowered, (), 1.0), other))
+    one = golden_of(lowered)
+    assert golden.compared(one) != golden.compared(golden_of(lowered, origin=other))
 
 
 WATCHED = Watched(
@@ -154,8 +149,8 @@ WATCHED = Watched(
 
 
 def test_the_trace_tells_what_changed_the_graph_and_is_not_compared(lowered: Lowered) -> None:
-    without = golden.render(Artifact(lowered, (), 1.0), ORIGIN)
-    traced = golden.render(Artifact(lowered, (), 1.0, WATCHED), ORIGIN)
+    without = golden_of(lowered)
+    traced = golden_of(lowered, watched=WATCHED)
     assert golden.read_trace(traced[golden.TRACE]) == WATCHED.passes[1:]
     assert golden.compared(without) == golden.compared(traced)
 
@@ -275,7 +270,7 @@ def test_damage_is_named_with_the_golden_and_the_way_out(
     tmp_path: Path, damage: Callable[[Path], None], what: str
 ) -> None:
     path = tmp_path / "tosa-fp" / "some-case"
-    golden.write(path, golden.render(Artifact(FAILURE, (), 1.0, WATCHED), ORIGIN))
+    golden.write(path, golden_of(FAILURE, watched=WATCHED))
     damage(path)
     with pytest.raises(GoldenError) as raised:
         golden.read(path)
@@ -400,7 +395,7 @@ def test_an_interrupted_write_loses_nothing_wherever_it_is_interrupted(
     tmp_path: Path, texts: dict[str, str], half: bool
 ) -> None:
     changed = replace(FAILURE, message="another")
-    other = golden.render(Artifact(changed, (), 1.0), ORIGIN)
+    other = golden_of(changed)
     steps = 0
     while True:
         root = tmp_path / str(steps)

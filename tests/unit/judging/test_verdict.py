@@ -15,24 +15,19 @@ from executorch_goldens.artifact import (
     Altered,
     Artifact,
     Casualty,
-    Cell,
-    Delegate,
     Failure,
     Inside,
     Lowered,
-    Outcome,
     Sample,
     Tensor,
 )
-from executorch_goldens.decode import Schemas
 from executorch_goldens.goldens import deviation, golden
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import decode_delegates
 from executorch_goldens.judging import rightness, verdict
 from executorch_goldens.judging.verdict import Verdict
 from tests import DATA
-
-CELL = Cell("tosa-fp", "some-case")
+from tests.support.making import CELL, GRAPH, RENUMBERED, failure, lowered, outcomes, tosa
 
 #: TOSA payloads that ExecuTorch 1.2.0 made of the zoo's ``equal-buffers`` (tosa-fp) and ``cat-h-v`` (tosa-int) with
 #: patches off: ``goldens run --release 1.2.0 --patches none --cell '*/equal-buffers'
@@ -47,44 +42,11 @@ RAMPS = np.stack(np.broadcast_arrays(np.int8([-102, -51, 0, 51, 102]), np.int8([
     None
 ]
 
-GRAPH = """graph():
-    %lowered_module_0 : [num_users=1] = get_attr[target=lowered_module_0]
-    %a : [num_users=1] = call_function[target=delegate](args = (%lowered_module_0, %x), kwargs = {})
-    %lowered_module_1 : [num_users=1] = get_attr[target=lowered_module_1]
-    %b : [num_users=1] = call_function[target=delegate](args = (%lowered_module_1, %y), kwargs = {})
-    return (a, b)
-"""
-RENUMBERED = (
-    GRAPH.replace("module_0", "module_X").replace("module_1", "module_0").replace("module_X", "module_1")
-)
 LINES = GRAPH.splitlines(keepends=True)
 REORDERED = "".join([LINES[0], LINES[3], LINES[4], LINES[1], LINES[2], LINES[5]])
 
 
-#: Those of the installed release, which decode the payloads of the others as well.
-SCHEMAS = tuple(map(str, Schemas.installed().places))
-PROGRAM = (DATA / "decode/1.5.1/portable.pte").read_bytes()
-
-
-def lowered(graph: str = GRAPH, pte: bytes = PROGRAM, payload: bytes | None = None) -> Lowered:
-    delegates = () if payload is None else (Delegate("lowered_module_0", "TOSABackend", payload),)
-    return Lowered(graph=graph, delegates=delegates, pte=pte, samples=(), bound=0.0, schemas=SCHEMAS)
-
-
-MISWIRED = lowered(payload=DUPLICATE_OUTPUTS)
-
-
-def outcomes(*results: Lowered | Failure | Casualty) -> list[Outcome]:
-    return [
-        Outcome(
-            CELL,
-            f"seed{number}-heap{number}",
-            result if isinstance(result, Casualty) else Artifact(result, (), 1.0),
-            1.0,
-            100.0,
-        )
-        for number, result in enumerate(results)
-    ]
+MISWIRED = lowered(GRAPH, tosa(DUPLICATE_OUTPUTS))
 
 
 def judged(*results: Lowered | Failure | Casualty) -> Verdict:
@@ -92,10 +54,6 @@ def judged(*results: Lowered | Failure | Casualty) -> Verdict:
     assert found is not None
     assert not found.accepted
     return found
-
-
-def failure(message: str = "no", stage: str = "lower") -> Failure:
-    return Failure(stage, "ValueError", message, "SomePass", "executorch.x.f", "Traceback …\n  here\n")
 
 
 # Agreement
@@ -109,7 +67,7 @@ def test_artifacts_that_agree_are_handed_on() -> None:
 
 @pytest.mark.parametrize("other", [RENUMBERED, REORDERED], ids=["renumbered", "reordered"])
 def test_what_differs_in_order_or_numbering_is_order_only(other: str) -> None:
-    found = judged(lowered(), lowered(other, b"other"), lowered())
+    found = judged(lowered(), lowered(other, pte=b"other"), lowered())
     assert found.name == "order-only"
     assert "2 different artifacts" in found.reason
     assert found.detail[0] == "variations: seed0-heap0 seed2-heap2 | seed1-heap1"
@@ -124,7 +82,7 @@ def test_what_differs_in_order_or_numbering_is_order_only(other: str) -> None:
         lowered(GRAPH.replace("target=delegate", "target=portable", 1)),
         lowered(GRAPH.replace("num_users=1", "num_users=2", 1)),
         lowered(pte=b"another program"),
-        lowered(payload=WRONG_CAT),
+        lowered(GRAPH, tosa(WRONG_CAT)),
         failure(),
     ],
     ids=["argument", "operator", "number", "program only", "delegate", "failure"],
@@ -142,7 +100,7 @@ def test_a_dtype_is_content_though_it_ends_in_a_number() -> None:
 
 
 def test_one_program_that_differs_beside_others_that_are_reordered_is_unstable() -> None:
-    found = judged(lowered(), lowered(REORDERED), lowered(REORDERED, b"other"))
+    found = judged(lowered(), lowered(REORDERED), lowered(REORDERED, pte=b"other"))
     assert found.name == "unstable"
     assert "3 different artifacts" in found.reason
 
@@ -196,7 +154,7 @@ def test_a_case_or_a_program_that_does_not_run_is_none(stage: str, name: str) ->
 
 def test_programs_that_do_not_run_and_differ_are_unstable() -> None:
     def broken(payload: bytes) -> Failure:
-        return replace(failure(stage="run"), made=lowered(payload=payload))
+        return replace(failure(stage="run"), made=lowered(GRAPH, tosa(payload)))
 
     found = judged(broken(DUPLICATE_OUTPUTS), broken(WRONG_CAT))
     assert found.name == "unstable"
@@ -548,7 +506,7 @@ def test_a_tensor_deviates_where_it_differs_beyond_the_tolerance() -> None:
 
 
 def test_output_slots_that_collapsed_are_corrupt_in_a_real_payload() -> None:
-    found = judged(lowered(payload=DUPLICATE_OUTPUTS))
+    found = judged(lowered(GRAPH, tosa(DUPLICATE_OUTPUTS)))
     assert found.name == "corrupt"
     slots = "[tosa_transpose_default_1, tosa_transpose_default_2, tosa_transpose_default_2]"
     assert slots in found.reason
@@ -558,20 +516,20 @@ def test_output_slots_that_collapsed_are_corrupt_in_a_real_payload() -> None:
 
 def test_the_body_of_a_loop_may_hand_on_its_input_in_a_real_payload() -> None:
     payload = (PAYLOADS / "loop-1.4.1.tosa").read_bytes()
-    body = decode_delegates(lowered(payload=payload))[0].graphs[2]
+    body = decode_delegates(lowered(GRAPH, tosa(payload)))[0].graphs[2]
     assert any("an input" in line for line in rightness.miswired_outputs(body))
-    assert verdict.objection(CELL, outcomes(lowered(payload=payload))) is None
+    assert verdict.objection(CELL, outcomes(lowered(GRAPH, tosa(payload)))) is None
 
 
 def test_an_output_that_the_payload_does_not_declare_is_a_line_of_the_verdict() -> None:
-    graph = decode_delegates(lowered(payload=DUPLICATE_OUTPUTS))[0].graphs[0]
+    graph = decode_delegates(lowered(GRAPH, tosa(DUPLICATE_OUTPUTS)))[0].graphs[0]
     undeclared = replace(graph, outputs=(*graph.outputs[:2], "nowhere"))
     (line,) = rightness.miswired_outputs(undeclared)
     assert line.endswith("nowhere is not declared as a value")
 
 
 def test_a_constant_folded_wrongly_is_corrupt_in_a_real_payload() -> None:
-    found = judged(replace(lowered(payload=WRONG_CAT), codes=(Tensor.of(RAMPS),)))
+    found = judged(replace(lowered(GRAPH, tosa(WRONG_CAT)), codes=(Tensor.of(RAMPS),)))
     assert found.name == "corrupt"
     assert "aten_cat_default_fused_const" in found.reason
     assert "int8[1, 2, 4, 5]: 20 of 40 values differ, max 95, mean 31.75" in found.reason
@@ -581,13 +539,15 @@ def test_a_constant_folded_wrongly_is_corrupt_in_a_real_payload() -> None:
 def test_a_constant_that_is_held_in_another_order_of_dimensions_is_right() -> None:
     held = np.where(RAMPS == -95, -127, RAMPS)
     held = np.where((np.arange(2) == 1)[None, :, None, None], np.sign(RAMPS) * 127, held).astype(np.int8)
-    found = verdict.objection(CELL, outcomes(replace(lowered(payload=WRONG_CAT), codes=(Tensor.of(held),))))
+    found = verdict.objection(
+        CELL, outcomes(replace(lowered(GRAPH, tosa(WRONG_CAT)), codes=(Tensor.of(held),)))
+    )
     assert found is None
 
 
 def test_a_constant_that_no_delegate_holds_in_its_shape_is_corrupt() -> None:
     codes = (Tensor.of(np.zeros((7,), np.int8)),)
-    found = judged(replace(lowered(payload=WRONG_CAT), codes=codes))
+    found = judged(replace(lowered(GRAPH, tosa(WRONG_CAT)), codes=codes))
     assert found.reason == "no delegate holds output 0, int8[7], as a constant"
 
 
@@ -658,7 +618,7 @@ def test_a_new_program_that_delegates_nothing_leads_with_it() -> None:
 
 
 def test_a_new_program_leads_with_what_it_is_made_of() -> None:
-    found = new(replace(lowered(payload=WRONG_CAT), not_run="no kernel for it"))
+    found = new(replace(lowered(GRAPH, tosa(WRONG_CAT)), not_run="no kernel for it"))
     assert re.match(r"1 delegate with \d+ operators?, \d+ operators? outside", found.reason)
     assert found.reason.endswith("; has no golden yet; not run: no kernel for it")
     assert verdict.kind_of_new(found.name, found.reason) == ""
@@ -672,7 +632,7 @@ def test_only_what_was_recorded_or_stable_is_accepted() -> None:
 
 
 def test_a_payload_that_differs_is_told_by_its_first_difference_from_the_golden() -> None:
-    right, wrong = lowered(payload=DUPLICATE_OUTPUTS), lowered(payload=WRONG_CAT)
+    right, wrong = lowered(GRAPH, tosa(DUPLICATE_OUTPUTS)), lowered(GRAPH, tosa(WRONG_CAT))
     assert verdict.payload_difference("delegate_0", texts(right), right) == ""
     assert verdict.payload_difference("delegate_0", texts(right), wrong) != ""
     assert verdict.payload_difference("delegate_1", texts(right), wrong) == ""

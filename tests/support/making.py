@@ -1,0 +1,120 @@
+"""Makes what tests hand to the harness without an export: programs, failures, artifacts, outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from executorch_goldens.artifact import (
+    Artifact,
+    Casualty,
+    Cell,
+    Delegate,
+    Failure,
+    Lowered,
+    Outcome,
+    PassRun,
+    Sample,
+    Tensor,
+    Watched,
+)
+from executorch_goldens.decode import Schemas
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import Origin
+from tests import DATA
+
+CELL = Cell("tosa-fp", "some-case")
+
+GRAPH = """graph():
+    %lowered_module_0 : [num_users=1] = get_attr[target=lowered_module_0]
+    %a : [num_users=1] = call_function[target=delegate](args = (%lowered_module_0, %x), kwargs = {})
+    %lowered_module_1 : [num_users=1] = get_attr[target=lowered_module_1]
+    %b : [num_users=1] = call_function[target=delegate](args = (%lowered_module_1, %y), kwargs = {})
+    return (a, b)
+"""
+#: The same operators, with the names of the delegates swapped.
+RENUMBERED = (
+    GRAPH.replace("module_0", "module_X").replace("module_1", "module_0").replace("module_X", "module_1")
+)
+
+#: Those of the installed release, which decode the payloads of the others as well.
+SCHEMAS = tuple(map(str, Schemas.installed().places))
+#: A real program, of ExecuTorch 1.5.1.
+PROGRAM = (DATA / "decode/1.5.1/portable.pte").read_bytes()
+
+#: What a manifest names.
+STACK = {"executorch": "1.4.1", "torch": "2.13.0", "torchao": "0.18.0", "tosa-tools": "2026.5.0"}
+ORIGIN = Origin(STACK, ["seed0-heap0", "seed4-heap1"], "outputs against eager equal to the last bit")
+
+
+def lowered(
+    graph: str = GRAPH,
+    *delegates: Delegate,
+    pte: bytes = PROGRAM,
+    samples: tuple[Sample, ...] = (),
+    bound: float = 0.0,
+    schemas: tuple[str, ...] = SCHEMAS,
+) -> Lowered:
+    """Return a lowered program."""
+    return Lowered(graph, delegates, pte, samples, bound, schemas)
+
+
+def tosa(payload: bytes) -> Delegate:
+    """Return a delegate with a TOSA payload."""
+    return Delegate("lowered_module_0", "TOSABackend", payload)
+
+
+def failure(message: str = "no", stage: str = "lower", type: str = "ValueError") -> Failure:
+    """Return a failure of an export, in a pass."""
+    return Failure(stage, type, message, "SomePass", "executorch.x.f", "Traceback …\n  here\n")
+
+
+def artifact(result: Lowered | Failure, *passes: PassRun, **fields: Any) -> Artifact:
+    """Return an artifact, made by `passes` if there are any."""
+    made = Artifact(result, (), 1.0, Watched(passes, ()) if passes else None)
+    return replace(made, **fields)
+
+
+def golden_of(result: Lowered | Failure, origin: Origin = ORIGIN, **fields: Any) -> dict[str, str]:
+    """Return the texts of a golden that is recorded of an artifact with `fields`."""
+    return golden.render(artifact(result, **fields), origin)
+
+
+def outcome(
+    result: Artifact | Lowered | Failure | Casualty, cell: Cell = CELL, variation: str = "seed0-heap0"
+) -> Outcome:
+    """Return what an export of a cell came to, in one second and with 100 MB."""
+    made = artifact(result) if isinstance(result, Lowered | Failure) else result
+    return Outcome(cell, variation, made, 1.0, 100.0)
+
+
+def outcomes(*results: Artifact | Lowered | Failure | Casualty, cell: Cell = CELL) -> list[Outcome]:
+    """Return one outcome per variation."""
+    return [outcome(result, cell, f"seed{number}-heap{number}") for number, result in enumerate(results)]
+
+
+def lowered_by(made: Artifact | Casualty | Outcome) -> Lowered:
+    """Return the program of an export that has to have made one."""
+    found = made.result if isinstance(made, Outcome) else made
+    assert isinstance(found, Artifact), found
+    assert isinstance(found.result, Lowered), found.result
+    return found.result
+
+
+def wrong(artifact: Artifact) -> Artifact:
+    """Return an artifact whose program gives an output that is off by one."""
+    made = lowered_by(artifact)
+    example, *others = made.samples
+    (expected,) = example.expected
+    off = replace(example, outputs=(Tensor.of(expected.array() + 1),))
+    return replace(artifact, result=replace(made, samples=(off, *others)))
+
+
+def with_graph(artifact: Artifact, graph: str) -> Artifact:
+    """Return an artifact whose lowered graph has another text."""
+    return replace(artifact, result=replace(lowered_by(artifact), graph=graph))
+
+
+def other(artifact: Artifact) -> Artifact:
+    """Return an artifact whose lowered graph has a line more."""
+    return with_graph(artifact, lowered_by(artifact).graph + "x\n")
