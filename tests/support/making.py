@@ -21,6 +21,8 @@ from executorch_goldens.artifact import (
 from executorch_goldens.decode import Schemas
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Origin
+from executorch_goldens.judging import verdict
+from executorch_goldens.judging.verdict import Verdict
 from tests import DATA
 
 CELL = Cell("tosa-fp", "some-case")
@@ -91,6 +93,11 @@ def outcome(
 def outcomes(*results: Artifact | Lowered | Failure | Casualty, cell: Cell = CELL) -> list[Outcome]:
     """Return one outcome per variation."""
     return [outcome(result, cell, f"seed{number}-heap{number}") for number, result in enumerate(results)]
+
+
+def objection(made: Artifact | Lowered | Failure) -> Verdict | None:
+    """Return what is said of a cell whose only export made this."""
+    return verdict.objection(CELL, [outcome(made)])
 
 
 def lowered_by(made: Artifact | Casualty | Outcome) -> Lowered:
