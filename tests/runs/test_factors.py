@@ -14,8 +14,7 @@ from executorch_goldens.running.factors import Experiment
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.variations import FACTORS, Variation, exported_before, variations
 from tests.conftest import Runner
-from tests.support.making import GRAPH, RENUMBERED, artifact, lowered
-from tests.unit.judging.test_verdict import MISWIRED
+from tests.support.making import GRAPH, MISWIRED, RENUMBERED, artifact, lowered
 
 ONE, OTHER = variations((0, 4))
 

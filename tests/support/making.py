@@ -44,6 +44,14 @@ SCHEMAS = tuple(map(str, Schemas.installed().places))
 #: A real program, of ExecuTorch 1.5.1.
 PROGRAM = (DATA / "decode/1.5.1/portable.pte").read_bytes()
 
+#: TOSA payloads that ExecuTorch 1.2.0 made of the zoo's ``equal-buffers`` (tosa-fp) and ``cat-h-v`` (tosa-int) with
+#: patches off: ``goldens run --release 1.2.0 --patches none --cell '*/equal-buffers'
+#: --cell '*/cat-h-v'`` leaves them in ``build/sweeps`` as ``delegate_0.bin``. The loop's is
+#: 1.4.1's of tosa-fp+cf/loop.
+PAYLOADS = DATA / "payloads"
+DUPLICATE_OUTPUTS = (PAYLOADS / "equal-buffers-1.2.0.tosa").read_bytes()
+WRONG_CAT = (PAYLOADS / "cat-h-v-1.2.0.tosa").read_bytes()
+
 #: What a manifest names.
 STACK = {"executorch": "1.4.1", "torch": "2.13.0", "torchao": "0.18.0", "tosa-tools": "2026.5.0"}
 ORIGIN = Origin(STACK, ["seed0-heap0", "seed4-heap1"], "outputs against eager equal to the last bit")
@@ -64,6 +72,10 @@ def lowered(
 def tosa(payload: bytes) -> Delegate:
     """Return a delegate with a TOSA payload."""
     return Delegate("lowered_module_0", "TOSABackend", payload)
+
+
+#: A program one of whose outputs is in two slots of its delegate, and another in none.
+MISWIRED = lowered(GRAPH, tosa(DUPLICATE_OUTPUTS))
 
 
 def failure(message: str = "no", stage: str = "lower", type: str = "ValueError") -> Failure:
@@ -98,6 +110,14 @@ def outcomes(*results: Artifact | Lowered | Failure | Casualty, cell: Cell = CEL
 def objection(made: Artifact | Lowered | Failure) -> Verdict | None:
     """Return what is said of a cell whose only export made this."""
     return verdict.objection(CELL, [outcome(made)])
+
+
+def judged(*results: Lowered | Failure | Casualty) -> Verdict:
+    """Return what is said of a cell whose exports made these, which has to be an objection."""
+    found = verdict.objection(CELL, outcomes(*results))
+    assert found is not None
+    assert not found.accepted
+    return found
 
 
 def lowered_by(made: Artifact | Casualty | Outcome) -> Lowered:
