@@ -1,8 +1,8 @@
 """The report, in a real browser: what it shows of real results, that it needs no network, and what is refused.
 
-The results are those of real runs (`tests/data/report_results`). The browser is the Chromium that is installed,
-driven by Playwright; where there is none, these tests are skipped and say so. They leave screenshots in
-``build/screenshots``.
+The results are those of real runs: of two releases with their bugs (`tests/data/report_results`), and of a replayed run
+over real exports of the test zoo. The browser is the Chromium that is installed, driven by Playwright; where there is
+none, these tests are skipped and say so. They leave screenshots in ``build/screenshots``.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ import numpy as np
 import pytest
 
 from executorch_goldens import cli
+from executorch_goldens.artifact import Casualty
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import invocation
 from executorch_goldens.results.evidence import Evidence, EvidenceError, Kept
 from executorch_goldens.running import reporting
 from tests import DATA, REPOSITORY
-from tests.conftest import Runner
+from tests.conftest import Artifacts, Runner
 
 RESULTS = DATA / "report_results"
-STOCK, ZOO = RESULTS / "stock", RESULTS / "zoo"
+STOCK = RESULTS / "stock"
 SCREENSHOTS = REPOSITORY / "build" / "screenshots"
 #: Names that Debian, Fedora, Arch and Google give the browser.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -55,12 +56,27 @@ def drawn() -> None:
 
 
 @pytest.fixture(scope="module")
-def file(drawn: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def zoo(tmp_path_factory: pytest.TempPathFactory, release: str, artifacts: Artifacts) -> Path:
+    """Results of a run over cases of the test zoo, each of another verdict."""
+    runner = Runner(tmp_path_factory.mktemp("zoo"), release)
+    cases = ("steady", "wrong", "hashed-constant", "set-of-strings")
+    runner.zoo("zoo_of_verdicts", "crash", *cases)
+    runner.answers(
+        {"crash": Casualty("crashed", "killed by SIGSEGV")} | {case: artifacts[case] for case in cases}
+    )
+    words = ("--models", "zoo_of_verdicts", "--cell", "xnnpack-fp32/*", "--hash-seeds", "0,4")
+    finished = runner(*words, "--factors", "0", "--omissions", "0")
+    assert sorted(finished.verdicts().values()) == ["corrupt", "crashed", "new", "order-only", "unstable"]
+    return runner.sweeps.parent
+
+
+@pytest.fixture(scope="module")
+def file(drawn: None, tmp_path_factory: pytest.TempPathFactory, zoo: Path) -> Path:
     """A report of the stock runs and of the zoo."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)
         made = tmp_path_factory.mktemp("report") / "report.html"
-        assert report(STOCK, ZOO, "-o", made) == cli.SAME
+        assert report(STOCK, zoo, "-o", made) == cli.SAME
     return made
 
 
@@ -128,10 +144,9 @@ def reader(browser: Any, file: Path) -> Iterator[Reader]:
 # The grid
 
 
-def test_the_grid_counts_verdicts_and_filters_by_them_and_by_words(reader: Reader) -> None:
-    rows = [
-        json.loads(line) for path in RESULTS.rglob("results.jsonl") for line in path.read_text().splitlines()
-    ]
+def test_the_grid_counts_verdicts_and_filters_by_them_and_by_words(reader: Reader, zoo: Path) -> None:
+    files = (*STOCK.rglob("results.jsonl"), *zoo.rglob("results.jsonl"))
+    rows = [json.loads(line) for path in files for line in path.read_text().splitlines()]
     page = reader.page
     assert reader.heading() == f"{len(rows)} cells"
     assert page.locator(".grid td a").count() == len(rows)
@@ -222,8 +237,8 @@ def test_an_order_only_cell_shows_both_variations_and_the_factor(reader: Reader)
     reader.shot("order-only-cell")
 
 
-def test_the_graphs_after_the_pass_that_diverges_stand_side_by_side(reader: Reader) -> None:
-    reader.go("cell/1.4.1/xnnpack-fp32/set-of-strings")
+def test_the_graphs_after_the_pass_that_diverges_stand_side_by_side(reader: Reader, release: str) -> None:
+    reader.go(f"cell/{release}/xnnpack-fp32/set-of-strings")
     one, other = reader.texts(".sides pre")[-2:]
     assert one != other
     assert sorted(line.partition("(")[0] for line in one.splitlines()) == sorted(
@@ -291,16 +306,18 @@ def test_the_tables_of_the_documentation_are_pages(reader: Reader, title: str, c
 
 VIEWS = (
     *("cells", "causes", "cell/1.2.0/tosa-int/cat-h-v", "cell/1.2.0/tosa-fp/two-delegates"),
-    *("cell/1.2.0/tosa-fp/linear", "cell/1.4.1/xnnpack-fp32/crash", "drift/1.2.0..1.3.1"),
+    *("cell/1.2.0/tosa-fp/linear", "cell/{release}/xnnpack-fp32/crash", "drift/1.2.0..1.3.1"),
     *("releases", "table/coverage/1.2.0", "table/mutants"),
 )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_view_fits_a_phone_and_has_names_and_contrast(browser: Any, file: Path, scheme: str) -> None:
+def test_every_view_fits_a_phone_and_has_names_and_contrast(
+    browser: Any, file: Path, scheme: str, release: str
+) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: nox -s tests has it")
     reader = Reader(browser, file, viewport={"width": 400, "height": 800}, color_scheme=scheme)
-    for view in VIEWS:
+    for view in (each.format(release=release) for each in VIEWS):
         reader.go(view)
         assert reader.page.evaluate("document.documentElement.scrollWidth") <= 400, view
         found = axe.Axe().run(reader.page).response["violations"]
@@ -363,8 +380,8 @@ def test_the_file_runs_no_script_but_its_own(browser: Any, file: Path) -> None:
 # The file
 
 
-def test_the_same_results_make_the_same_file(file: Path, tmp_path: Path) -> None:
-    assert report(STOCK, ZOO, "-o", tmp_path / "again.html") == cli.SAME
+def test_the_same_results_make_the_same_file(file: Path, zoo: Path, tmp_path: Path) -> None:
+    assert report(STOCK, zoo, "-o", tmp_path / "again.html") == cli.SAME
     assert (tmp_path / "again.html").read_bytes() == file.read_bytes()
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from executorch_goldens.artifact import Cell
 from executorch_goldens.workers.seconds import Seconds
 from executorch_goldens.workers.shards import Shard, split
-from tests.conftest import Runner
 
 CELLS = [Cell("tosa-fp", f"case-{number}") for number in range(200)]
 NEW = [Cell("tosa-int", f"new-{number}") for number in range(40)]
@@ -55,18 +54,3 @@ def test_shards_do_not_follow_the_hash_seed() -> None:
     shards = split(NEW[:8], Seconds({}), 5)
     found = [number for cell in NEW[:8] for number in range(5) if cell in shards[number]]
     assert found == [3, 0, 4, 2, 2, 3, 4, 3]
-
-
-@pytest.mark.parametrize(
-    ("shard", "what"),
-    [
-        ("6/5", "the numbers are 1 to 5"),
-        ("0/5", "the numbers are 1 to 5"),
-        ("half", "such as 2/5"),
-        ("1/0", "1 to 0"),
-    ],
-)
-def test_what_is_no_shard_is_one_error(runner: Runner, shard: str, what: str) -> None:
-    finished = runner("--shard", shard)
-    finished.refused("--shard", repr(shard), what)
-    assert len([line for line in finished.output.splitlines() if "error" in line]) == 1
