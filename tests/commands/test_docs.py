@@ -38,7 +38,7 @@ from lab import __main__ as lab
 from lab.__main__ import PROGRAMS
 from lab.guests import ZOOS
 from tests import REPOSITORY
-from tests.conftest import DROPPED
+from tests.support.runner import DROPPED
 
 pytest_plugins = ("pytester",)
 

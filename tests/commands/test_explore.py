@@ -24,7 +24,7 @@ import pytest
 
 from executorch_goldens import cli
 from tests import DATA, REPOSITORY
-from tests.conftest import Runner
+from tests.support.runner import Runner
 
 PYTHON = "EXECUTORCH_GOLDENS_EXPLORE_PYTHON"
 STOCK = DATA / "report_results" / "stock"

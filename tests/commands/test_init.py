@@ -16,7 +16,7 @@ import pytest
 from executorch_goldens.cli import ERROR, main
 from executorch_goldens.settings import config
 from tests import REPOSITORY
-from tests.conftest import DROPPED, RUN_LIMIT
+from tests.support.runner import DROPPED, RUN_LIMIT
 
 MODEL = """
 import torch

@@ -26,8 +26,9 @@ from executorch_goldens.results.merging import Merged
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.running.messages import STEP_SUMMARY
 from executorch_goldens.variations import variations
-from tests.conftest import REPOSITORY, Runner
+from tests import REPOSITORY
 from tests.support.making import artifact, failure
+from tests.support.runner import Runner
 
 COUNT = 5
 UPDATE = "--snapshot-update"

@@ -29,8 +29,9 @@ from executorch_goldens.files import invocation
 from executorch_goldens.results.evidence import Evidence, EvidenceError, Kept
 from executorch_goldens.running import reporting
 from tests import DATA, REPOSITORY
-from tests.conftest import Artifacts, Runner
+from tests.conftest import Artifacts
 from tests.support.making import lowered_by
+from tests.support.runner import Runner
 
 RESULTS = DATA / "report_results"
 STOCK = RESULTS / "stock"

@@ -17,8 +17,9 @@ from executorch_goldens.programs import comparing, running
 from executorch_goldens.programs.reading import Corpus
 from executorch_goldens.programs.writing import Writer
 from executorch_goldens.settings.exports import default_interpreter
-from tests.conftest import DROPPED, REPOSITORY
+from tests import REPOSITORY
 from tests.support.corpora import FROZEN, TOSA, XNNPACK, changed, halved
+from tests.support.runner import DROPPED
 
 
 def harness(*words: str, folder: Path = REPOSITORY, **environment: str) -> subprocess.CompletedProcess[str]:

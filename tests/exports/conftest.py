@@ -10,8 +10,8 @@ from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.export import export
 from executorch_goldens.registry import Case, load
 from executorch_goldens.targets import TARGETS
-from tests.conftest import made_once
 from tests.support.making import lowered_by
+from tests.support.runner import made_once
 
 
 def exported(module: torch.nn.Module, *inputs: torch.Tensor, target: str = "tosa-fp") -> Artifact:

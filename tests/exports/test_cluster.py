@@ -22,7 +22,8 @@ from executorch_goldens.store.store import Store
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.schedule import Job
 from lab.clusters import PATIENCE, compared, scheduler, until, worker
-from tests.conftest import REPOSITORY, Finished, Runner
+from tests import REPOSITORY
+from tests.support.runner import Finished, Runner
 
 #: Cells that take a second each, on both kinds of target.
 CELLS = (

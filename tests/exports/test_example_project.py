@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from tests import DATA, REPOSITORY
-from tests.conftest import DROPPED
+from tests.support.runner import DROPPED
 
 pytestmark = pytest.mark.slow
 

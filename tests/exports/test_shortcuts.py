@@ -26,7 +26,8 @@ from executorch_goldens.patches.shortcuts import SHORTCUTS, lazy_code
 from executorch_goldens.running.selection import EXPORT_TIMEOUT
 from executorch_goldens.settings.exports import Settings, default_interpreter, worker_environment
 from lab.shortcuts.command import Pair, pairs
-from tests.conftest import REPOSITORY, Runner
+from tests import REPOSITORY
+from tests.support.runner import Runner
 
 #: A cell of each family of targets, small ones; the last fails in each release, and grows as no other does.
 CELLS = (

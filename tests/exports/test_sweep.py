@@ -37,7 +37,8 @@ from executorch_goldens.workers.serving import Template
 from executorch_goldens.workers.sweep import Sweep, SweepError
 from executorch_goldens.workers.template import TemplateProcess
 from executorch_goldens.workers.worker import with_harness
-from tests.conftest import REPOSITORY, ZOO_LIMIT, Sweeper, ZooRun
+from tests import REPOSITORY
+from tests.conftest import ZOO_LIMIT, Sweeper, ZooRun
 from tests.support.making import lowered_by
 
 HANG = Cell("xnnpack-fp32", "hang")

@@ -33,8 +33,9 @@ from lab.failures import command as failures
 from lab.guests import ZOOS, listing, one, triage
 from lab.guests.listing import Entry, Listing, Omitted, names_of
 from tests import GOLDENS, REPOSITORY
-from tests.conftest import Artifacts, Runner, options_of
+from tests.conftest import Artifacts
 from tests.support.making import other, wrong
+from tests.support.runner import Runner, options_of
 
 RELEASES = tuple(releases.load().releases)
 INSTALLED = metadata.version("executorch").partition("+")[0]

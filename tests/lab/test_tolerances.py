@@ -11,7 +11,8 @@ import pytest
 from executorch_goldens.results.rows import FILE
 from lab.__main__ import main
 from lab.tolerances.command import PARTS, table
-from tests.conftest import Artifacts, Runner
+from tests.conftest import Artifacts
+from tests.support.runner import Runner
 
 
 def row(target: str, case: str, difference: float | None, used: float | None) -> dict[str, object]:

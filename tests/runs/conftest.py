@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Artifacts, Runner, made_once
+from tests.conftest import Artifacts
 from tests.support import replay
+from tests.support.runner import Runner, made_once
 
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
 UPDATE = "--snapshot-update"

@@ -26,7 +26,7 @@ from executorch_goldens.releases import MATRIX
 from executorch_goldens.running.options import Options
 from executorch_goldens.running.run import Run
 from executorch_goldens.settings.arguments import amount, positive_int
-from tests.conftest import Runner, options_of
+from tests.support.runner import Runner, options_of
 
 UPDATE = "--snapshot-update"
 

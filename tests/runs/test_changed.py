@@ -27,7 +27,7 @@ from executorch_goldens.store.facts import Record
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store
 from tests import REPOSITORY
-from tests.conftest import Runner
+from tests.support.runner import Runner
 from tests.unit.exporting.test_recording import settle
 from tests.unit.store.test_store import VARIATIONS, made
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from executorch_goldens.releases import MATRIX
-from tests.conftest import Artifacts, Runner
+from tests.conftest import Artifacts
 from tests.runs.conftest import UPDATE, WHOLE
 from tests.support.making import with_graph
+from tests.support.runner import Runner
 
 
 def test_the_commands_printed_are_the_ones_that_were_called(recorded: Runner, artifacts: Artifacts) -> None:

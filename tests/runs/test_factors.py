@@ -13,8 +13,8 @@ from executorch_goldens.judging.attribution import NONE, alone, by_address, gone
 from executorch_goldens.running.factors import Experiment
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.variations import FACTORS, Variation, exported_before, variations
-from tests.conftest import Runner
 from tests.support.making import GRAPH, MISWIRED, RENUMBERED, artifact, lowered
+from tests.support.runner import Runner
 
 ONE, OTHER = variations((0, 4))
 

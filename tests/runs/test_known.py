@@ -6,8 +6,9 @@ import shutil
 
 import pytest
 
-from tests.conftest import Artifacts, Runner
+from tests.conftest import Artifacts
 from tests.runs.conftest import UPDATE, WHOLE
+from tests.support.runner import Runner
 
 
 def test_a_known_defect_is_shown_and_fails_as_soon_as_it_is_another(

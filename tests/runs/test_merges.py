@@ -6,9 +6,10 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from tests.conftest import Artifacts, Runner
+from tests.conftest import Artifacts
 from tests.runs.conftest import UPDATE, WHOLE
 from tests.support.making import with_graph, wrong
+from tests.support.runner import Runner
 
 
 def git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

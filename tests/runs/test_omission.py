@@ -10,8 +10,8 @@ import pytest
 from executorch_goldens.artifact import PassRun
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.workers.sweep import SweepError
-from tests.conftest import Runner
 from tests.support.making import GRAPH, MISWIRED, RENUMBERED, artifact, failure, lowered
+from tests.support.runner import Runner
 
 FOLD = PassRun("arm backend", "Fold", "a", True, start=1)
 IDLE = PassRun("arm backend", "Decompose", "a", False, start=2)

@@ -11,8 +11,9 @@ from pathlib import Path
 from executorch_goldens.artifact import Artifact
 from executorch_goldens.cli import COMMANDS
 from tests import REPOSITORY
-from tests.conftest import DROPPED, RUN_LIMIT, Artifacts, Runner
+from tests.conftest import Artifacts
 from tests.support.making import other, wrong
+from tests.support.runner import DROPPED, RUN_LIMIT, Runner
 
 #: What begins a command in a line of a message, after words or none.
 COMMAND = re.compile(rf"(?:^|[ `'(])((?:goldens (?:{'|'.join(COMMANDS)})|nox -|git|python) [^`]*)$")

@@ -19,7 +19,8 @@ from executorch_goldens.variations import variations
 from executorch_goldens.workers.schedule import Job
 from executorch_goldens.workers.seconds import Seconds
 from executorch_goldens.workers.sweep import Sweep
-from tests.conftest import DROPPED, REPOSITORY, RUN_LIMIT, Runner
+from tests import REPOSITORY
+from tests.support.runner import DROPPED, RUN_LIMIT, Runner
 
 A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))
 (FIRST,) = variations((0,))

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Artifacts, Runner
+from tests.conftest import Artifacts
 from tests.runs.conftest import TARGETS, UPDATE, WHOLE
+from tests.support.runner import Runner
 
 STALE = {f"{target}/beta" for target in TARGETS}
 

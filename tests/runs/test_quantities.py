@@ -18,7 +18,8 @@ from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
 from lab.mutants.mutant import Mutated
-from tests.conftest import RUN_LIMIT, Artifacts, Runner
+from tests.conftest import Artifacts
+from tests.support.runner import RUN_LIMIT, Runner
 
 UPDATE = "--snapshot-update"
 

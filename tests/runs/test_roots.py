@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from executorch_goldens.goldens import golden
-from tests.conftest import Artifacts, Runner
+from tests.conftest import Artifacts
 from tests.runs.conftest import SEEDS, UPDATE, WHOLE
+from tests.support.runner import Runner
 
 
 def test_another_zoo_in_a_root_is_refused_before_anything_is_written_or_deleted(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import Runner
+from tests.support.runner import Runner
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ import pytest
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered
 from executorch_goldens.goldens import golden
-from tests.conftest import ZOO_VERDICTS, Artifacts, Runner, ZooRun
+from tests.conftest import ZOO_VERDICTS, Artifacts, ZooRun
 from tests.runs.conftest import SEEDS, UPDATE, WHOLE
 from tests.support.making import with_graph, wrong
+from tests.support.runner import Runner
 
 
 @pytest.mark.slow

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from executorch_goldens.store.store import Store
-from tests.conftest import Artifacts, Runner, options_of
+from tests.conftest import Artifacts
+from tests.support.runner import Runner, options_of
 
 UPDATE = "--snapshot-update"
 

@@ -12,8 +12,9 @@ import filelock
 import pytest
 
 from executorch_goldens.artifact import Artifact
-from tests.conftest import DROPPED, REPOSITORY, Runner
+from tests import REPOSITORY
 from tests.support.replay import VARIABLE
+from tests.support.runner import DROPPED, Runner
 
 UPDATE = "--snapshot-update"
 

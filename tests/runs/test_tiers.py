@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from executorch_goldens.running import core
-from tests.conftest import Runner
 from tests.runs.conftest import UPDATE, WHOLE
+from tests.support.runner import Runner
 
 
 @pytest.fixture

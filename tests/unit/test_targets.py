@@ -23,7 +23,7 @@ from executorch_goldens.running.selection import Installed, require_extensions
 from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.targets import TARGETS, Quantization, TargetError, UnknownTargetError
 from tests import DATA
-from tests.conftest import Runner
+from tests.support.runner import Runner
 
 EXAMPLE = DATA / "example_extension"
 

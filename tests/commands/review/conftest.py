@@ -18,9 +18,10 @@ from executorch_goldens.review.groups import Group, grouped
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 from tests import REPOSITORY
-from tests.conftest import Artifacts, Runner, made_once
+from tests.conftest import Artifacts
 from tests.support import replay
 from tests.support.making import wrong
+from tests.support.runner import Runner, made_once
 
 RUN = ("--hash-seeds", "0,4", "--models", "zoo_three", "--factors", "0", "--omissions", "0")
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")

@@ -12,7 +12,7 @@ from executorch_goldens import cli, releases
 from executorch_goldens.review.declaring import DeclaringError, declare
 from executorch_goldens.settings import config
 from tests.commands.review.conftest import Review, edit, titled
-from tests.conftest import Runner
+from tests.support.runner import Runner
 
 
 def test_a_rejection_is_kept_and_shown_until_its_cause_is_accepted(proposed: Runner, review: Review) -> None:

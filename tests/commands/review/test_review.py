@@ -38,8 +38,8 @@ from tests.commands.review.conftest import (
     path_of,
     titled,
 )
-from tests.conftest import Runner
 from tests.support import replay
+from tests.support.runner import Runner
 
 # What a run proposes
 

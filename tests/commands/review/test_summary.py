@@ -12,7 +12,7 @@ from executorch_goldens import cli
 from executorch_goldens.commands.merge import rows as rows_of
 from executorch_goldens.review.summary import MARK, Row, Summary, marks
 from tests.commands.review.conftest import RUN, Artifacts, edit, found
-from tests.conftest import Runner
+from tests.support.runner import Runner
 
 
 def summed(runner: Runner, base: Sequence[Row] | None = None, link: str = "") -> Summary:

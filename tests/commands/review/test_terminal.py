@@ -20,7 +20,7 @@ from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 from tests import REPOSITORY
 from tests.commands.review.conftest import TARGETS, Review, found, path_of
-from tests.conftest import DROPPED, RUN_LIMIT, Runner
+from tests.support.runner import DROPPED, RUN_LIMIT, Runner
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from executorch_goldens.goldens.quantities import directions, measured, over
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging import verdict
 from executorch_goldens.review.edits import edits
-from tests.conftest import REPOSITORY, Artifacts
+from tests import REPOSITORY
+from tests.conftest import Artifacts
 
 CELL = Cell("xnnpack-fp32", "alpha")
 

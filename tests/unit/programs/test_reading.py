@@ -29,7 +29,7 @@ from executorch_goldens.programs.format import (
 )
 from executorch_goldens.programs.reading import Corpus
 from executorch_goldens.programs.writing import Writer
-from tests.conftest import REPOSITORY
+from tests import REPOSITORY
 from tests.support.corpora import FROZEN, XNNPACK, edited, first_object, program, sealed
 
 
