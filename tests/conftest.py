@@ -108,12 +108,12 @@ def zoo_run(tmp_path_factory: pytest.TempPathFactory, release: str) -> ZooRun:
                 "tests.support.zoo",
                 "--cell",
                 "xnnpack-fp32/*",
-                "--hash-seeds",
+                "--variations",
                 "0,4",
                 "--jobs",
                 "2",
             ),
-            *("--export-timeout", str(ZOO_LIMIT), "--snapshot-update", "--factors", "0"),
+            *("--export-timeout", str(ZOO_LIMIT), "--snapshot-update", "--explain", "off"),
         )
         return ZooRun(runner, finished)
 

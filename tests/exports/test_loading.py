@@ -15,9 +15,10 @@ import pytest
 import torch
 
 from executorch_goldens import releases
-from executorch_goldens.exporting import kernels, loading
+from executorch_goldens.exporting import kernels
 from executorch_goldens.exporting.data import example_of
 from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.numerics import loading
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.programs.running import RUNNER
 from executorch_goldens.registry import load

@@ -13,7 +13,7 @@ from tests.support.runner import Runner, made_once
 
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
 UPDATE = "--snapshot-update"
-SEEDS = ("--hash-seeds", "0,4")
+SEEDS = ("--variations", "0,4")
 
 
 #: Two cases, alpha and beta, on all targets.

@@ -15,7 +15,7 @@ def test_the_commands_printed_are_the_ones_that_were_called(recorded: Runner, ar
     finished = recorded(*given, "-k", "tosa", "--cell", "tosa-fp/alpha", "-x")
     folders = f"--goldens={recorded.goldens} --sweeps={recorded.folder / 'sweeps'}"
     called = (
-        f"goldens run -p tests.support.replay --no-keep {folders} {' '.join(given)} -x --cell tosa-fp/alpha"
+        f"goldens run -p tests.support.replay --cache=off {folders} {' '.join(given)} -x --cell tosa-fp/alpha"
     )
     assert f"  again:  {called}\n" in finished.output
     assert f"  accept: {called} {UPDATE}\n" in finished.output

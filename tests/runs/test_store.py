@@ -12,12 +12,20 @@ UPDATE = "--snapshot-update"
 
 
 def test_a_run_keeps_what_it_made_and_takes_nothing_until_it_is_asked_to(runner: Runner) -> None:
-    words = ("--models", "tests.support.zoo", "--cell", "xnnpack-fp32/steady", "--hash-seeds", "0", "--store")
+    words = (
+        "--models",
+        "tests.support.zoo",
+        "--cell",
+        "xnnpack-fp32/steady",
+        "--variations",
+        "1",
+        "--cache-dir",
+    )
     words = (*words, str(runner.folder / "store"))
-    kept = "exports kept for --reuse: 1;"
+    kept = "exports kept for --cache on: 1;"
     assert kept in runner(*words).output
     assert kept in runner(*words).output
-    assert f"reused 1 of 1 exports; store: {runner.folder / 'store'}" in runner(*words, "--reuse").output
+    assert f"reused 1 of 1 exports; cache: {runner.folder / 'store'}" in runner(*words, "--cache=on").output
 
 
 @pytest.mark.slow
@@ -27,9 +35,9 @@ def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner, isol
     root = runner.folder / "store"
     words = (
         *(word for cell in cells for word in ("--cell", cell)),
-        "--hash-seeds",
-        "0",
-        "--store",
+        "--variations",
+        "1",
+        "--cache-dir",
         str(root),
     )
     runner("--models", "tests.support.zoo", *words, "--isolation", isolation)
@@ -56,26 +64,26 @@ def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner, isol
     ("words", "ci", "keeping"),
     [
         ((), "", True),
-        (("--no-keep",), "", False),
+        (("--cache=off",), "", False),
         # Machines of CI are new each time, and some keep their caches.
         ((), "1", False),
-        (("--reuse",), "1", True),
+        (("--cache=on",), "1", True),
     ],
 )
 def test_where_a_run_keeps_what_it_made(
     words: tuple[str, ...], ci: str, keeping: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", ci)
-    assert options_of(*words).keeping is keeping
+    assert options_of(*words).keeps is keeping
 
 
 def test_a_run_that_is_not_to_keep_has_no_store(runner: Runner, artifacts: Artifacts) -> None:
     runner.answers({"alpha": artifacts["steady"][0]})
-    words = ("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--hash-seeds", "0")
-    words = (*words, "--store", str(runner.folder / "store"))
-    said = "exports kept for --reuse:"
+    words = ("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--variations", "1")
+    words = (*words, "--cache-dir", str(runner.folder / "store"))
+    said = "exports kept for --cache on:"
     assert said in runner(*words).output
-    assert said not in runner(*words, "--no-keep").output
+    assert said not in runner(*words, "--cache=off").output
     assert said not in runner(*words, CI="1").output
 
 
@@ -85,12 +93,12 @@ def test_a_run_that_only_keeps_does_without_a_store_that_cannot_be_written(runne
         "tests.support.zoo",
         "--cell",
         "xnnpack-fp32/steady",
-        "--store",
+        "--cache-dir",
         "/dev/null",
-        "--hash-seeds",
+        "--variations",
         "0,4",
         UPDATE,
     )
     assert finished.code == 0
-    assert "nothing more was kept: the store /dev/null cannot be written" in finished.output
-    assert "--no-keep" in finished.output
+    assert "nothing more was kept: the cache /dev/null cannot be written" in finished.output
+    assert "--cache off" in finished.output

@@ -20,7 +20,7 @@ from executorch_goldens.artifact import (
 )
 from executorch_goldens.decode import Schemas
 from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.golden import Origin
+from executorch_goldens.goldens.golden import MadeWith
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.verdict import Verdict
 from tests import DATA
@@ -54,7 +54,7 @@ WRONG_CAT = (PAYLOADS / "cat-h-v-1.2.0.tosa").read_bytes()
 
 #: What a manifest names.
 STACK = {"executorch": "1.4.1", "torch": "2.13.0", "torchao": "0.18.0", "tosa-tools": "2026.5.0"}
-ORIGIN = Origin(STACK, ["seed0-heap0", "seed4-heap1"], "outputs against eager equal to the last bit")
+ORIGIN = MadeWith(STACK, ["seed0-heap0", "seed4-heap1"], "outputs against eager equal to the last bit")
 
 
 def lowered(
@@ -89,7 +89,7 @@ def artifact(result: Lowered | Failure, *passes: PassRun, **fields: Any) -> Arti
     return replace(made, **fields)
 
 
-def golden_of(result: Lowered | Failure, origin: Origin = ORIGIN, **fields: Any) -> dict[str, str]:
+def golden_of(result: Lowered | Failure, origin: MadeWith = ORIGIN, **fields: Any) -> dict[str, str]:
     """Return the texts of a golden that is recorded of an artifact with `fields`."""
     return golden.render(artifact(result, **fields), origin)
 

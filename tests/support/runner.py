@@ -33,9 +33,7 @@ DROPPED = (*clusters.DROPPED, replay.VARIABLE)
 def options_of(*words: str) -> options.Options:
     """Return what a run takes from these words of its command line."""
     parser = argparse.ArgumentParser()
-    options.add_to(parser.add_argument)
-    # pytest's own, by syrupy.
-    parser.set_defaults(update_snapshots=False, update_new_snapshots_only=False)
+    options.add_to(dict.fromkeys(options.GROUPS, parser.add_argument))
     return options.read(parser.parse_args(words), words)
 
 
@@ -131,7 +129,7 @@ class Runner:
     def command(self, *arguments: str) -> list[str]:
         plugins = ["-p", "tests.support.replay"] if replay.VARIABLE in self.environment else []
         # The store of whoever runs the tests is none of theirs.
-        keeping = [] if {"--reuse", "--cluster", "--store"} & {*arguments} else ["--no-keep"]
+        keeping = [] if {"--cluster", "--cache-dir"} & {*arguments} else ["--cache=off"]
         return [
             *(sys.executable, *self.program, *plugins, *keeping),
             # With "=", or pytest takes the folders for tests and one of them for its root.

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests import REPOSITORY
 
 HARNESS = REPOSITORY / "harness"
@@ -19,6 +21,8 @@ SLOW = {"torch", "torchao", "executorch"}
 #: Files that another interpreter is given, and that exporting processes run or import.
 IN_OTHERS = ("programs/runner.py", "programs/recorder.py", "workers/worker.py")
 WITH_TORCH = ("exporting/", "patches/", *IN_OTHERS)
+#: Of rooms that are divided: the modules beside the folders that import what is in these. All others are below them.
+DOORS = {"exporting": {"export"}, "patches": set[str]()}
 
 
 def modules(folder: str = PACKAGE) -> dict[str, Path]:
@@ -45,30 +49,66 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def room(name: str) -> str | None:
-    """Return the room that a dotted name of the package is in: a folder, or a flat module; None for another package.
+def room(name: str, within: str = PACKAGE) -> str | None:
+    """Return the room that a dotted name is in: a folder of `within`, or a module beside them; None for others.
 
     >>> room("executorch_goldens.judging.verdict.Verdict"), room("executorch_goldens.errors.HarnessError")
     ('judging', 'errors')
+    >>> room("executorch_goldens.exporting.inside.tosa", "executorch_goldens.exporting")
+    'inside'
     """
-    package, _, inside = name.partition(".")
-    return inside.partition(".")[0] if package == PACKAGE else None
+    outside, dot, inside = name.partition(f"{within}.")
+    return inside.partition(".")[0] if dot and not outside else None
 
 
-def test_no_circle_goes_through_the_rooms() -> None:
+def imports_between_rooms(within: str = PACKAGE) -> dict[str, set[str]]:
+    """Return the rooms of `within` with those that each imports."""
     rooms: dict[str, set[str]] = {}
-    for name, path in modules().items():
-        own = room(name)
+    for name, path in modules(within.replace(".", "/")).items():
+        own = room(name, within)
         assert own is not None
-        # The package itself brings what a zoo imports, when it is asked for.
-        if own == "__init__":
-            continue
-        reached = {each for each in map(room, imported(path)) if each}
-        rooms.setdefault(own, set()).update(reached - {own})
+        rooms.setdefault(own, set()).update(each for name in imported(path) if (each := room(name, within)))
+    # What is no room is a name that the package itself has.
+    return {
+        own: {each if each in rooms else "__init__" for each in reached} - {own}
+        for own, reached in rooms.items()
+    }
+
+
+def require_no_circle(rooms: dict[str, set[str]]) -> None:
     try:
         graphlib.TopologicalSorter(rooms).prepare()
     except graphlib.CycleError as error:
         raise AssertionError(f"rooms import each other: {' <- '.join(error.args[1])}") from None
+
+
+def test_no_circle_goes_through_the_rooms() -> None:
+    rooms = imports_between_rooms()
+    # The package itself brings what a zoo imports, when it is asked for.
+    del rooms["__init__"]
+    require_no_circle({own: reached - {"__init__"} for own, reached in rooms.items()})
+
+
+def divided() -> dict[str, set[str]]:
+    """Return the rooms that have folders of their own, with the names of these."""
+    found: dict[str, set[str]] = {}
+    for path in (HARNESS / PACKAGE).glob("*/**/*.py"):
+        for folder in path.relative_to(HARNESS / PACKAGE).parents:
+            if folder.name and folder.parent.name:
+                found.setdefault(".".join(folder.parent.parts), set()).add(folder.name)
+    return found
+
+
+def test_every_divided_room_has_its_doors_named() -> None:
+    assert divided().keys() == DOORS.keys()
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_imports_between_the_folders_of_a_room_go_one_way(name: str) -> None:
+    rooms = imports_between_rooms(f"{PACKAGE}.{name}")
+    require_no_circle(rooms)
+    folders = divided()[name]
+    assert {own for own, reached in rooms.items() if reached & folders} - folders == DOORS[name]
 
 
 def test_the_package_imports_no_zoo_no_test_and_nothing_of_the_lab() -> None:

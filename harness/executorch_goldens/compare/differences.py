@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import TypeGuard
 
 from executorch_goldens.goldens.reading import Held, Reading, Use
@@ -29,13 +29,7 @@ def differences(old: Reading, new: Reading) -> Iterator[Difference]:
 def _contents(old: Reading, new: Reading) -> Iterator[Difference]:
     """Yield what differs in failures, delegates, operators, attributes and constants, however these are connected."""
     if old.failure or new.failure:
-        if INCIDENTAL.sub("", old.failure or "") != INCIDENTAL.sub("", new.failure or ""):
-            if new.failure and old.failure:
-                yield "differently", new.failure, f"was {old.failure}"
-            elif new.failure:
-                yield "fails", new.failure, ""
-            else:
-                yield "lowers", str(old.failure), ""
+        yield from _failures(old.failure or "", new.failure or "")
         return
     if old.delegates != new.delegates:
         kind = "delegates" if new.delegates else "gone"
@@ -45,18 +39,33 @@ def _contents(old: Reading, new: Reading) -> Iterator[Difference]:
     changes = dict(_changes(old.operators, new.operators))
     for name, change in changes.items():
         yield "operators", f"{name} {'gained' if change > 0 else 'lost'}", f"{change:+d}"
-    for key in sorted(old.attributes.keys() | new.attributes.keys()):
-        had, has = old.attributes.get(key, Counter()), new.attributes.get(key, Counter())
-        # Where operators were gained or lost, that is reported, and not their attributes as well.
-        if key[0] not in changes and had != has:
-            gone, come = had - has, has - had
-            yield "attributes", f"{key[0]}.{key[1]}: {_values(gone)} -> {_values(come)}", ""
+    # Where operators were gained or lost, that is reported, and not their attributes as well.
+    yield from _attributes(old, new, changes)
     for use in sorted(old.constants.keys() | new.constants.keys()):
         held, holds = old.constants.get(use, Counter()), new.constants.get(use, Counter())
-        if held.total() == holds.total() and held != holds:
+        if held.total() == holds.total():
             yield from _constants(use, sorted((held - holds).elements()), sorted((holds - held).elements()))
-        elif held != holds and use[0] not in changes:
+        elif use[0] not in changes:
             yield "attributes", " ".join(use), f"{held.total()} -> {holds.total()} constants"
+
+
+def _failures(old: str, new: str) -> Iterator[Difference]:
+    """Yield how failures differ; empty where a release lowers the cell."""
+    if INCIDENTAL.sub("", old) == INCIDENTAL.sub("", new):
+        return
+    if new:
+        yield ("differently", new, f"was {old}") if old else ("fails", new, "")
+    else:
+        yield "lowers", old, ""
+
+
+def _attributes(old: Reading, new: Reading, but: Container[str]) -> Iterator[Difference]:
+    """Yield the attributes whose values differ, `but` those of some operators."""
+    for key in sorted(old.attributes.keys() | new.attributes.keys()):
+        had, has = old.attributes.get(key, Counter()), new.attributes.get(key, Counter())
+        if key[0] not in but and had != has:
+            gone, come = had - has, has - had
+            yield "attributes", f"{key[0]}.{key[1]}: {_values(gone)} -> {_values(come)}", ""
 
 
 def _constants(use: Use, old: Sequence[Held], new: Sequence[Held]) -> Iterator[Difference]:
@@ -65,32 +74,41 @@ def _constants(use: Use, old: Sequence[Held], new: Sequence[Held]) -> Iterator[D
     if types != others:
         yield "attributes", " ".join(use), f"{min(types - others)} -> {min(others - types)}"
     for kept in sorted(types & others)[:1]:
-        before, after = (
-            next(first.split() for type_, _, first in held if type_ == kept) for held in (old, new)
-        )
+        before, after = _first_values(old, kept), _first_values(new, kept)
         changed = (f" {one} -> {other}" for one, other in zip(before, after, strict=False) if one != other)
         # TOSA writes as constants of this type what other formats write as attributes: no weight has changed.
         kind = "attributes" if use[2] == "SHAPE" else "constants"
         yield kind, " ".join(use), f"{kept}{next(changed, '')}"
 
 
+def _first_values(held: Sequence[Held], type_: str) -> list[str]:
+    """Return the first values of the first constant of a type."""
+    return next(first.split() for its_type, _, first in held if its_type == type_)
+
+
 def _wiring(old: Reading, new: Reading) -> Iterator[Difference]:
     """Yield how payloads of the same operators and constants differ."""
     for name in sorted(old.payloads.keys() & new.payloads.keys()):
-        ours, theirs = old.payloads[name], new.payloads[name]
-        changes = [change for change in compare(ours, theirs).changes if change.content]
-        changes = [change for change in changes if getattr(change, "owner", "") != "payload"]
+        changes = [
+            change
+            for change in compare(old.payloads[name], new.payloads[name]).changes
+            if change.content and getattr(change, "owner", "") != "payload"
+        ]
         if changes:
-            lacked = [change for change in changes if _is_of_one_format(change)]
-            if len(lacked) == len(changes):
-                names = sorted({change.name for change in lacked})
-                yield "attributes", f"fields that only one of the formats has: {', '.join(names)}", ""
-            elif all(isinstance(change, BoundaryChanged) and change.order_only for change in changes):
-                yield "wiring", "a delegate's inputs or outputs in a different order", ""
-            else:
-                rewired = [change.operator for change in changes if isinstance(change, EdgeRewired)]
-                yield "wiring", "operands connected differently", (rewired or [""])[0]
+            yield _of_wiring(changes)
             return
+
+
+def _of_wiring(changes: Sequence[Change]) -> Difference:
+    """Return what changes of a payload come to."""
+    lacked = [change for change in changes if _is_of_one_format(change)]
+    if len(lacked) == len(changes):
+        names = sorted({change.name for change in lacked})
+        return "attributes", f"fields that only one of the formats has: {', '.join(names)}", ""
+    if all(isinstance(change, BoundaryChanged) and change.order_only for change in changes):
+        return "wiring", "a delegate's inputs or outputs in a different order", ""
+    rewired = [change.operator for change in changes if isinstance(change, EdgeRewired)]
+    return "wiring", "operands connected differently", (rewired or [""])[0]
 
 
 def _is_of_one_format(change: Change) -> TypeGuard[AttributeChanged]:

@@ -165,15 +165,20 @@ def _small_floats(exponent_bits: int, mantissa_bits: int, bias: int, special: st
     half = count // 2
     values = np.zeros(count, np.float32)
     for code in range(count):
-        sign = -1.0 if code >= half else 1.0
-        exponent = (code % half) >> mantissa_bits
-        mantissa = (code & ((1 << mantissa_bits) - 1)) / (1 << mantissa_bits)
+        exponent, fraction = divmod(code % half, 1 << mantissa_bits)
+        mantissa = fraction / (1 << mantissa_bits)
         magnitude = (1 + mantissa) * 2.0 ** (exponent - bias) if exponent else mantissa * 2.0 ** (1 - bias)
-        if special == "ieee" and exponent == (1 << exponent_bits) - 1:
-            magnitude = math.nan if mantissa else math.inf
-        if (special == "fn" and code % half == half - 1) or (special == "fnuz" and code == half):
-            magnitude = math.nan
-        values[code] = math.copysign(magnitude, sign)
+        values[code] = math.copysign(magnitude, -1.0 if code >= half else 1.0)
+    if special == "ieee":
+        # All ones in the exponent: the least of these is infinity.
+        least = ((1 << exponent_bits) - 1) << mantissa_bits
+        for sign, first in ((1.0, least), (-1.0, half + least)):
+            values[first] = math.copysign(math.inf, sign)
+            values[first + 1 : first + (1 << mantissa_bits)] = math.copysign(math.nan, sign)
+    elif special == "fn":
+        values[[half - 1, count - 1]] = math.nan, -math.nan
+    elif special == "fnuz":
+        values[half] = -math.nan
     return _with_codes_in_nans(values)
 
 

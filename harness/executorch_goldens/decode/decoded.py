@@ -177,11 +177,11 @@ class Decoded:
         ``region/block: name``, ``delegate forward/0: name``.
         """
         named: dict[str, Constant] = {}
-        for graph in self.graphs:
-            for value in graph.values.values():
-                if value.constant is not None:
-                    key = value.name if value.name not in named else f"{graph.name}: {value.name}"
-                    named[key] = value.constant
+        values = ((graph, value) for graph in self.graphs for value in graph.values.values())
+        for graph, value in values:
+            if value.constant is not None:
+                key = value.name if value.name not in named else f"{graph.name}: {value.name}"
+                named[key] = value.constant
         named |= {name: blob for name, blob in self.blobs.items() if name not in named}
         for delegate in self.delegates:
             inner = delegate.decoded.constants() if delegate.decoded else {}

@@ -4,13 +4,17 @@ It reads everything there is, keeps account of which bytes it has read, and fail
 first byte that cannot be what the schema says. Byte vectors are views into the payload: nothing large is
 copied.
 
+It is written by hand because nothing else reads these payloads in a process: Python's ``flatbuffers`` runs code that
+``flatc`` generates and has no reader driven by a schema, and the wheels hold no generated code for XNNPACK's. ``flatc
+--json`` with a JSON reader takes 13,600 times as long for a payload of many constants (docs/benchmarks.md).
+
 Wire format: https://flatbuffers.dev/internals/
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -124,6 +128,53 @@ class _Layout:
     size: int
 
 
+class _Slots:
+    """The slots of one vtable, and which parts of a table the fields take that were placed so far.
+
+    Attributes
+    ----------
+    offsets
+        By slot: where in the table its value is; 0 for an absent one.
+    spans
+        Parts of the table, relative to its start; its head first.
+    end
+        Where in the payload the vtable ends.
+    """
+
+    def __init__(
+        self, fail: Callable[[int, str, str], DecodeError], vtable: int, offsets: Sequence[int]
+    ) -> None:
+        self.fail = fail
+        self.start = vtable + 4
+        self.offsets = offsets
+        self.spans = [(0, 4)]
+        self.end = self.start + 2 * len(offsets)
+
+    def place(self, slot: int, width: int, what: str) -> int:
+        """Return where the value of a slot is, `width` bytes in the table; 0 if it is absent."""
+        offset = self.offsets[slot] if slot < len(self.offsets) else 0
+        if 0 < offset < 4:
+            raise self.fail(self.start + 2 * slot, f"a field at {offset} overlaps its table's head", what)
+        if offset:
+            self.spans.append((offset, offset + width))
+        return offset
+
+    def union(self, field: Field, at: int) -> tuple[int, int] | None:
+        """Return where a union's type and value are in the table at `at`; None for an absent one."""
+        type_at = self.place(field.slot - 1, 1, field.name + "_type")
+        value_at = self.place(field.slot, 4, field.name)
+        if type_at and value_at:
+            return type_at, value_at
+        if type_at or value_at:
+            raise self.fail(at, "a union's type and value come together, one is missing", field.name)
+        return None
+
+
+def _width(type_: Type) -> int:
+    """Return the bytes that a table has of a value: the value itself, or an offset to it."""
+    return type_.size if isinstance(type_, Scalar | Enum) else 4
+
+
 class _Reader:
     def __init__(self, schema: Schema, data: memoryview, base: int) -> None:
         self.schema = schema
@@ -197,60 +248,50 @@ class _Reader:
         fields[name] = self.table(self.follow(value_at), table)
 
     def layout(self, vtable: int, name: str, at: int) -> _Layout:
+        """Read the vtable at `vtable`, that of the table `name` at `at`."""
+        slots = self.slots(vtable, name, at)
+        fields = self.schema.tables[name]
+        absent: dict[str, Node] = {}
+        present: list[tuple[str, int, _Read]] = []
+        unions: list[tuple[str, int, int, Union]] = []
+        for field in fields:
+            if isinstance(field.type, Union):
+                absent[field.name + "_type"] = None
+                if places := slots.union(field, at):
+                    unions.append((field.name, *places, field.type))
+            elif offset := slots.place(field.slot, _width(field.type), field.name):
+                present.append((field.name, offset, self.reader(field.type)))
+            elif field.required:
+                raise self.fail(at, "is required, and absent", field.name)
+            absent[field.name] = self.default(field)
+        self.refuse_unknown(fields, slots, vtable, name)
+        self.spans.append((vtable, slots.end))
+        size = max(stop for _, stop in slots.spans)
+        layout = _Layout(absent, tuple(present), tuple(unions), _merged(slots.spans), size)
+        self.layouts[vtable, name] = layout
+        return layout
+
+    def slots(self, vtable: int, name: str, at: int) -> _Slots:
+        """Return the slots of the vtable at `vtable`.
+
+        What it says of the table's own size is not used: Python's FlatBuffers builder shares one vtable between tables
+        whose fields are at the same offsets, however wide they are (seen in .pte of 1.5.1).
+        """
         if vtable < 0 or vtable + 4 > self.size:
             raise self.fail(at, f"vtable of {name} expected at {self.base + vtable}, outside the payload")
         size = _U16.unpack_from(self.data, vtable)[0]
         if size < 4 or size % 2 or vtable + size > self.size:
             raise self.fail(vtable, f"vtable of {name} has the impossible size {size}")
-        # What the vtable says of the table's own size is not used: Python's FlatBuffers builder shares one
-        # vtable between tables whose fields stand at the same offsets, however wide they are (seen in .pte of
-        # 1.5.1).
-        slots: tuple[int, ...] = struct.unpack_from(f"<{size // 2 - 2}H", self.data, vtable + 4)
-        spans = [(0, 4)]
-        absent: dict[str, Node] = {}
-        present: list[tuple[str, int, _Read]] = []
-        unions: list[tuple[str, int, int, Union]] = []
+        offsets = struct.unpack_from(f"<{size // 2 - 2}H", self.data, vtable + 4)
+        return _Slots(self.fail, vtable, offsets)
 
-        def place(slot: int, width: int, what: str) -> int:
-            """Return the offset of the slot's value in the table, 0 if it is absent."""
-            offset = slots[slot] if slot < len(slots) else 0
+    def refuse_unknown(self, fields: Sequence[Field], slots: _Slots, vtable: int, name: str) -> None:
+        """Raise DecodeError if a table holds a field that comes after all of its schema's."""
+        known = fields[-1].slot + 1 if fields else 0
+        for slot, offset in enumerate(slots.offsets[known:], known):
             if offset:
-                if offset < 4:
-                    raise self.fail(
-                        vtable + 4 + 2 * slot, f"a field at {offset} overlaps its table's head", what
-                    )
-                spans.append((offset, offset + width))
-            return offset
-
-        known = 0
-        for field in self.schema.tables[name]:
-            known = field.slot + 1
-            if isinstance(field.type, Union):
-                absent[field.name + "_type"] = None
-                type_at = place(field.slot - 1, 1, field.name + "_type")
-                value_at = place(field.slot, 4, field.name)
-                if type_at and value_at:
-                    unions.append((field.name, type_at, value_at, field.type))
-                elif type_at or value_at:
-                    raise self.fail(at, "a union's type and value come together, one is missing", field.name)
-            else:
-                width = field.type.size if isinstance(field.type, Scalar | Enum) else 4
-                offset = place(field.slot, width, field.name)
-                if offset:
-                    present.append((field.name, offset, self.reader(field.type)))
-                elif field.required:
-                    raise self.fail(at, "is required, and absent", field.name)
-            absent[field.name] = self.default(field)
-        for slot in range(known, len(slots)):
-            if slots[slot]:
                 where = vtable + 4 + 2 * slot
                 raise self.fail(where, f"{name} holds a field {slot} that {self.schema.source} does not know")
-        self.spans.append((vtable, vtable + size))
-        layout = _Layout(
-            absent, tuple(present), tuple(unions), _merged(spans), max(stop for _, stop in spans)
-        )
-        self.layouts[vtable, name] = layout
-        return layout
 
     def default(self, field: Field) -> Node:
         if isinstance(field.type, Scalar) and isinstance(field.default, float):
@@ -343,7 +384,7 @@ class _Reader:
             return lambda at: self.octets(self.follow(at))
         if isinstance(element, Scalar) and element.code not in "?fd":
             return lambda at: self.integers(self.follow(at), element.code, element.size)
-        width = element.size if isinstance(element, Scalar | Enum) else 4
+        width = _width(element)
         read_one = self.reader(element)
         return lambda at: self.items(self.follow(at), width, read_one)
 

@@ -292,22 +292,25 @@ class _Parser:
         tokens.expect("{")
         fields: list[_RawField] = []
         while not tokens.accept("}"):
-            label = tokens.take()
-            tokens.expect(":")
-            vector = tokens.accept("[")
-            type_ = tokens.take()
-            if vector:
-                tokens.expect("]")
-            default = tokens.take() if tokens.accept("=") else ""
-            flags: dict[str, str] = {}
-            if tokens.peek() == "(":
-                for flag in tokens.listed("(", ")"):
-                    flags[flag] = tokens.take() if tokens.accept(":") else ""
-            if "id" in flags:
-                raise SchemaError(str(tokens.path), f"{name}.{label}: explicit field ids are not understood")
-            tokens.expect(";")
-            fields.append(_RawField(label, type_, vector, default, flags))
+            fields.append(self._raw_field(tokens, name))
         self.raw_tables[name] = fields
+
+    def _raw_field(self, tokens: _Tokens, table: str) -> _RawField:
+        label = tokens.take()
+        tokens.expect(":")
+        vector = tokens.accept("[")
+        type_ = tokens.take()
+        if vector:
+            tokens.expect("]")
+        default = tokens.take() if tokens.accept("=") else ""
+        flags: dict[str, str] = {}
+        if tokens.peek() == "(":
+            for flag in tokens.listed("(", ")"):
+                flags[flag] = tokens.take() if tokens.accept(":") else ""
+        if "id" in flags:
+            raise SchemaError(str(tokens.path), f"{table}.{label}: explicit field ids are not understood")
+        tokens.expect(";")
+        return _RawField(label, type_, vector, default, flags)
 
 
 @dataclass(frozen=True)

@@ -37,16 +37,16 @@ from executorch_goldens.artifact import (
     Tensor,
 )
 from executorch_goldens.decode import Schemas
-from executorch_goldens.exporting import compat, kernels, loading, tosa_validation
+from executorch_goldens.exporting import compat, kernels, tosa_validation
+from executorch_goldens.exporting.apart import ApartError, run_apart
 from executorch_goldens.exporting.blame import own_error
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.ending import EndlessError, ending_within
 from executorch_goldens.exporting.given import Given
 from executorch_goldens.exporting.inside import beginning, operators, tosa
-from executorch_goldens.exporting.inside.apart import ApartError, run_apart
-from executorch_goldens.exporting.loss import losses
-from executorch_goldens.exporting.numerics import arithmetic, rounding
+from executorch_goldens.exporting.numerics import arithmetic, loading, rounding
 from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.exporting.numerics.loss import losses
 from executorch_goldens.exporting.numerics.samples import alone, samples_of, unbounded
 from executorch_goldens.exporting.observing import NOBODY, Observer
 from executorch_goldens.exporting.targets import Lowering
@@ -69,6 +69,23 @@ BOUNDED = "Attempted to resize a bounded tensor"
 #: Seconds of processor time after which a model does not end on a sample, beside a hundred times what it takes on its
 #: example.
 ENDLESS = 10.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Ran:
+    """What running a program gave.
+
+    Attributes
+    ----------
+    outputs
+        By name of the sample.
+    not_run, loads
+        See `Lowered`.
+    """
+
+    outputs: Mapping[str, tuple[Tensor, ...]] = dataclasses.field(default_factory=dict)
+    not_run: str = ""
+    loads: tuple[str, ...] = ()
 
 
 class Export:
@@ -110,7 +127,7 @@ class Export:
         self,
         case: Case,
         lowering: Lowering,
-        keep: int = 0,
+        capture: int = 0,
         execute: bool = True,
         bound: float | None = None,
         omission: Omission | None = None,
@@ -135,7 +152,7 @@ class Export:
         self.program: beginning.Program | None = None
         self.log: int | None = None
         self.unbounded: tuple[str, ...] = ()
-        self.watch = Watch(keep, omission)
+        self.watch = Watch(capture, omission)
         self.observer = observer
 
     def run(self) -> Lowered:
@@ -143,7 +160,31 @@ class Export:
         example = self.lowering.cast(example_of(self.case))
         self.unbounded = unbounded(example)
         edge = self.lower(example)
-        lowered = edge.exported_program().graph_module
+        self.made = self.unexecuted(edge.exported_program().graph_module)
+        # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
+        ran = Ran()
+        if self.target.runs == REFERENCE_MODEL:
+            ran = self.in_reference_model(edge.exported_program())
+        if self.executing:
+            self.program = beginning.Program.of(edge.exported_program())
+        self.stage = "emit"
+        emitted = edge.to_executorch()
+        pte = bytes(emitted.buffer)
+        self.watch.stage("pte", pte)
+        if self.target.runs == RUNTIME:
+            ran = self.in_runtime(pte, emitted.executorch_program)
+        return dataclasses.replace(
+            self.made,
+            pte=pte,
+            samples=tuple(self.sample(name, given) for name, given in ran.outputs.items()),
+            not_run=ran.not_run,
+            altered=tuple(self.watch.given.altered()) if self.watch.given is not None else (),
+            unjudged=self.unjudged,
+            loads=ran.loads,
+        )
+
+    def unexecuted(self, lowered: torch.fx.GraphModule) -> Lowered:
+        """Return the graph and the delegates of the lowered program, before it is emitted and run."""
         graph = "\n".join(
             (f"submodule {name}:\n" if name else "") + str(module.graph) for name, module in graphs(lowered)
         )
@@ -155,7 +196,7 @@ class Export:
         limit = self.case.imprecise.get(self.target.name, IMPRECISE)
         found = tosa_validation.validation(lowered, self.target.specification) if self.executing else None
         tosa_validation.tell(found)
-        self.made = Lowered(
+        return Lowered(
             graph=graph + "\n",
             delegates=partitions,
             pte=b"",
@@ -168,51 +209,36 @@ class Export:
             limit=limit,
             validation=found,
         )
-        # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
-        not_run, outputs = "", {}
-        loads: tuple[str, ...] = ()
-        if self.target.runs == REFERENCE_MODEL:
-            self.stage, self.log = "run", logged.end()
-            program = edge.exported_program()
-            not_run = numerics.beyond_reference_model(program) if self.executing else ""
-            with self.lowering.eager():
-                outputs = self.outputs(
-                    lambda steps: numerics.in_reference_model(program, steps, self.observer), not_run
-                )
-            not_run = not_run or self.left_out
-        if self.executing:
-            self.program = beginning.Program.of(edge.exported_program())
-        self.stage = "emit"
-        emitted = edge.to_executorch()
-        pte = bytes(emitted.buffer)
-        self.watch.stage("pte", pte)
-        if self.target.runs == RUNTIME:
-            self.stage, self.log = "run", logged.end()
-            not_run = numerics.beyond_runtime(emitted.executorch_program) if self.executing else ""
-            not_run = not_run or self.left_out
-            outputs = self.outputs(lambda steps: numerics.in_runtime(pte, steps), not_run, pte)
-            loads = loading.differences(pte, self.samples, outputs, LOOKING) if outputs else ()
-        samples = tuple(
-            Sample(
-                name,
-                self.expected[name],
-                given,
-                spreads=self.moved[name].spreads,
-                floats=self.floats.get(name, ()),
-                shifts=self.moved[name].shifts,
-                alone=alone(self.samples, name),
+
+    def in_reference_model(self, program: torch.export.ExportedProgram) -> Ran:
+        """Run a lowered program, its delegates in the reference model, on each sample."""
+        self.stage, self.log = "run", logged.end()
+        not_run = numerics.beyond_reference_model(program) if self.executing else ""
+        with self.lowering.eager():
+            outputs = self.outputs(
+                lambda steps: numerics.in_reference_model(program, steps, self.observer), not_run
             )
-            for name, given in outputs.items()
-        )
-        altered = tuple(self.watch.given.altered()) if self.watch.given is not None else ()
-        return dataclasses.replace(
-            self.made,
-            pte=pte,
-            samples=samples,
-            not_run=not_run,
-            altered=altered,
-            unjudged=self.unjudged,
-            loads=loads,
+        return Ran(outputs, not_run or self.left_out)
+
+    def in_runtime(self, pte: bytes, program: Any) -> Ran:
+        """Run a ``.pte`` in ExecuTorch's runtime on each sample; `program` is what it was written from."""
+        self.stage, self.log = "run", logged.end()
+        not_run = numerics.beyond_runtime(program) if self.executing else ""
+        not_run = not_run or self.left_out
+        outputs = self.outputs(lambda steps: numerics.in_runtime(pte, steps), not_run, pte)
+        loads = loading.differences(pte, self.samples, outputs, LOOKING) if outputs else ()
+        return Ran(outputs, not_run, loads)
+
+    def sample(self, name: str, given: tuple[Tensor, ...]) -> Sample:
+        """Return what is known of a sample, for which the program gave `given`."""
+        return Sample(
+            name,
+            self.expected[name],
+            given,
+            spreads=self.moved[name].spreads,
+            floats=self.floats.get(name, ()),
+            shifts=self.moved[name].shifts,
+            alone=alone(self.samples, name),
         )
 
     @property
@@ -362,6 +388,22 @@ class Export:
             "declare max= for it in dynamic_shapes"
         )
 
+    def failed(self, error: BaseException) -> Failure:
+        """Describe an error that ended the export; raise OwnError for one of the harness's own code."""
+        result = failure(self.stage, error)
+        if own := own_error(self.stage, first_cause(error)):
+            # Till the model is there and has run, what cannot be used is what the case gives.
+            if self.stage != MODEL:
+                raise own from error
+            used = f"{result.message} (raised where the harness takes what the case gives: {own.where})"
+            result = dataclasses.replace(result, message=normalise(used))
+        if self.stage != "run":
+            return result
+        said = logged.since(self.log)
+        first, *rest = result.message.split("\n")
+        explained = normalise(logged.explained(first, said)) + self.way_out(first + said)
+        return dataclasses.replace(result, message="\n".join((explained, *rest)), made=self.made)
+
     def leave_out(self, sample: str, why: str) -> None:
         del self.samples[sample]
         self.expected.pop(sample, None)
@@ -436,7 +478,7 @@ def export(
     case: Case,
     target: str,
     patches: Sequence[str] = (),
-    keep: int = 0,
+    capture: int = 0,
     execute: bool = True,
     bound: float | None = None,
     omission: Omission | None = None,
@@ -448,7 +490,7 @@ def export(
     ----------
     patches
         Names of the patches that the caller has installed in this process; noted in the artifact.
-    keep, omission
+    capture, omission
         See `executorch_goldens.exporting.trace.Watch`.
     execute
         Whether the program is executed on the case's samples.
@@ -468,7 +510,7 @@ def export(
     """
     started = time.perf_counter()
     kernels.load()
-    attempt = Export(case, Lowering.named(target), keep, execute, bound, omission, observer)
+    attempt = Export(case, Lowering.named(target), capture, execute, bound, omission, observer)
     result: Lowered | Failure
     try:
         with attempt.watch:
@@ -476,20 +518,7 @@ def export(
     except (Exception, SystemExit) as error:
         if shortage.of_memory(error):
             raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
-        result = failure(attempt.stage, error)
-        if own := own_error(attempt.stage, first_cause(error)):
-            # Till the model is there and has run, what cannot be used is what the case gives.
-            if attempt.stage != MODEL:
-                raise own from error
-            used = f"{result.message} (raised where the harness takes what the case gives: {own.where})"
-            result = dataclasses.replace(result, message=normalise(used))
-        if attempt.stage == "run":
-            said = logged.since(attempt.log)
-            first, *rest = result.message.split("\n")
-            message = "\n".join(
-                (normalise(logged.explained(first, said)) + attempt.way_out(first + said), *rest)
-            )
-            result = dataclasses.replace(result, message=message, made=attempt.made)
+        result = attempt.failed(error)
     if isinstance(result, Lowered):
         # What is lowered again for this is none of the export's passes: nothing watches.
         result = attempt.with_beginning(result)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch_goldens.exporting.numerics.programs import operator_of
+from executorch_goldens.exporting.dialect import operator_of
 
 #: Has the class of XNNPACK's payload before it is serialized.
 XNNPACK_SCHEMA = "executorch.backends.xnnpack.serialization.xnnpack_graph_schema"
@@ -56,7 +56,7 @@ class Mark(NamedTuple):
     origin: tuple[str, ...]
 
 
-class Origins:
+class OriginMarks:
     """The origins of the nodes of one export, and of what is serialized from them.
 
     Attributes
@@ -87,31 +87,39 @@ class Origins:
         that one, and `maker` made the others. One alone that is a different operator is that one, converted.
         """
         nodes = list(_nodes(module))
-        # Decomposition hands on the metadata of parameters alone.
-        if self._last is not None and not any(
-            MARK in each.meta for each in nodes if _operator(each) != VALUE
-        ):
-            _inherit(list(_nodes(self._last)), nodes)
-        marked: dict[int, list[Node]] = {}
+        self._align(nodes)
+        made_of: dict[int, list[Node]] = {}
         for node in nodes:
             mark = node.meta.get(MARK)
             # A constant is none of the operator that it was made for.
             if mark is not None and (_operator(node) != VALUE or mark.operator == VALUE):
-                marked.setdefault(mark.number, []).append(node)
+                made_of.setdefault(mark.number, []).append(node)
             else:
                 self._mark(node, (maker,))
-        for number, made in marked.items():
-            same = [node for node in made if _operator(node) == node.meta[MARK].operator]
-            if same and self._owners.get(number) not in same:
-                self._owners[number] = same[0]
-            for node in made:
-                if not same and len(made) == 1:
-                    self._mark(node, (*node.meta[MARK].origin, maker))
-                elif not same or node is not self._owners[number]:
-                    self._mark(node, (maker,))
+        for number, made in made_of.items():
+            self._note_made(number, made, maker)
         # A pass of a branch of control flow gets the branch alone.
         if self._last is None or module not in _modules(self._last):
             self._last = module
+
+    def _align(self, nodes: Sequence[Node]) -> None:
+        """Give nodes of which none has a mark those of the last graph; decomposition hands on parameters' alone."""
+        if self._last is not None and not any(
+            MARK in each.meta for each in nodes if _operator(each) != VALUE
+        ):
+            _inherit(list(_nodes(self._last)), nodes)
+
+    def _note_made(self, number: int, made: Sequence[Node], maker: str) -> None:
+        """Note the nodes that have the mark `number`: one of them is its owner, or is the owner converted."""
+        same = [node for node in made if _operator(node) == node.meta[MARK].operator]
+        if not same and len(made) == 1:
+            self._mark(made[0], (*made[0].meta[MARK].origin, maker))
+            return
+        if same and self._owners.get(number) not in same:
+            self._owners[number] = same[0]
+        for node in made:
+            if not same or node is not self._owners[number]:
+                self._mark(node, (maker,))
 
     def _mark(self, node: Node, origin: tuple[str, ...]) -> None:
         number = next(_numbers)
@@ -156,8 +164,15 @@ class Origins:
 
     def serialized(self, payload: bytes) -> None:
         """Note that what was visited became `payload`."""
+        self._add_constants()
+        # A name that two graphs of a payload have says nothing.
+        known = tuple((value, origins.pop()) for value, origins in self._values.items() if len(origins) == 1)
+        self._payloads.append((payload, known))
+        self._values, self._seen, self._ids, self.constants = {}, {}, {}, frozenset()
+
+    def _add_constants(self) -> None:
+        """Note the values of the payload that no operator makes."""
         for node, number in self._ids.items():
-            # What no operator makes is a constant.
             if f"%{number}" not in self._values:
                 self._add(f"%{number}", node)
         if not self._seen and self._last is not None:
@@ -165,10 +180,6 @@ class Origins:
             for node in self._last.graph.nodes:
                 if node.name in self.constants and node.users:
                     self._add(node.name, node)
-        # A name that two graphs of a payload have says nothing.
-        known = tuple((value, origins.pop()) for value, origins in self._values.items() if len(origins) == 1)
-        self._payloads.append((payload, known))
-        self._values, self._seen, self._ids, self.constants = {}, {}, {}, frozenset()
 
     def delegate(self, payload: bytes) -> None:
         """Note the next delegate of the lowered program."""

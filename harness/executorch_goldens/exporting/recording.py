@@ -237,19 +237,22 @@ class Recorder:
             self.looked_for(name.partition(".")[0], str(path).split(os.pathsep))
             name = shutil.which(name, path=str(path)) or name
         for word in (name, *words):
-            if not isinstance(word, str | bytes | os.PathLike) or not word:
-                continue
-            # An option may have it behind an equals sign.
-            text = os.fsdecode(word).rpartition("=")[2]
-            with contextlib.suppress(OSError, ValueError):
-                place = self._place(os.path.join(os.fsdecode(folder), text) if folder else text)  # type: ignore[arg-type]
-                if stat.S_ISREG(_stat(place).st_mode):
-                    self._file(place)
-                elif place != "/":
-                    self._look(place, ALL)
-                    for inner in self._matching(place, ALL):
-                        if os.path.isfile(os.path.join(place, inner)):
-                            self._file(os.path.join(place, inner))
+            if isinstance(word, str | bytes | os.PathLike) and word:
+                # An option may have it after an equals sign.
+                text = os.fsdecode(word).rpartition("=")[2]
+                with contextlib.suppress(OSError, ValueError):
+                    self._given(os.path.join(os.fsdecode(folder), text) if folder else text)  # type: ignore[arg-type]
+
+    def _given(self, path: str) -> None:
+        """Note the file at a path, or the files of the folder; raise OSError where there is nothing."""
+        place = self._place(path)
+        if stat.S_ISREG(_stat(place).st_mode):
+            self._file(place)
+        elif place != "/":
+            self._look(place, ALL)
+            for inner in self._matching(place, ALL):
+                if os.path.isfile(os.path.join(place, inner)):
+                    self._file(os.path.join(place, inner))
 
     def _replace_stat(self, name: str, real: Callable[..., os.stat_result]) -> None:
         """Let this process note what it asks a path for: there is no event of it."""

@@ -14,11 +14,11 @@ from torch._functorch.fx_minifier import minifier
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
-from executorch_goldens.exporting.numerics.program import Program, evaluate, owned, plain
+from executorch_goldens.exporting.program import Program, evaluate, owned, plain
 
 Test = Callable[[Program], bool]
 
-#: How many expressions `executorch_goldens.exporting.numerics.program.plain` knows.
+#: How many expressions `executorch_goldens.exporting.program.plain` knows.
 PLAIN = 3
 
 
@@ -91,20 +91,30 @@ def minified(program: Program, shows: Test) -> Program:
 
 def simplifications(program: Program) -> Iterator[Program]:
     """Yield programs with some calls replaced by an argument or a constant, then with inputs merged."""
+    yield from bypassed(program)
+    yield from folded(program)
+    yield from merged(program)
+
+
+def bypassed(program: Program) -> Iterator[Program]:
+    """Yield programs in which an argument replaces a call, or all calls of an operator."""
     calls = [node for node in program.module.graph.nodes if node.op == "call_function"]
     kinds = [[node for node in calls if node.target == target] for target in {n.target: None for n in calls}]
     alone = [[node] for node in reversed(calls)]
-    for bypassed in [kind for kind in kinds if len(kind) > 1] + alone:
-        for which in range(max(len(node.all_input_nodes) for node in bypassed)):
-            pairs = [(node, node.all_input_nodes[which:][:1]) for node in bypassed]
-            yield _replaced(program, [(node, found[0]) for node, found in pairs if found])
-    yield from folded(program)
+    for chosen in [kind for kind in kinds if len(kind) > 1] + alone:
+        arguments = {node: node.all_input_nodes for node in chosen}
+        for which in range(max(map(len, arguments.values()))):
+            yield _replaced(program, [(node, of[which]) for node, of in arguments.items() if which < len(of)])
+
+
+def merged(program: Program) -> Iterator[Program]:
+    """Yield programs in which one of two inputs or constants of the same shape and dtype replaces the other."""
     values = program.sources()
     nodes = [node for node in program.module.graph.nodes if node.op in ("placeholder", "get_attr")]
-    for kept, merged in itertools.combinations(nodes, 2):
-        one, other = values[str(kept.target)], values[str(merged.target)]
-        if (kept.op, one.dtype, one.shape) == (merged.op, other.dtype, other.shape):
-            yield _replaced(program, [(merged, kept)])
+    for kept, replaced in itertools.combinations(nodes, 2):
+        one, other = values[str(kept.target)], values[str(replaced.target)]
+        if (kept.op, one.dtype, one.shape) == (replaced.op, other.dtype, other.shape):
+            yield _replaced(program, [(replaced, kept)])
 
 
 def folded(program: Program) -> Iterator[Program]:
@@ -153,7 +163,7 @@ def plainer(program: Program, shows: Test) -> Program:
 
 
 def _plain(tensor: torch.Tensor, number: int) -> torch.Tensor:
-    """Return a tensor of the same shape and dtype, with values of `exporting.numerics.program.plain`."""
+    """Return a tensor of the same shape and dtype, with values of `exporting.program.plain`."""
     texts = list(plain(tuple(tensor.shape), tensor.dtype))
     made = torch.empty_like(tensor.detach()).copy_(evaluate(texts[min(number, len(texts) - 1)]))
     return torch.nn.Parameter(made, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else made

@@ -83,50 +83,84 @@ def _undefined(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str
     """Return what torch leaves open of a call; empty if nothing."""
     name = func.overloadpacket.__name__
     if name in SHIFTS:
-        shifted, by = (torch.as_tensor(each) for each in args[:2])
-        bits = torch.iinfo(torch.result_type(args[0], args[1])).bits
-        if shifted.numel() and by.numel() and bool(((by < 0) | (by >= bits)).any()):
-            return f"shifts by bits that an integer of {bits} does not have"
+        return _undefined_shift(args)
     if name in CASTS:
-        source = args[1] if name in ("copy", "copy_") else args[0]
-        target = args[0].dtype if name in ("copy", "copy_") else _dtype(args[1:], kwargs)
-        if isinstance(source, torch.Tensor) and source.is_floating_point() and _is_integer(target):
-            limits = torch.iinfo(target)
-            wide = source.double().trunc()
-            # 2**63 - 1 is no float64: what is less than the next is in range.
-            inside = (wide >= float(limits.min)) & (wide < float(limits.max) + 1.0)
-            if not bool(inside.all()):
-                return f"casts what {str(target).removeprefix('torch.')} cannot hold"
-    if name.removesuffix("_") in DIVISIONS and all(_is_integer(x.dtype) for x in _tensors(args)):
-        of, by = (torch.as_tensor(each) for each in args[:2])
-        if _is_integer(of.dtype) and _is_integer(by.dtype) and (kwargs.get("rounding_mode") or name != "div"):
-            least = torch.iinfo(torch.result_type(args[0], args[1])).min
-            if bool(((of == least) & (by == -1)).any()):
-                return "divides the least integer by minus one"
+        return _undefined_cast(name, args, kwargs)
+    if name.removesuffix("_") in DIVISIONS and (kwargs.get("rounding_mode") or name != "div"):
+        return _undefined_division(args)
     return ""
+
+
+def _undefined_shift(args: Sequence[Any]) -> str:
+    shifted, by = (torch.as_tensor(each) for each in args[:2])
+    bits = torch.iinfo(torch.result_type(args[0], args[1])).bits
+    if shifted.numel() and by.numel() and bool(((by < 0) | (by >= bits)).any()):
+        return f"shifts by bits that an integer of {bits} does not have"
+    return ""
+
+
+def _undefined_cast(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    is_copy = name in ("copy", "copy_")
+    source = args[1] if is_copy else args[0]
+    target = args[0].dtype if is_copy else _dtype(args[1:], kwargs)
+    if not isinstance(source, torch.Tensor) or not source.is_floating_point() or not _is_integer(target):
+        return ""
+    limits = torch.iinfo(target)
+    wide = source.double().trunc()
+    # 2**63 - 1 is no float64: what is less than the next is in range.
+    inside = (wide >= float(limits.min)) & (wide < float(limits.max) + 1.0)
+    return "" if bool(inside.all()) else f"casts what {str(target).removeprefix('torch.')} cannot hold"
+
+
+def _undefined_division(args: Sequence[Any]) -> str:
+    if not all(_is_integer(x.dtype) for x in _tensors(args)):
+        return ""
+    of, by = (torch.as_tensor(each) for each in args[:2])
+    if not _is_integer(of.dtype) or not _is_integer(by.dtype):
+        return ""
+    least = torch.iinfo(torch.result_type(args[0], args[1])).min
+    return "divides the least integer by minus one" if bool(((of == least) & (by == -1)).any()) else ""
 
 
 def _beyond(
     func: Any, given: Sequence[torch.Tensor], args: Sequence[Any], kwargs: Mapping[str, Any], made: Any
 ) -> str:
     """Return in what way the result of a call leaves the numbers that it is given; empty if in none."""
-    finite = [x for x in given if x.is_floating_point()]
-    results = [x for x in pytree.tree_leaves(made) if isinstance(x, torch.Tensor)]
-    if (
-        finite
-        and all(map(_is_finite, finite))
+    results = _tensors(made)
+    if _leaves_finite(given, args, results):
+        return "gives no finite number for finite ones"
+    return "wraps around" if _wraps(func, given, args, kwargs, results) else ""
+
+
+def _leaves_finite(
+    given: Sequence[torch.Tensor], args: Sequence[Any], results: Sequence[torch.Tensor]
+) -> bool:
+    """Whether all floating numbers that go in are finite, and one that comes out is not."""
+    floating = [x for x in given if x.is_floating_point()]
+    return (
+        bool(floating)
+        and all(map(_is_finite, floating))
         and all(map(math.isfinite, _numbers(args)))
         and any(x.is_floating_point() and not _is_finite(x) for x in results)
-    ):
-        return "gives no finite number for finite ones"
-    name = func.overloadpacket.__name__
+    )
+
+
+def _wraps(
+    func: Any,
+    given: Sequence[torch.Tensor],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    results: Sequence[torch.Tensor],
+) -> bool:
+    """Whether integers of 64 bits give something else than the narrower ones that go in."""
     whole = [x for x in given if _is_integer(x.dtype) and x.dtype is not torch.int64]
-    if name in WRAPPING and whole and len(whole) == len(given):
-        wide = pytree.tree_map_only(torch.Tensor, torch.Tensor.long, tuple(args))
-        for result in results:
-            if _is_integer(result.dtype) and not torch.equal(func(*wide, **kwargs), result.long()):
-                return "wraps around"
-    return ""
+    if func.overloadpacket.__name__ not in WRAPPING or not whole or len(whole) != len(given):
+        return False
+    wide = pytree.tree_map_only(torch.Tensor, torch.Tensor.long, tuple(args))
+    return any(
+        _is_integer(result.dtype) and not torch.equal(func(*wide, **kwargs), result.long())
+        for result in results
+    )
 
 
 def _is_finite(value: torch.Tensor) -> bool:

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 
 from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
 
+#: How a line about two exports begins, and one about an export and its golden.
+DIVERGES = "first pass that diverges"
+DIFFERS = "first pass whose result differs from the golden's"
+
 
 @dataclass(frozen=True)
 class Divergence:
@@ -43,30 +47,51 @@ def divergence(
     recorded
         The golden's trace: a partitioner that diverges is to follow its order.
     """
-    renamed = None
-    for number, (left, right) in enumerate(itertools.zip_longest(one, other), 1):
-        if left == right:
-            if left.beyond == right.beyond or renamed is not None:
-                continue
-            line = f"first pass that diverges: {_place(left)}, number {number} of {len(one)}, "
-            if left.pipeline == PARTITIONING:
-                return Divergence(f"{line}with the same tags on different nodes", left.name)
-            renamed = Divergence(f"{line}in names only", left.name, omission=_omission(left))
-            continue
-        if renamed is not None and left is not None and left.pipeline == STAGE:
+    pairs = enumerate(itertools.zip_longest(one, other), 1)
+    differing = ((number, *pair) for number, pair in pairs if not _is_same(*pair))
+    number, left, right = next(differing, (0, None, None))
+    if number == 0:
+        return None
+    if left is not None and left == right:
+        renamed = _renamed(left, f"number {number} of {len(one)}")
+        if left.pipeline == PARTITIONING:
             return renamed
-        if left is None or right is None or _place(left) != _place(right):
-            names = " | ".join("nothing" if run is None else _place(run) for run in (left, right))
-            run = left or right
-            return Divergence(f"first pass that diverges: number {number} is {names}", run.name)
-        shown = f": {left.fingerprint} | {right.fingerprint}" if left.pipeline == PARTITIONING else ""
-        line = f"first pass that diverges: {_place(left)}, number {number} of {len(one)}{shown}"
-        orders = (_omission(left, run) for run in (*recorded, left) if _place(run) == _place(left))
-        return Divergence(line, left.name, (number, number), next(filter(None, orders), None))
-    return renamed
+        number, left, right = next((each for each in differing if each[1] != each[2]), (0, None, None))
+        if number == 0 or (left is not None and left.pipeline == STAGE):
+            return renamed
+    if left is None or right is None or _place(left) != _place(right):
+        return _unlike(number, left, right)
+    line = f"{DIVERGES}: {_place(left)}, number {number} of {len(one)}{_tags(left, right)}"
+    orders = (_omission(left, run) for run in (*recorded, left) if _place(run) == _place(left))
+    return Divergence(line, left.name, (number, number), next(filter(None, orders), None))
 
 
-def departure(
+def _unlike(number: int, one: PassRun | None, other: PassRun | None) -> Divergence:
+    """Return the divergence where two exports do not run the same pass, or only one of them runs one."""
+    names = [run.name for run in (one, other) if run is not None]
+    shown = " | ".join("nothing" if run is None else _place(run) for run in (one, other))
+    return Divergence(f"{DIVERGES}: number {number} is {shown}", names[0])
+
+
+def _is_same(one: PassRun | None, other: PassRun | None) -> bool:
+    """Whether two runs have the same results, names included."""
+    return one == other and (one is None or other is None or one.beyond == other.beyond)
+
+
+def _renamed(run: PassRun, number: str) -> Divergence:
+    """Return the divergence of two runs that differ in what is compared beside the result: names, or tagged nodes."""
+    line = f"{DIVERGES}: {_place(run)}, {number}, "
+    if run.pipeline == PARTITIONING:
+        return Divergence(f"{line}with the same tags on different nodes", run.name)
+    return Divergence(f"{line}in names only", run.name, omission=_omission(run))
+
+
+def _tags(one: PassRun, other: PassRun) -> str:
+    """Return the tags of two partitioners, to be shown after their name; empty for passes."""
+    return f": {one.fingerprint} | {other.fingerprint}" if one.pipeline == PARTITIONING else ""
+
+
+def divergence_from_golden(
     recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None = None
 ) -> Divergence | None:
     """Return the first pass whose result is not the one in a golden's trace; None if all are.
@@ -81,23 +106,27 @@ def departure(
         Pass or function in which the export at hand failed; None if it did not.
     """
     effective = [run for run in runs if run.changed]
-    for was, now in itertools.zip_longest(recorded, effective):
-        if was == now:
-            continue
-        if now is None and end is not None:
-            return Divergence(f"all passes give the golden's results, until the export fails in {end}", end)
-        label = "first pass whose result differs from the golden's"
-        if was is not None and now is not None and _place(was) == _place(now):
-            shown = f": {was.fingerprint} | {now.fingerprint}" if was.pipeline == PARTITIONING else ""
-            return Divergence(f"{label}: {_place(was)}{shown}", was.name, omission=_omission(now, was))
-        if was is None or (now is not None and _put_in(was, now, recorded, effective, end)):
-            assert now is not None
-            line = f"{label}: {_place(now)}, which changed nothing when the golden was recorded"
-            return Divergence(line, now.name, omission=_omission(now))
-        idle = any(_place(run) == _place(was) and not run.changed for run in runs)
-        why = "which no longer changes the graph" if idle else "which no longer runs"
-        return Divergence(f"{label}: {_place(was)}, {why}", was.name)
-    return None
+    pairs = itertools.zip_longest(recorded, effective)
+    was, now = next(((was, now) for was, now in pairs if was != now), (None, None))
+    if was is None and now is None:
+        return None
+    if now is None and end is not None:
+        return Divergence(f"all passes give the golden's results, until the export fails in {end}", end)
+    if was is not None and now is not None and _place(was) == _place(now):
+        line = f"{DIFFERS}: {_place(was)}{_tags(was, now)}"
+        return Divergence(line, was.name, omission=_omission(now, was))
+    if now is not None and (was is None or _put_in(was, now, recorded, effective, end)):
+        line = f"{DIFFERS}: {_place(now)}, which changed nothing when the golden was recorded"
+        return Divergence(line, now.name, omission=_omission(now))
+    assert was is not None
+    return _gone(was, runs)
+
+
+def _gone(was: PassRun, runs: Sequence[PassRun]) -> Divergence:
+    """Return the divergence of a recorded run that none of `runs` is."""
+    idle = any(_place(run) == _place(was) and not run.changed for run in runs)
+    why = "which no longer changes the graph" if idle else "which no longer runs"
+    return Divergence(f"{DIFFERS}: {_place(was)}, {why}", was.name)
 
 
 def _put_in(

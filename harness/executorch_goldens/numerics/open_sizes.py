@@ -32,20 +32,7 @@ Rule: TypeAlias = "Callable[[Operator, Sequence[Sizes]], Sizes]"
 
 
 class OpenSizeError(HarnessError, ValueError):
-    """A payload whose open sizes do not follow from its inputs.
-
-    Attributes
-    ----------
-    what
-        What it is that does not follow, and from what.
-    """
-
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
-        self.what = what
-
-    def __str__(self) -> str:
-        return self.what
+    """A payload whose open sizes do not follow from its inputs; the message says what does not, and from what."""
 
 
 def lacking(payload: bytes) -> str:
@@ -115,31 +102,39 @@ def sizes_of(graph: Graph, shapes: Sequence[Sizes]) -> dict[str, Sizes]:
     """
     found = dict(zip(graph.inputs, shapes, strict=True))
     for name, value in graph.values.items():
-        if value.dtype == SHAPE and value.shape == (0,):
-            # Of a tensor without dimensions: no constant holds nothing.
-            found[name] = ()
-        elif value.dtype == SHAPE and value.constant is not None:
-            found[name] = tuple(map(int, value.constant.array().reshape(-1)))
-        elif value.dtype != SHAPE and not _is_open(graph, name):
+        if value.dtype == SHAPE:
+            found.update({name: sizes} if (sizes := _listed(value)) is not None else {})
+        elif not _is_open(graph, name):
             found.setdefault(name, value.shape or ())
     for operator in graph.operators:
-        rule = RULES.get(operator.type)
-        for made in operator.outputs:
-            if made is None or rule is None:
-                continue
-            try:
-                sizes = rule(operator, [found[each] for each in operator.inputs if each is not None])
-                fits = _fits(graph.values[made], sizes)
-            except (KeyError, IndexError, ValueError, ZeroDivisionError) as error:
-                raise OpenSizeError(
-                    f"the sizes of {made} do not follow from the inputs of its {operator.type}"
-                ) from error
-            if not fits:
-                raise OpenSizeError(
-                    f"{made} is {list(graph.values[made].shape or ())} where its {operator.type} gives {list(sizes)}"
-                )
-            found[made] = sizes
+        for made in operator.outputs if operator.type in RULES else ():
+            if made is not None:
+                found[made] = _made(graph, operator, made, found)
     return found
+
+
+def _listed(value: Value) -> Sizes | None:
+    """Return the sizes in a list of sizes; None for one that an operator computes."""
+    if value.shape == (0,):
+        # Of a tensor without dimensions: no constant holds nothing.
+        return ()
+    return tuple(map(int, value.constant.array().reshape(-1))) if value.constant is not None else None
+
+
+def _made(graph: Graph, operator: Operator, made: str, found: Mapping[str, Sizes]) -> Sizes:
+    """Return the sizes of an output by the rule of its operator; raise OpenSizeError, see `sizes_of`."""
+    try:
+        sizes = RULES[operator.type](operator, [found[each] for each in operator.inputs if each is not None])
+        fits = _fits(graph.values[made], sizes)
+    except (KeyError, IndexError, ValueError, ZeroDivisionError) as error:
+        raise OpenSizeError(
+            f"the sizes of {made} do not follow from the inputs of its {operator.type}"
+        ) from error
+    if not fits:
+        raise OpenSizeError(
+            f"{made} is {list(graph.values[made].shape or ())} where its {operator.type} gives {list(sizes)}"
+        )
+    return sizes
 
 
 def _tensors(payload: bytes | bytearray) -> Iterator[Any]:

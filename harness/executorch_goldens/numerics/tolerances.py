@@ -99,11 +99,34 @@ def allowed(
             for block in group.blocks:
                 at = _at(one.reach, block)
                 one.sizes[at], one.sizes_anywhere[at] = size, max(sizes)
-                if not moved or (by_code and moved[number].any()):
-                    one.reach[at] = least
-                elif moved[number].any():
-                    one.reach[at] = np.maximum(MARGIN * np.maximum(moved[number][at], group.around), least)
+                one.reach[at] = _reach(moved[number] if moved else None, at, group.around, least, by_code)
     return made
+
+
+def _reach(
+    moved: Array | None, at: tuple[Any, ...], around: float, least: float, by_code: bool
+) -> Array | float:
+    """Return how far the elements at a place may be off.
+
+    Parameters
+    ----------
+    moved
+        What each element of the sample moved; None where that was not measured.
+    around
+        What one of their group moved on average.
+    least
+        What they may be off by where any element of the sample moved.
+    by_code
+        Whether they may be off by no more than that.
+    """
+    if moved is None:
+        return least
+    if not moved.any():
+        return 0.0
+    if by_code:
+        return least
+    reach: Array = np.maximum(MARGIN * np.maximum(moved[at], around), least)
+    return reach
 
 
 def _groups(values: Sequence[Array], moved: Sequence[Array], code: float) -> Iterator[_Group]:

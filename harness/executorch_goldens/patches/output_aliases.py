@@ -1,4 +1,4 @@
-"""Report #19152: XNNPACK partitions whose outputs stay distinct inside the delegate.
+"""Issue #19152: XNNPACK partitions whose outputs stay distinct inside the delegate.
 
 The delegate cannot return a value twice, nor an input as it came: `generate_node_to_external_map` stops with
 "Output node ... is already in the inputs". Two of the delegate's own passes make such values out of sound
@@ -42,7 +42,7 @@ SOURCES = {
     REMOVE_COPIES: "1e7cb34d0bbb0b5fbd6fbbad42cbef6ec08d2ae8322cd7d221faa5fc4e14ba05",
 }
 
-KNOWN = dict.fromkeys(("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"), SOURCES)
+FITS = dict.fromkeys(("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"), SOURCES)
 
 
 def _install(release: str) -> None:
@@ -53,24 +53,35 @@ def _install(release: str) -> None:
     @wraps(upstream)
     def generate_partitions(self: Any, ep: Any) -> list[Any]:
         groups = self.get_matched_nodes_from_configs(ep)
-        # Matching marks nodes and must happen once; the stand-in proposes from what it found.
-        stand_in = copy(self)
+        # Matching marks nodes and must happen once; the copy proposes from what it found.
+        proposing = copy(self)
         left_out: set[Any] = set()
         while True:
-            kept = [[node for node in group if node not in left_out] for group in groups]
-            kept = [group for group in kept if group]
-            stand_in.get_matched_nodes_from_configs = lambda _, kept=kept: kept
-            partitions = upstream(stand_in, ep)
-            more = {node for partition in partitions for node in aliases(partition.nodes, ep)}
-            if left_out and not more:
-                # The partitioner looks for circles through one partition only. Here it must not happen that a
-                # node left out closes one through two: nothing behind it stays in them.
-                more = circle(partitions, ep.graph) & behind(left_out, ep.graph)
+            kept = without(groups, left_out)
+            proposing.get_matched_nodes_from_configs = lambda _, kept=kept: kept
+            partitions = upstream(proposing, ep)
+            more = to_leave_out(partitions, left_out, ep)
             if not more:
                 return list(partitions)
             left_out |= more
 
     XnnpackPartitioner.generate_partitions = generate_partitions
+
+
+def without(groups: list[list[Any]], left_out: set[Any]) -> list[list[Any]]:
+    """Return groups of nodes without those of `left_out`, and without the groups that are empty then."""
+    kept = ([node for node in group if node not in left_out] for group in groups)
+    return [group for group in kept if group]
+
+
+def to_leave_out(partitions: list[Any], left_out: set[Any], ep: Any) -> set[Any]:
+    """Return the nodes that partitions must leave out beside those of `left_out`."""
+    more = {node for partition in partitions for node in aliases(partition.nodes, ep)}
+    if left_out and not more:
+        # The partitioner looks for circles through one partition only. Here it must not happen that a node left out
+        # closes one through two: nothing after it stays in them.
+        more = circle(partitions, ep.graph) & behind(left_out, ep.graph)
+    return more
 
 
 def aliases(partition: Iterable[Any], ep: Any) -> list[Any]:
@@ -174,8 +185,8 @@ def behind(left_out: set[Any], graph: Any) -> set[Any]:
 
 PATCH = Patch(
     name="output-aliases",
-    report=19152,
+    issue=19152,
     summary="XNNPACK partitions leave out what would make an output an alias of an input or of a second output",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

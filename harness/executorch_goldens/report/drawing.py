@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from grandalf.graphs import Edge, Graph, Vertex
 from grandalf.layouts import SugiyamaLayout
@@ -97,32 +98,42 @@ def _program(
     boxes: dict[str, Box] = {}
     edges: set[tuple[str, str]] = set()
     # What only hands a value on is no box: a reference to it is one to what it hands on.
-    stands_for: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for node in lowered.nodes(texts[golden.GRAPH]):
-        name = node.name
-        read = [stands_for.get(each, each) for each in node.read]
-        if node.op == lowered.RETURN:
-            boxes[name] = _box(name, "boundary", "outputs")
-            edges |= {(each, name) for each in read}
-        elif node.op == "get_attr" and node.target in delegates:
-            stands_for[name] = node.target
-        elif node.target == lowered.GETITEM and read:
-            stands_for[name] = read[0]
+        read = [sources.get(each, each) for each in node.read]
+        if source := _handed_on(node, read, delegates):
+            sources[node.name] = source
         elif node.calls_delegate and read and read[0] in delegates:
-            number = delegates[read[0]]
-            inner = _delegate(texts, f"delegate_{number}", changed)
-            box = replace(
-                _box(name, "delegate", f"delegate {number}", read[0]), state=_state(inner), inner=inner
-            )
-            boxes[name] = replace(box, width=inner.width, height=inner.height + TITLE) if inner else box
-            edges |= {(each, name) for each in read[1:]}
+            boxes[node.name] = _of_delegate(node.name, read[0], delegates[read[0]], texts, changed)
+            edges |= {(each, node.name) for each in read[1:]}
         else:
-            kind = "boundary" if node.op in ("placeholder", "get_attr") else "operator"
-            boxes[name] = _box(
-                name, kind, name if kind == "boundary" else node.short, f"{name} {node.target}"
-            )
-            edges |= {(each, name) for each in read}
+            boxes[node.name] = _of_node(node)
+            edges |= {(each, node.name) for each in read}
     return boxes, {edge for edge in edges if edge[0] in boxes}
+
+
+def _handed_on(node: lowered.LoweredNode, read: Sequence[str], delegates: Mapping[str, int]) -> str:
+    """Return what a node hands on as it is, a delegate or one of several values; empty where it hands on nothing."""
+    if node.op == "get_attr" and node.target in delegates:
+        return node.target
+    return read[0] if node.target == lowered.GETITEM and read else ""
+
+
+def _of_node(node: lowered.LoweredNode) -> Box:
+    if node.op == lowered.RETURN:
+        return _box(node.name, "boundary", "outputs")
+    kind = "boundary" if node.op in ("placeholder", "get_attr") else "operator"
+    label = node.name if kind == "boundary" else node.short
+    return _box(node.name, kind, label, f"{node.name} {node.target}")
+
+
+def _of_delegate(
+    key: str, name: str, number: int, texts: Texts, changed: Mapping[str, Collection[str]]
+) -> Box:
+    """Return the box of a call of the delegate `name`, with what is in it."""
+    inner = _delegate(texts, f"delegate_{number}", changed)
+    box = replace(_box(key, "delegate", f"delegate {number}", name), state=_state(inner), inner=inner)
+    return replace(box, width=inner.width, height=inner.height + TITLE) if inner else box
 
 
 def _state(inner: Drawing | None) -> str:
@@ -238,10 +249,7 @@ def _laid_out(boxes: Sequence[Box], edges: Collection[tuple[str, str]]) -> Drawi
         layout.init_all()
         layout.draw()
         views = [(vertex.data, vertex.view) for vertex in part.sV]
-        west = min(view.xy[0] - view.w / 2 for _, view in views)
-        north = min(view.xy[1] - view.h / 2 for _, view in views)
-        width = max(view.xy[0] + view.w / 2 for _, view in views) - west
-        height = max(view.xy[1] + view.h / 2 for _, view in views) - north
+        west, north, width, height = _extent([view for _, view in views])
         if left > MARGIN and left + width > ROW:
             left, top = MARGIN, lowest + GAP
         by = (left - west, top - north)
@@ -254,6 +262,15 @@ def _laid_out(boxes: Sequence[Box], edges: Collection[tuple[str, str]]) -> Drawi
     order = {box.key: number for number, box in enumerate(boxes)}
     placed.sort(key=lambda box: order[box.key])
     return Drawing(tuple(placed), tuple(lines), round(rightmost + MARGIN, 1), round(lowest + MARGIN, 1))
+
+
+def _extent(views: Sequence[Any]) -> tuple[float, float, float, float]:
+    """Return the least x and y of what grandalf has placed, its width and its height."""
+    west = min(view.xy[0] - view.w / 2 for view in views)
+    north = min(view.xy[1] - view.h / 2 for view in views)
+    east = max(view.xy[0] + view.w / 2 for view in views)
+    south = max(view.xy[1] + view.h / 2 for view in views)
+    return west, north, east - west, south - north
 
 
 def _line(edge: Edge, by: tuple[float, float]) -> Iterator[tuple[float, float]]:

@@ -21,7 +21,7 @@ ZOOS, QUANTIZATION = "GOLDENS_REPRO_ZOOS", "GOLDENS_REPRO_QUANTIZATION"
 
 def build(data: Data) -> Example:
     """Load the program as it is written at this moment."""
-    from executorch_goldens.exporting.numerics.program import example_in
+    from executorch_goldens.exporting.program import example_in
 
     return example_in(Path(os.environ[FILE]), "repro_candidate")
 

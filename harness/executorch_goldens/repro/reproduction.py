@@ -21,7 +21,7 @@ from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.workers.sweep import Sweep
 
 if TYPE_CHECKING:
-    from executorch_goldens.exporting.numerics.program import Program
+    from executorch_goldens.exporting.program import Program
 
 #: Seconds that a finished script may take: two processes that import, and export once, several times over.
 SCRIPT_LIMIT = 600.0
@@ -37,11 +37,11 @@ class Options:
 
     Attributes
     ----------
-    hash_seeds
-        As ``--hash-seeds`` names them.
+    variations
+        As ``--variations`` names them.
     """
 
-    hash_seeds: str
+    variations: str
     models: tuple[str, ...]
     jobs: int
     export_timeout: float
@@ -77,7 +77,7 @@ class Repro:
         self.settings = quantization(cell.target, self.case.quantization)
         self.file = folder / "candidate.py"
         # The heap is left as it is: a script cannot lay it out.
-        seeds = variations.parse_hash_seeds(options.hash_seeds)
+        seeds = variations.named(options.variations)
         self.variations = [variations.Variation(seed, 0) for seed in seeds]
         environment = {
             candidate.FILE: str(self.file),
@@ -97,7 +97,7 @@ class Repro:
 
     def script(self, minimize: bool) -> Script:
         """Return the script and what it shows; raise `NotShownError`."""
-        from executorch_goldens.exporting.numerics.program import NoProgramError
+        from executorch_goldens.exporting.program import NoProgramError
 
         try:
             with self.sweep:
@@ -123,15 +123,15 @@ class Repro:
                 f"is {defect.verdict} ({defect.reason}), but its exported graph, with the release's own observers, "
                 f"{seen}: there is no script"
             )
-        origin = f"The exported graph of {self.cell}, {program.nodes} nodes."
+        subject = f"The exported graph of {self.cell}, {program.nodes} nodes."
         if minimize:
             whole = program.nodes
             program = shrink(program, lambda tried: self.shows(tried, defect))
             shown = self.shown(program, defect.seeds)
             say(f"minimized from {whole} nodes to {program.nodes}, {self.tried} programs tried")
-            origin = f"Minimized from {self.cell}: {whole} nodes to {program.nodes}."
-        text = script(program, shown, self.release, self.cell.target, self.settings, origin)
-        return Script(text, shown, origin)
+            subject = f"Minimized from {self.cell}: {whole} nodes to {program.nodes}."
+        text = script(program, shown, self.release, self.cell.target, self.settings, subject)
+        return Script(text, shown, subject)
 
     def judge(self) -> Defect:
         """Return what is wrong with the cell under the first hash seed, or else under all of them."""
@@ -146,8 +146,8 @@ class Repro:
         from executorch_goldens.exporting import compat
         from executorch_goldens.exporting.data import example_of
         from executorch_goldens.exporting.export import export_program
-        from executorch_goldens.exporting.numerics.program import Program
         from executorch_goldens.exporting.numerics.samples import samples_of
+        from executorch_goldens.exporting.program import Program
         from executorch_goldens.exporting.targets import Lowering
 
         example = Lowering.named(self.cell.target).cast(example_of(self.case))

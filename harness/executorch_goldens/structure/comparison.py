@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,7 +38,7 @@ LABELS = frozenset({"debug_handle", "external_id"})
 
 
 @dataclass(frozen=True)
-class Report:
+class Differences:
     """Every difference between two payloads.
 
     Attributes
@@ -89,7 +90,7 @@ class Report:
             yield f"  and {len(self.changes) - limit} more"
 
 
-def compare(before: Decoded | str, after: Decoded | str) -> Report:
+def compare(before: Decoded | str, after: Decoded | str) -> Differences:
     """Compare two payloads, two texts of goldens, or one with the other.
 
     Raises
@@ -100,7 +101,7 @@ def compare(before: Decoded | str, after: Decoded | str) -> Report:
     changes = list(_outlines(outline(before), outline(after), ""))
     if not changes:
         changes += _unexplained(_text(before), _text(after))
-    return Report(tuple(sorted(changes, key=lambda change: not change.content)))
+    return Differences(tuple(sorted(changes, key=lambda change: not change.content)))
 
 
 def _text(source: Decoded | str) -> str:
@@ -124,40 +125,58 @@ def _unexplained(before: str, after: str) -> Iterator[Change]:
         yield LayoutChanged("", len(numbers), tuple(numbers[:EXAMPLES]))
 
 
+class _Asides:
+    """Differences of one payload that change nothing that is computed: they are reported together, after all others."""
+
+    def __init__(self) -> None:
+        self.layout: list[tuple[str, str, str]] = []
+        self.keys: list[tuple[str, str]] = []
+
+    def facts(self, before: Outline, after: Outline, where: str) -> Iterator[Change]:
+        """Note the facts of a payload that differ in layout or in keys of data only, and yield the others."""
+        if before.size != after.size:
+            self.layout.append(("bytes", before.size, after.size))
+        for change in attribute_changes(where, "payload", before.facts, after.facts):
+            last = change.name.rpartition(".")[2]
+            if change.name.startswith(LAYOUT) or last == "offset":
+                self.layout.append((change.name, change.before, change.after))
+            elif last in KEYS and ABSENT not in (change.before, change.after):
+                self.keys.append((change.before, change.after))
+            else:
+                yield change
+
+    def changes(self, where: str) -> Iterator[Change]:
+        if self.keys:
+            yield Renamed(where, len(self.keys), tuple(self.keys[:EXAMPLES]))
+        if self.layout:
+            yield LayoutChanged(where, len(self.layout), tuple(self.layout[:EXAMPLES]))
+
+
 def _outlines(before: Outline, after: Outline, where: str) -> Iterator[Change]:
     if before.kind != after.kind:
         yield PartChanged(where, "kind", before.kind, after.kind)
         return
-    layout: list[tuple[str, str, str]] = []
-    keys: list[tuple[str, str]] = []
-    if before.size != after.size:
-        layout.append(("bytes", before.size, after.size))
-    for change in attribute_changes(where, "payload", before.facts, after.facts):
-        last = change.name.rpartition(".")[2]
-        if change.name.startswith(LAYOUT) or last == "offset":
-            layout.append((change.name, change.before, change.after))
-        elif last in KEYS and ABSENT not in (change.before, change.after):
-            keys.append((change.before, change.after))
-        else:
-            yield change
+    asides = _Asides()
+    yield from asides.facts(before, after, where)
     yield from _blobs(before.blobs, after.blobs, where)
-    regions = graph_pairs(before.graphs, after.graphs)
-    names = {ours.name.split("/")[0]: theirs.name.split("/")[0] for ours, theirs in regions}
-    for ours, theirs in regions:
-        yield from graph_changes(ours, theirs, f"{where} {ours.name}".lstrip(), names)
-    for left in before.graphs[len(regions) :]:
-        yield PartChanged(where, f"graph {left.name}", "there", ABSENT)
-    for new in after.graphs[len(regions) :]:
-        yield PartChanged(where, f"graph {new.name}", ABSENT, "there")
-    for at in range(max(len(before.delegates), len(after.delegates))):
-        yield from _delegates(before.delegates[at : at + 1], after.delegates[at : at + 1], where, layout)
+    yield from _graphs(before.graphs, after.graphs, where)
+    for ours, theirs in itertools.zip_longest(before.delegates, after.delegates):
+        yield from _delegates(ours, theirs, where, asides)
     if before.unread != after.unread:
         shown = [", ".join(unread) or "none" for unread in (before.unread, after.unread)]
         yield PartChanged(where, "bytes that nothing refers to", shown[0], shown[1])
-    if keys:
-        yield Renamed(where, len(keys), tuple(keys[:EXAMPLES]))
-    if layout:
-        yield LayoutChanged(where, len(layout), tuple(layout[:EXAMPLES]))
+    yield from asides.changes(where)
+
+
+def _graphs(before: Sequence[OutlineGraph], after: Sequence[OutlineGraph], where: str) -> Iterator[Change]:
+    pairs = graph_pairs(before, after)
+    regions = {ours.name.split("/")[0]: theirs.name.split("/")[0] for ours, theirs in pairs}
+    for ours, theirs in pairs:
+        yield from graph_changes(ours, theirs, f"{where} {ours.name}".lstrip(), regions)
+    for left in before[len(pairs) :]:
+        yield PartChanged(where, f"graph {left.name}", "there", ABSENT)
+    for new in after[len(pairs) :]:
+        yield PartChanged(where, f"graph {new.name}", ABSENT, "there")
 
 
 def graph_pairs(
@@ -173,40 +192,37 @@ def graph_pairs(
 def _blobs(
     before: Mapping[str, OutlineValue], after: Mapping[str, OutlineValue], where: str
 ) -> Iterator[Change]:
-    # Data under a different key is the same data; the key is compared as a fact of the payload.
-    held = {value.contents.sha256 for value in after.values() if value.contents}
-    kept = {value.contents.sha256 for value in before.values() if value.contents} & held
+    kept = _digests(before) & _digests(after)
     for name in dict.fromkeys([*before, *after]):
         ours, theirs = before.get(name), after.get(name)
-        only = ours or theirs
-        if (ours is None or theirs is None) and only and only.contents and only.contents.sha256 in kept:
-            continue
-        if ours is None or theirs is None:
-            yield PartChanged(
-                where, f"data {name}", *(ABSENT if one is None else one.type for one in (ours, theirs))
-            )
-        else:
+        if ours is not None and theirs is not None:
             yield from content_changes(where, f"data {name}", ours, theirs)
+            continue
+        only = ours or theirs
+        # Data under a different key is the same data; the key is compared as a fact of the payload.
+        if only is None or only.contents is None or only.contents.sha256 not in kept:
+            shown = [ABSENT if one is None else one.type for one in (ours, theirs)]
+            yield PartChanged(where, f"data {name}", shown[0], shown[1])
+
+
+def _digests(blobs: Mapping[str, OutlineValue]) -> set[str]:
+    return {value.contents.sha256 for value in blobs.values() if value.contents}
 
 
 def _delegates(
-    before: Sequence[OutlineDelegate],
-    after: Sequence[OutlineDelegate],
-    where: str,
-    layout: list[tuple[str, str, str]],
+    before: OutlineDelegate | None, after: OutlineDelegate | None, where: str, asides: _Asides
 ) -> Iterator[Change]:
-    if not before or not after:
-        ours, theirs = (f"{side[0].name} {side[0].backend}" if side else ABSENT for side in (before, after))
+    if before is None or after is None:
+        ours, theirs = (f"{one.name} {one.backend}" if one else ABSENT for one in (before, after))
         yield PartChanged(where, "delegate", ours, theirs)
         return
-    one, other = before[0], after[0]
-    name = f"{where} delegate {one.name}".lstrip()
-    if one.backend != other.backend:
-        yield AttributeChanged(where, name, "backend", one.backend, other.backend)
-    for change in attribute_changes(where, name, one.attributes, other.attributes):
+    name = f"{where} delegate {before.name}".lstrip()
+    if before.backend != after.backend:
+        yield AttributeChanged(where, name, "backend", before.backend, after.backend)
+    for change in attribute_changes(where, name, before.attributes, after.attributes):
         if change.name.startswith(LAYOUT):
-            layout.append((f"{name} {change.name}", change.before, change.after))
+            asides.layout.append((f"{name} {change.name}", change.before, change.after))
         else:
             yield change
-    if one.inner is not None and other.inner is not None:
-        yield from _outlines(one.inner, other.inner, name)
+    if before.inner is not None and after.inner is not None:
+        yield from _outlines(before.inner, after.inner, name)

@@ -56,18 +56,19 @@ def paired(before: OutlineGraph, after: OutlineGraph) -> Pairing:
 
 def graph_changes(
     before: OutlineGraph, after: OutlineGraph, where: str, regions: Mapping[str, str]
-) -> Iterator[Change]:
-    """Yield the changes of a graph; `regions` maps names of regions before to those after."""
+) -> list[Change]:
+    """Return the changes of a graph; `regions` maps names of regions before to those after.
+
+    Where inputs in a different order explain all that reads different inputs, the order is the change.
+    """
     changes = list(_Graphs(before, after, where, regions).changes())
     turned = _turned(before, after, changes)
-    if turned is not None:
-        others = list(_Graphs(before, turned, where, regions).changes())
-        if not any(isinstance(change, EdgeRewired) for change in others):
-            changes = [
-                BoundaryChanged(where, "inputs", before.inputs, after.inputs, order_only=True),
-                *others,
-            ]
-    yield from changes
+    if turned is None:
+        return changes
+    others = list(_Graphs(before, turned, where, regions).changes())
+    if any(isinstance(change, EdgeRewired) for change in others):
+        return changes
+    return [BoundaryChanged(where, "inputs", before.inputs, after.inputs, order_only=True), *others]
 
 
 def _turned(before: OutlineGraph, after: OutlineGraph, changes: Sequence[Change]) -> OutlineGraph | None:
@@ -77,9 +78,10 @@ def _turned(before: OutlineGraph, after: OutlineGraph, changes: Sequence[Change]
     """
     moved = {change.before: change.after for change in changes if isinstance(change, EdgeRewired)}
     places = {name: at for at, name in enumerate(after.inputs)}
-    if not moved or set(moved) != set(moved.values()) or not set(moved) <= set(places):
+    swapped = set(moved) == set(moved.values()) and set(moved) <= set(places)
+    if not moved or not swapped or len(before.inputs) != len(places):
         return None
-    if len(before.inputs) != len(places) or all(before.inputs[places[name]] == name for name in moved):
+    if all(before.inputs[places[name]] == name for name in moved):
         return None
     return replace(after, inputs=tuple(moved.get(name, name) for name in after.inputs))
 
@@ -180,32 +182,40 @@ class _Graphs:
     def unmatched(self) -> Iterator[Change]:
         for one, other in self.matching.replaced:
             yield OperatorReplaced(self.where, self.before.label(one), self.after.label(other))
-        gone = {one for one, _ in self.matching.replaced}
-        new = {other for _, other in self.matching.replaced}
+        gone = {one for one, _ in self.matching.replaced} | self.matching.forth.keys()
         for at, operator in enumerate(self.before.operators):
-            if at not in self.matching.forth and at not in gone:
+            if at not in gone:
                 names = tuple(name for _, name in operator.inputs)
                 yield OperatorRemoved(self.where, self.before.label(at), names)
+        new = {other for _, other in self.matching.replaced} | self.matching.back.keys()
         for at, operator in enumerate(self.after.operators):
-            if at not in self.matching.back and at not in new:
+            if at not in new:
                 names = tuple(name for _, name in operator.inputs)
                 yield OperatorAdded(self.where, self.after.label(at), names)
 
     def values(self) -> Iterator[Change]:
-        renamed: list[tuple[str, str]] = []
         for ours, theirs in self.names.items():
-            before, after = self.before.value(ours), self.after.value(theirs)
-            if ours != theirs:
-                renamed.append((ours, theirs))
-            if before is None or after is None:
-                if before is not after:
-                    yield PartChanged(self.where, f"value {theirs}", *map(_type_or_absent, (before, after)))
-                continue
-            for change in attribute_changes(self.where, theirs, before.attributes, after.attributes):
-                same_data = change.name.endswith(MISSING) and change.before[DIGEST] == change.after[DIGEST]
-                if change.name not in NUMBERING and not same_data:
-                    yield change
-            yield from content_changes(self.where, theirs, before, after)
+            yield from self.value(ours, theirs)
+        yield from self.values_of_one_side()
+        renamed = [(ours, theirs) for ours, theirs in self.names.items() if ours != theirs]
+        if renamed:
+            yield Renamed(self.where, len(renamed), tuple(renamed[:EXAMPLES]))
+
+    def value(self, ours: str, theirs: str) -> Iterator[Change]:
+        """Yield the changes of a value that both graphs have."""
+        before, after = self.before.value(ours), self.after.value(theirs)
+        if before is None or after is None:
+            if before is not after:
+                yield PartChanged(self.where, f"value {theirs}", *map(_type_or_absent, (before, after)))
+            return
+        for change in attribute_changes(self.where, theirs, before.attributes, after.attributes):
+            same_data = change.name.endswith(MISSING) and change.before[DIGEST] == change.after[DIGEST]
+            if change.name not in NUMBERING and not same_data:
+                yield change
+        yield from content_changes(self.where, theirs, before, after)
+
+    def values_of_one_side(self) -> Iterator[Change]:
+        """Yield the values that only one of the graphs has, but for those of operators that only it has."""
         taken = set(self.names.values())
         for name, value in self.before.graph.values.items():
             if name not in self.names and not self.goes_with(self.before, name, self.matching.forth):
@@ -213,8 +223,6 @@ class _Graphs:
         for name, value in self.after.graph.values.items():
             if name not in taken and not self.goes_with(self.after, name, self.matching.back):
                 yield PartChanged(self.where, f"value {name}", ABSENT, value.type)
-        if renamed:
-            yield Renamed(self.where, len(renamed), tuple(renamed[:EXAMPLES]))
 
     @staticmethod
     def goes_with(side: Side, name: str, matched: Mapping[int, int]) -> bool:

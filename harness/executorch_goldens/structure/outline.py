@@ -163,15 +163,17 @@ def _outline(nodes: list[_Node], decoded: Decoded | None) -> Outline:
     unread: list[str] = []
     for node in nodes[1:]:
         keyword, _, rest = node.text.partition(" ")
-        if keyword == "graph" and not rest.startswith("= "):
+        if rest.startswith("= "):
+            _assign(node, facts)
+        elif keyword == "graph":
             graphs.append(_graph(rest, node, decoded, len(graphs)))
-        elif keyword == "data" and not rest.startswith("= "):
+        elif keyword == "data":
             value = _value(rest, node, None)
             blobs[value.name] = value
-        elif keyword == "delegate" and not rest.startswith("= "):
+        elif keyword == "delegate":
             inner = decoded.delegates[len(delegates)].decoded if decoded else None
             delegates.append(_delegate(rest, node, inner))
-        elif keyword == "unread" and not rest.startswith("= "):
+        elif keyword == "unread":
             unread.append(rest)
         else:
             _assign(node, facts)

@@ -1,38 +1,25 @@
 """Computes the core of a zoo: few cheap cells that reach, on a release, all that the whole zoo reaches.
 
-What a cell reaches is read from its golden: its target, the passes and partitioners that changed its graph, with their
-pipelines, and the operators of its delegates with their attributes. No golden tells which node visitors ran:
-`lab.coverage.visits` lists those of each cell. For passes that only cells without a golden reach, its table names one
-cell. What a cell costs is read from the committed seconds.
+What each cell reaches, `lab.core.reading` reads. What a cell costs is read from the committed seconds.
 """
 
 from __future__ import annotations
 
-import re
-import types
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from executorch_goldens.artifact import STAGE, Cell
-from executorch_goldens.goldens import golden
+from executorch_goldens.artifact import Cell
 from executorch_goldens.registry import Case
-from executorch_goldens.running.core import UPDATE, CoreError
+from executorch_goldens.running.core import UPDATE
 from executorch_goldens.workers.seconds import Seconds, committed
-from lab.coverage.visits import SHOWN_VALUES, examples
-from lab.stock.issues import report_cells
+from lab.core.reading import Reached, reached
+from lab.coverage import visits
+from lab.stock.issues import issue_cells
 
 #: Of what a cell was taken for, this much is written out.
 SHOWN = 3
-
-#: Attributes whose values are numbers of nodes: they say nothing of what was lowered.
-NUMBERS_OF_NODES = frozenset(("debug_handle",))
-#: An operator, an attribute, or the head of whatever else a delegate's text has beside operators.
-_LINE = re.compile(
-    r"^(?:  operator (?P<operator>.*)|    (?P<name>\S+) = (?P<value>.*)|(?:  )?\w.*)$", re.MULTILINE
-)
-#: A constant in the place of a value: of it, only the type counts.
-_CONSTANT = re.compile(r"(\w+\[[\d,]*\]) ")
 
 _UNITS = Cell("xnnpack-fp32", "piecewise-units")
 #: By release, cells that have operators or values of attributes that no golden tells of: they are known defects.
@@ -44,80 +31,6 @@ DEFECTS = {
     "1.5.1": (Cell("tosa-u55", "narrow-shifts"),),
 }
 
-#: What is reached, in words, to the cells that reach it.
-Reached = Mapping[str, Collection[Cell]]
-
-
-def reached(
-    folder: Path, cells: Collection[Cell], table: str = "", visited: Reached = types.MappingProxyType({})
-) -> dict[str, set[Cell]]:
-    """Return what `cells` reach, as far as the goldens in a release's folder and its files of coverage tell.
-
-    Parameters
-    ----------
-    table
-        Text of the table of coverage; empty where a zoo has none.
-    visited
-        The cells of each node visitor, ``backend target``.
-
-    Raises
-    ------
-    CoreError
-        Where these name a cell that is not one of `cells`.
-    """
-    found: dict[str, set[Cell]] = defaultdict(set)
-    values: dict[str, dict[str, set[Cell]]] = defaultdict(lambda: defaultdict(set))
-    for cell in sorted(set(golden.recorded(folder)) & set(cells)):
-        found[f"target {cell.target}"].add(cell)
-        for file in sorted(golden.directory(folder, cell).iterdir()):
-            text = file.read_text(encoding="utf-8")
-            if file.name == golden.TRACE:
-                for run in golden.read_trace(text):
-                    if run.pipeline != STAGE:
-                        found[f"pass {run.pipeline}: {run.name}"].add(cell)
-            elif file.name.startswith("delegate_"):
-                for operator, name, value in _operators(text):
-                    where = f"{file.name.split('.')[1]}: {operator}"
-                    found[f"operator {where}"].add(cell)
-                    if name:
-                        values[f"attribute {where} {name}"][value].add(cell)
-    for attribute, by_value in values.items():
-        # As the table does: many values are counted, and which they are is nobody's concern.
-        for value, of_value in by_value.items():
-            listed = value and len(by_value) <= SHOWN_VALUES
-            found[f"{attribute} = {value}" if listed else attribute] |= of_value
-    for visitor, visiting in visited.items():
-        backend, _, name = visitor.partition(" ")
-        found[f"visitor {backend}: {name}"] |= set(visiting)
-    for what, example in examples(table).items():
-        if what not in found:
-            found[what].add(example)
-    known = set(cells)
-    for what, reaching in found.items():
-        if unknown := reaching - known:
-            raise CoreError(
-                f"docs/coverage says that {min(unknown)} reaches {what}, and there is no such cell; write it anew by: "
-                "nox -s lab -- coverage --update"
-            )
-    return found
-
-
-def _operators(text: str) -> Iterator[tuple[str, str, str]]:
-    r"""Yield each operator of a delegate's text, then again with each attribute and its value.
-
-    >>> list(_operators("graph main\n  value a: INT8[1]\n    x = 1\n  operator ADD\n    input a\n    axis = 2\n"))
-    [('ADD', '', ''), ('ADD', 'axis', '2')]
-    """
-    operator = None
-    for line in _LINE.finditer(text):
-        if line["name"] is None:
-            operator = line["operator"]
-        if operator is None:
-            continue
-        name, value = line["name"] or "", line["value"] or ""
-        constant = _CONSTANT.match(value)
-        yield operator, name, "" if name in NUMBERS_OF_NODES else constant[1] if constant else value
-
 
 def cover(wanted: Reached, first: Sequence[Cell], seconds: Seconds) -> dict[Cell, list[str]]:
     """Return `first` and few further cells that reach all of `wanted`, each with what it was taken for.
@@ -128,18 +41,33 @@ def cover(wanted: Reached, first: Sequence[Cell], seconds: Seconds) -> dict[Cell
     """
     alone = sorted({cell for cells in wanted.values() if len(cells) == 1 for cell in cells} - set(first))
     price = {cell: seconds.of(cell) for cell in set().union(*wanted.values())}
-    chosen: dict[Cell, None] = dict.fromkeys((*first, *alone))
-    left = {what: set(cells) for what, cells in wanted.items() if not set(cells) & chosen.keys()}
+    needed = dict.fromkeys((*first, *alone))
+    taken = _greedy(wanted, needed.keys(), price)
+    return _shared_out(wanted, [*needed, *_not_needless(wanted, needed, taken, price)])
+
+
+def _greedy(wanted: Reached, needed: AbstractSet[Cell], price: Mapping[Cell, float]) -> list[Cell]:
+    """Return cells that reach what the `needed` do not, in the order in which they are the best bargain."""
+    taken = []
+    left = {what: cells for what, cells in wanted.items() if needed.isdisjoint(cells)}
     while left:
         counts = Counter(cell for cells in left.values() for cell in cells)
         best = min(counts, key=lambda cell: (price[cell] / counts[cell], cell))
-        chosen[best] = None
+        taken.append(best)
         left = {what: cells for what, cells in left.items() if best not in cells}
-    for cell in sorted(chosen.keys() - {*first, *alone}, key=lambda cell: (-price[cell], cell)):
-        others = chosen.keys() - {cell}
-        if all(others & set(cells) for cells in wanted.values() if cell in cells):
-            del chosen[cell]
-    return _shared_out(wanted, chosen)
+    return taken
+
+
+def _not_needless(
+    wanted: Reached, needed: Collection[Cell], taken: Sequence[Cell], price: Mapping[Cell, float]
+) -> list[Cell]:
+    """Return those of the cells `taken` that are left when what all others reach as well is dropped, dearest first."""
+    chosen = {*needed, *taken}
+    for cell in sorted(taken, key=lambda cell: (-price[cell], cell)):
+        others = chosen - {cell}
+        if all(not others.isdisjoint(cells) for cells in wanted.values() if cell in cells):
+            chosen = others
+    return [cell for cell in taken if cell in chosen]
 
 
 def _shared_out(wanted: Reached, chosen: Iterable[Cell]) -> dict[Cell, list[str]]:
@@ -158,8 +86,7 @@ def text(
     folder: Path,
     cells: Sequence[Cell],
     cases: Collection[Case],
-    table: str,
-    visited: Reached,
+    coverage: visits.Reached,
 ) -> str:
     """Return the text of a release's core.
 
@@ -169,19 +96,17 @@ def text(
         Of the release's goldens.
     cells, cases
         All of the zoo on this release.
-    table, visited
-        Of the release's coverage, as `reached` takes them.
     """
     always = {
-        cell: f"report #{number}" for number, of_report in report_cells(cases).items() for cell in of_report
+        cell: f"issue #{number}" for number, of_issue in issue_cells(cases).items() for cell in of_issue
     }
     always |= dict.fromkeys(DEFECTS.get(version, ()), "a known defect that has what no golden tells of")
-    wanted = reached(folder, cells, table, visited)
+    wanted = reached(folder, cells, coverage)
     core = cover(wanted, [cell for cell in always if cell in cells], committed(folder))
     lines = [
         f"# The core of the zoo on ExecuTorch {version}: {len(core)} of {len(cells)} cells. They reach the",
         f"# {len(wanted)} passes, node visitors, operators, attributes and targets that the zoo reaches, and show the",
-        f"# reports. Written by: {UPDATE}",
+        f"# issues. Written by: {UPDATE}",
     ]
     for cell, taken_for in core.items():
         why = [always[cell]] if cell in always else []

@@ -23,7 +23,7 @@ from tests.support import replay
 from tests.support.making import wrong
 from tests.support.runner import Runner, made_once
 
-RUN = ("--hash-seeds", "0,4", "--models", "zoo_three", "--factors", "0", "--omissions", "0")
+RUN = ("--variations", "0,4", "--models", "zoo_three", "--explain", "off")
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
 
 

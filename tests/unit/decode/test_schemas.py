@@ -18,7 +18,7 @@ from tests.support.decoding.payloads import FIXTURES, SCHEMAS
 from tests.support.making import artifact, lowered, outcome, tosa
 
 CELL = Cell("tosa-int", "linear")
-ORIGIN = golden.Origin({}, ["seed0-heap0"], "none")
+ORIGIN = golden.MadeWith({}, ["seed0-heap0"], "none")
 
 
 def release(folder: Path, name: str) -> str:

@@ -65,7 +65,7 @@ def raised_by(code: str, module: str) -> BaseException:
         (["models.cat", "numpy.linalg"], False),
         (["executorch_goldens.exporting.numerics.programs", "numpy.linalg"], True),
         (["executorch_goldens.patches.partition_order"], False),
-        (["executorch_goldens.patches.shortcuts.collector"], False),
+        (["executorch_goldens.patches.shortcuts.node_history"], False),
         (["harnesses.own"], False),
     ],
     ids=str,

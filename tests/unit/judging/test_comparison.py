@@ -23,7 +23,7 @@ from tests.support.making import (
     tosa,
 )
 
-ORIGIN = golden.Origin({"executorch": "1.4.1"}, ["seed0-heap0"], "none")
+ORIGIN = golden.MadeWith({"executorch": "1.4.1"}, ["seed0-heap0"], "none")
 
 
 def texts(result: Lowered | Failure) -> dict[str, str]:

@@ -33,7 +33,7 @@ from tests.support.making import (
     tosa,
 )
 
-#: The codes that report #18971 expects of its cat, shape (1, 2, 4, 5): two ramps in steps of 1/127.
+#: The codes that issue #18971 expects of its cat, shape (1, 2, 4, 5): two ramps in steps of 1/127.
 RAMPS = np.stack(np.broadcast_arrays(np.int8([-102, -51, 0, 51, 102]), np.int8([-95, -32, 32, 95])[:, None]))[
     None
 ]

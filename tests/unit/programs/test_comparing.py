@@ -8,8 +8,8 @@ import numpy as np
 
 from executorch_goldens.programs import comparing, running
 from executorch_goldens.programs.format import (
+    FrozenSample,
     Program,
-    Sample,
     Value,
 )
 from executorch_goldens.programs.running import Ran
@@ -65,7 +65,7 @@ def test_another_dtype_shape_or_number_of_outputs_is_wrong(xnnpack: Program) -> 
 def test_bfloat16_is_compared_by_its_numbers() -> None:
     frozen = Value("bfloat16", (1,), bytes.fromhex("803f"))
     expected = Value("float32", (1,), np.float32(1.0).tobytes())
-    sample = Sample("example", ((),), (frozen,), (expected,), (0.01,))
+    sample = FrozenSample("example", ((),), (frozen,), (expected,), (0.01,))
     near, far = Value("bfloat16", (1,), bytes.fromhex("813f")), Value("bfloat16", (1,), bytes.fromhex("8a3f"))
     assert comparing.of_sample(sample, (near,))[0] == comparing.ROUNDING
     assert comparing.of_sample(sample, (far,))[0] == comparing.WRONG

@@ -24,7 +24,7 @@ from executorch_goldens.programs.format import (
     OBJECTS,
     SEAL,
     CorpusError,
-    Sample,
+    FrozenSample,
     Value,
 )
 from executorch_goldens.programs.reading import Corpus
@@ -74,7 +74,7 @@ def test_what_a_corpus_cannot_hold_is_refused_and_leaves_no_file(tmp_path: Path)
     frozen = program(XNNPACK, "program")
     narrow = (Value("bfloat16", (1,), b"12"),)
     odd = dataclasses.replace(
-        frozen, data=b"odd", samples=(Sample("example", ((),), narrow, narrow, (0.0,)),)
+        frozen, data=b"odd", samples=(FrozenSample("example", ((),), narrow, narrow, (0.0,)),)
     )
     with Writer(tmp_path / "new") as writer:
         with pytest.raises(ValueError, match="bfloat16 expected, which nothing can be measured by"):

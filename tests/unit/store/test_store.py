@@ -38,7 +38,7 @@ from executorch_goldens.store import reuse
 from executorch_goldens.store.environment import Environment
 from executorch_goldens.store.facts import Fact, Record
 from executorch_goldens.store.reuse import Reuse, ReuseError
-from executorch_goldens.store.store import REMEMBERED, Kept, Made, Store, StoreError
+from executorch_goldens.store.store import REMEMBERED, Made, Store, StoredExport, StoreError
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
 
@@ -57,7 +57,7 @@ LOWERED = Lowered(
 FAILURE = Failure("lower", "RuntimeError", "no", "Pass", None, "Traceback", made=LOWERED)
 WATCHED = Watched((PassRun("exir", "Pass", "f", True, "names"),), ("Visitor",), "kept")
 ARTIFACT = Artifact(LOWERED, ("patch",), 0.5, WATCHED, ("shortcut",))
-KEPT = Kept(ARTIFACT, 1.5, 300.0, 1.25)
+KEPT = StoredExport(ARTIFACT, 1.5, 300.0, 1.25)
 #: Of an export that depended on nothing.
 NOTHING = Record(0, None, ())
 #: Cells of tests.support.zoo, none of which is exported here.
@@ -83,7 +83,7 @@ def used(store: Store, monkeypatch: pytest.MonkeyPatch) -> Reuse:
 
 
 def uses(store: Store, monkeypatch: pytest.MonkeyPatch, check: str = "") -> Reuse:
-    here = Reuse(store, reuse.Sample.of(check)) if check else Reuse(store)
+    here = Reuse(store, reuse.Recheck.of(check)) if check else Reuse(store)
     nothing = Environment((("python", "3"),), {}, ("/schemas",))
     monkeypatch.setattr(here, "_environment", lambda settings: nothing)
     return here
@@ -119,7 +119,7 @@ def test_what_answered_a_request_is_remembered_the_last_first_and_not_without_en
 def test_damaged_notes_of_the_store_are_none(folder: str, store: Store) -> None:
     request = "0" * 64
     store.remember(request, Made(request, ()))
-    store.keep_list(request, [Fact(FILE, "a", (), "b")])
+    store.put_list(request, [Fact(FILE, "a", (), "b")])
     store.note_last("an export", LISTING)
     for path in (store.root / folder).glob("*/*"):
         path.write_bytes(path.read_bytes()[:-1])
@@ -237,12 +237,12 @@ def test_runs_may_share_a_store(store: Store) -> None:
         thread.join()
     assert not wrong
     assert not store.damaged
-    assert not list(store.root.rglob("*.partial"))
+    assert not list(store.root.rglob("*.new~"))
 
 
 def test_a_store_that_cannot_be_written_is_one_error_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match=r"--store DIR for another, or leave --reuse out") as raised:
+    with pytest.raises(StoreError, match=r"--cache-dir DIR for another, or --cache off") as raised:
         Store(tmp_path / "file").open()
     assert str(tmp_path / "file") in str(raised.value)
 
@@ -269,7 +269,7 @@ def test_a_sweep_whose_exports_are_all_stored_starts_no_template(used: Reuse) ->
     assert isinstance(first.result, Lowered)
     # It is decoded with what is installed here, wherever it was made.
     assert first.result.schemas == ("/schemas",)
-    assert next(used.lines()) == f"reused 2 of 2 exports; store: {used.store.root}"
+    assert next(used.lines()) == f"reused 2 of 2 exports; cache: {used.store.root}"
 
 
 def test_what_came_to_no_end_or_may_go_otherwise_next_time_is_not_stored(used: Reuse) -> None:
@@ -357,12 +357,12 @@ def test_a_sample_is_exported_again_and_a_difference_names_the_cell(
 
 def test_a_sample_follows_its_seed_and_has_one_at_least() -> None:
     found = [f"{number:02}" for number in range(100)]
-    chosen = reuse.Sample.of("5%:7").choose(found)
+    chosen = reuse.Recheck.of("5%:7").choose(found)
     assert len(chosen) == 5
-    assert chosen == reuse.Sample.of("5%:7").choose(found[::-1])
-    assert chosen != reuse.Sample.of("5%:8").choose(found)
-    assert len(reuse.Sample.of("1%").choose(found[:3])) == 1
-    assert not reuse.Sample.of("1%").choose([])
+    assert chosen == reuse.Recheck.of("5%:7").choose(found[::-1])
+    assert chosen != reuse.Recheck.of("5%:8").choose(found)
+    assert len(reuse.Recheck.of("1%").choose(found[:3])) == 1
+    assert not reuse.Recheck.of("1%").choose([])
 
 
 def test_a_line_says_by_what_the_key_has_changed(used: Reuse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,7 +389,7 @@ def test_a_store_that_cannot_be_written_any_more_ends_no_run(used: Reuse, tmp_pa
     used.store.root = tmp_path / "file"
     used.store.root.write_text("")
     used.put(asked, (CELL, VARIATIONS[0], ()), made(), NOTHING)
-    assert any(line.startswith("nothing more was kept: the store") for line in used.lines())
+    assert any(line.startswith("nothing more was kept: the cache") for line in used.lines())
 
 
 def test_the_line_of_a_cell_that_was_reused_and_wrong_is_not_accepted(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Node
 
 from executorch_goldens.artifact import Departure, Tensor
+from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.inside.evaluation import (
     Array,
     Evaluated,
@@ -29,7 +30,6 @@ from executorch_goldens.exporting.inside.evaluation import (
     real,
 )
 from executorch_goldens.exporting.inside.held import Held, Values
-from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
 
 #: Dtypes of indices: a delegate may hold those of the graph in fewer bits.
@@ -290,25 +290,28 @@ class Comparison:
 
     def before(self, node: Node) -> tuple[list[Node], list[Node]]:
         """Return the values that `node` is made from and that are seen, and the operators between that are not."""
+        follows = self.following_inputs()
+        waiting = [each for each in node.all_input_nodes if each in follows]
+        found: dict[Node, None] = {}
+        between: dict[Node, None] = {}
+        while waiting:
+            each = waiting.pop(0)
+            if each in self.points or each.op == "placeholder":
+                found[each] = None
+            elif each not in between:
+                between[each] = None
+                waiting += [before for before in each.all_input_nodes if before in follows]
+        own = computed_by(node)
+        return list(found), [each for each in between if each is not own and not _converts(each)]
+
+    def following_inputs(self) -> set[Node]:
+        """Return the inputs of the graph, and the nodes that are computed from them."""
         given = set(self.program.graph_signature.user_inputs)
         follows = {each for each in self.nodes.values() if each.name in given}
         for each in self.nodes.values():
             if not follows.isdisjoint(each.all_input_nodes):
                 follows.add(each)
-        waiting = [each for each in node.all_input_nodes if each in follows]
-        found: dict[Node, None] = {}
-        unseen: dict[Node, None] = {}
-        while waiting:
-            each = waiting.pop(0)
-            if each in self.points or each.op == "placeholder":
-                found[each] = None
-            elif each not in unseen:
-                unseen[each] = None
-                waiting += [before for before in each.all_input_nodes if before in follows]
-        own = computed_by(node)
-        return list(found), [
-            each for each in unseen if each is not own and not is_quantize(each) and not is_dequantize(each)
-        ]
+        return follows
 
 
 def following(node: Node) -> set[Node]:
@@ -342,11 +345,14 @@ def uncoded(node: Node, own: Evaluated, *, cut_off: bool = False) -> dict[str, t
     return given
 
 
+def _converts(node: Node) -> bool:
+    """Whether `node` has a value of another in codes, or back from codes."""
+    return is_quantize(node) or is_dequantize(node)
+
+
 def computed_by(node: Node) -> Node:
     """Return the operator whose value `node` has, in codes or not, or as one of several."""
-    while (
-        is_quantize(node) or is_dequantize(node) or node.target is operator.getitem
-    ) and node.all_input_nodes:
+    while (_converts(node) or node.target is operator.getitem) and node.all_input_nodes:
         node = node.all_input_nodes[0]
     return node
 
@@ -355,7 +361,7 @@ def _called(node: Node) -> str:
     """Return what a maintainer calls the operator of a node: ``aten.linear``; for an input, its name."""
     if node.op != "call_function":
         return f"input {node.name}"
-    return str(numerics.operator_of(node.target)).removesuffix(".default")
+    return str(operator_of(node.target)).removesuffix(".default")
 
 
 def module_of(node: Node, signature: ExportGraphSignature) -> str:

@@ -11,6 +11,7 @@ import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.fx import Node
 
+from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics import rounding
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
@@ -74,18 +75,25 @@ def evaluate(
                 moving.state[tensor] = rounding.ROUNDED
             moved = numerics.evaluate(program, own, held)
         for name, node in nodes.items():
-            numbers, scale = wanted[name]
-            if moved[name] not in moving:
-                # A constant, which the delegate may compute when it runs.
-                spreads[name].fill(scale)
-            elif moving.is_rounded(moved[name]):
-                distance = rounding.distance(real(node, moved[name])[0], numbers)
-                spreads[name] = np.maximum(spreads[name], distance)
+            spreads[name] = _widened(spreads[name], node, moved[name], moving, wanted[name])
     tolerances = {
         name: allowed([numbers], [spreads[name]], scale * ONE_CODE, bound)[0].reach
         for name, (numbers, scale) in wanted.items()
     }
     return Evaluated(values, tolerances)
+
+
+def _widened(
+    spread: Array, node: Node, moved: torch.Tensor, moving: rounding.Rounding, wanted: tuple[Array, float]
+) -> Array:
+    """Return a spread of the value of `node` that holds how far one more run moved it from what is `wanted`."""
+    numbers, scale = wanted
+    if moved not in moving:
+        # A constant, which the delegate may compute when it runs.
+        return np.full_like(spread, scale)
+    if moving.is_rounded(moved):
+        return np.maximum(spread, rounding.distance(real(node, moved)[0], numbers))
+    return spread
 
 
 def outputs_of(lowered: LoweredBackendModule, values: Mapping[str, Any]) -> list[Any]:
@@ -111,8 +119,8 @@ def number_of(argument: Any) -> float:
 
 
 def is_quantize(node: Node) -> bool:
-    return numerics.operator_of(node.target) in numerics.QUANTIZE
+    return operator_of(node.target) in numerics.QUANTIZE
 
 
 def is_dequantize(node: Node) -> bool:
-    return numerics.operator_of(node.target) in numerics.DEQUANTIZE
+    return operator_of(node.target) in numerics.DEQUANTIZE

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 
+import flatbuffers
 import torch
 from executorch.exir.backend.backend_details import ExportedProgram, PreprocessResult
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.fx import GraphModule
 
-from executorch_goldens.decode import Graph, Schemas, decode
+from executorch_goldens.decode import Graph, Operator, Schemas, decode
 from executorch_goldens.decode.flatbuffer import Table
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.inside.held import Departs, Held, Opened, Values
@@ -49,23 +49,27 @@ def opened(lowered: LoweredBackendModule) -> Opened:
     graph = decode(lowered.processed_bytes, schemas=Schemas.installed()).graphs[0]
     given = lowered.original_module.graph.output_node().args[0]
     written = {name: node.name for name, node in zip(graph.outputs, given, strict=True)}
-    made_of = {**written, **origins(lowered)}
+    places = list(traced(graph, {**written, **made_from(lowered)}))
     payload, names = with_outputs(lowered.processed_bytes)
-    places = list(traced(graph, made_of))
 
-    def run(inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Values]:
+    def seen(inputs: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Run the payload, and return its tensors by name."""
         arrays = numerics.run_model(payload, numerics.tosa_arrays(lowered, inputs))
-        found = {
+        return {
             name: numerics.from_model(
                 array, torch.bfloat16 if graph.values[name].dtype == "BF16" else torch.float32
             )
             for name, array in zip(names, arrays, strict=True)
         }
+
+    def run(inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Values]:
+        found = seen(inputs)
         held: dict[str, list[Held]] = {}
         for operator, tensor, node in places:
-            # Whatever it was made of, an output is what the delegate gives for a node.
-            for name in dict.fromkeys((node, written.get(tensor, node)) if tensor in found else ()):
-                held.setdefault(name, []).append(Held(operator, found[tensor]))
+            if tensor in found:
+                # Whatever it was made of, an output is what the delegate gives for a node.
+                for name in dict.fromkeys((node, written.get(tensor, node))):
+                    held.setdefault(name, []).append(Held(operator, found[tensor]))
         return numerics.run_tosa(lowered, inputs), held
 
     return run
@@ -78,32 +82,53 @@ def traced(graph: Graph, made_of: dict[str, str]) -> Iterator[tuple[str, str, st
     hands a value on has the name of what computes it.
     """
     made_of = dict(made_of)
-    computed: dict[str | None, tuple[str, str]] = {}
+    computed: dict[str, tuple[str, str]] = {}
     for operator in graph.operators:
-        first = operator.inputs[0] if operator.inputs else None
-        before = [
+        before = (
             made_of[name] for name in operator.inputs if name in made_of and not is_constant(graph, name)
-        ]
+        )
+        inherited = next(before, None)
         for name in operator.outputs:
-            if name is None or not (node := made_of.get(name) or next(iter(before), None)):
+            node = made_of.get(name or "") or inherited
+            if name is None or node is None:
                 continue
             made_of[name] = node
-            computed[name] = (operator.type, name)
-            if operator.type in HANDING_ON and first is not None and is_constant(graph, first):
-                computed[name] = ("CONST", first)
-            elif first is not None and first in computed and made_of[first] == node:
-                if operator.type in HANDING_ON:
-                    computed[name] = computed[first]
-                elif operator.type == "RESCALE":
-                    computed[name] = (f"{computed[first][0]} and RESCALE", name)
+            computed[name] = _computing(graph, operator, name, computed, made_of)
             yield " ".join(computed[name]), name, node
+
+
+def _computing(
+    graph: Graph,
+    operator: Operator,
+    name: str,
+    computed: Mapping[str, tuple[str, str]],
+    made_of: Mapping[str, str],
+) -> tuple[str, str]:
+    """Return what computes the output `name` of an operator, and the tensor that it computes.
+
+    Parameters
+    ----------
+    computed
+        The same of the tensors before it.
+    made_of
+        The node that each tensor was made of.
+    """
+    first = operator.inputs[0] if operator.inputs else None
+    if operator.type in HANDING_ON and first is not None and is_constant(graph, first):
+        return "CONST", first
+    if first is not None and first in computed and made_of[first] == made_of[name]:
+        if operator.type in HANDING_ON:
+            return computed[first]
+        if operator.type == "RESCALE":
+            return f"{computed[first][0]} and RESCALE", name
+    return operator.type, name
 
 
 def is_constant(graph: Graph, name: str | None) -> bool:
     return name is not None and name in graph.values and graph.values[name].constant is not None
 
 
-def origins(lowered: LoweredBackendModule) -> Mapping[str, str]:
+def made_from(lowered: LoweredBackendModule) -> Mapping[str, str]:
     """Return the node of the delegate's graph that each tensor was made of, by name of the tensor.
 
     Where nothing was `noted` when the delegate was lowered, it is lowered again.
@@ -122,7 +147,7 @@ def origins(lowered: LoweredBackendModule) -> Mapping[str, str]:
         return _NOTED[_key(payload, lowered.original_module)]
 
 
-#: Of each delegate that was lowered while `noted` was entered: see `origins`.
+#: Of each delegate that was lowered while `noted` was entered: see `made_from`.
 _NOTED: dict[tuple[bytes, tuple[str, ...]], Mapping[str, str]] = {}
 
 
@@ -185,13 +210,10 @@ def passes_noted() -> Iterator[list[GraphModule]]:
         setattr(pipeline.owner, pipeline.method, method)
 
 
-# The payload: https://flatbuffers.dev/internals/
-
-
 def with_outputs(payload: bytes) -> tuple[bytes, list[str]]:
     """Return a TOSA payload with every tensor that an operator writes as an output as well, and the outputs' names.
 
-    The list of outputs is written anew behind the payload, and the block is made to refer to it.
+    The new list of outputs follows the payload, and the block is made to refer to it.
     """
     schemas = Schemas.installed()
     decoded = decode(payload, schemas=schemas)
@@ -205,19 +227,26 @@ def with_outputs(payload: bytes) -> tuple[bytes, list[str]]:
     names = [*graph.outputs, *further]
     slot = next(f.slot for f in schemas.load("tosa").tables["TosaBasicBlock"] if f.name == "outputs")
     block = first(first(decoded.tree, "regions"), "blocks").offset
-    vtable = block - struct.unpack_from("<i", payload, block)[0]
-    field = block + struct.unpack_from("<H", payload, vtable + 4 + 2 * slot)[0]
     changed = bytearray(payload)
+    # Offsets are multiples of four.
     changed += bytes(-len(changed) % 4)
-    struct.pack_into("<I", changed, field, len(changed) - field)
-    changed += struct.pack("<I", len(names))
-    # Each offset is counted from where it stands to its string, which follows the list.
-    strings = b""
-    for index, name in enumerate(names):
-        text = name.encode()
-        changed += struct.pack("<I", 4 * (len(names) - index) + len(strings))
-        strings += struct.pack("<I", len(text)) + text + bytes(4 - len(text) % 4)
-    return bytes(changed + strings), names
+    field = block + flatbuffers.table.Table(changed, block).Offset(4 + 2 * slot)
+    listed = list_of(names)
+    # A buffer begins with the offset to its root, here the list. An offset is counted from where it is stored.
+    root = len(changed) + flatbuffers.encode.Get(flatbuffers.packer.uoffset, listed, 0)
+    flatbuffers.encode.Write(flatbuffers.packer.uoffset, changed, field, root - field)
+    return bytes(changed + listed), names
+
+
+def list_of(texts: Sequence[str]) -> bytes:
+    """Return a FlatBuffer whose root is a vector of strings."""
+    builder = flatbuffers.Builder()
+    strings = [builder.CreateString(text) for text in texts]
+    builder.StartVector(4, len(strings), 4)
+    for string in reversed(strings):
+        builder.PrependUOffsetTRelative(string)
+    builder.Finish(builder.EndVector())
+    return bytes(builder.Output())
 
 
 def first(table: Table | None, name: str) -> Table:

@@ -7,7 +7,7 @@ Developer Tools for Numerical Debugging"), and XNNPACK's delegate logs how long 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -26,6 +26,7 @@ from torch.export.graph_signature import (
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
+from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.inside.held import Departs, Held, Opened, Values
 from executorch_goldens.exporting.numerics import programs as numerics
 
@@ -109,7 +110,7 @@ def _is_fused(node: Node) -> bool:
 
 
 def _named(node: Node) -> str:
-    target = numerics.operator_of(node.target)
+    target = operator_of(node.target)
     return str(getattr(getattr(target, "overloadpacket", target), "__name__", target))
 
 
@@ -124,29 +125,59 @@ def _around_the_first(
     Programs end after the values that are alive at one place. Where nothing departs at some place, and something does
     at the next, the operator between them begins a departure: the first, unless an earlier one vanished on the way.
     """
-    names = list(seen)
-    place = {name: number for number, name in enumerate(names)}
-    nodes = {node.name: node for node in lowered.original_module.graph.nodes}
-    before = {name: _nearest(nodes[name].all_input_nodes, place) for name in names}
-    end = _nearest(lowered.original_module.graph.output_node().all_input_nodes, place)
+    programs = _Shorter(lowered, seen, inputs)
 
-    def shown(chosen: Iterable[str]) -> dict[str, torch.Tensor]:
-        wanted = {name: seen[name] for name in chosen}
-        cut = with_outputs(lowered.original_module, wanted.values(), keep=False)
-        return _of_nodes(cut, dict(zip(wanted, run_again(lowered, cut, inputs), strict=True)))
+    def departs_at(place: int) -> bool:
+        return any(departs(name, value) for name, value in programs.values(programs.alive(place)).items())
 
-    right, wrong = -1, len(names)
+    right, wrong = -1, len(programs.names)
     while wrong - right > 1:
         middle = (right + wrong) // 2
-        alive = set(end).union(*(before[name] for name in names[middle + 1 :]))
-        found = shown(name for name in names[: middle + 1] if name in alive or name == names[middle])
-        if any(departs(name, value) for name, value in found.items()):
+        if departs_at(middle):
             wrong = middle
         else:
             right = middle
-    if wrong == len(names):
-        return shown(end)
-    return shown([*before[names[wrong]], names[wrong]])
+    if wrong == len(programs.names):
+        return programs.values(programs.end)
+    name = programs.names[wrong]
+    return programs.values([*programs.before[name], name])
+
+
+class _Shorter:
+    """Programs that end within the graph of a delegate.
+
+    Attributes
+    ----------
+    names
+        Of the visible values, in the order in which they are computed: their places.
+    before
+        Per visible value, those that it is made from.
+    end
+        Those that the outputs are made from.
+    """
+
+    def __init__(
+        self, lowered: LoweredBackendModule, seen: Mapping[str, Node], inputs: Sequence[torch.Tensor]
+    ) -> None:
+        self.lowered = lowered
+        self.seen = seen
+        self.inputs = inputs
+        graph = lowered.original_module.graph
+        nodes = {node.name: node for node in graph.nodes}
+        self.names = list(seen)
+        self.before = {name: _nearest(nodes[name].all_input_nodes, seen) for name in seen}
+        self.end = _nearest(graph.output_node().all_input_nodes, seen)
+
+    def alive(self, place: int) -> list[str]:
+        """Return the value at a place, and those up to it that something after it is made from."""
+        used = set(self.end).union(*(self.before[name] for name in self.names[place + 1 :]))
+        return [name for name in self.names[: place + 1] if name in used or name == self.names[place]]
+
+    def values(self, chosen: Iterable[str]) -> dict[str, torch.Tensor]:
+        """Return visible values, from a program that ends with them."""
+        wanted = {name: self.seen[name] for name in chosen}
+        cut = with_outputs(self.lowered.original_module, wanted.values(), keep=False)
+        return _of_nodes(cut, dict(zip(wanted, run_again(self.lowered, cut, self.inputs), strict=True)))
 
 
 def _of_nodes(program: ExportedProgram, shown: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -154,7 +185,7 @@ def _of_nodes(program: ExportedProgram, shown: Mapping[str, torch.Tensor]) -> di
     nodes = {node.name: node for node in program.graph.nodes}
     return {
         name: operator(value, *nodes[name].args[1:])
-        if (operator := numerics.operator_of(nodes[name].target)) is STATIC_QUANTIZE
+        if (operator := operator_of(nodes[name].target)) is STATIC_QUANTIZE
         else value
         for name, value in shown.items()
     }
@@ -182,45 +213,64 @@ def visible(program: ExportedProgram) -> dict[str, Node]:
     A value that is quantized with fixed parameters is none: XNNPACK has only its codes. A dequantize shows them. Nor is
     one that is made of codes and whose activation is quantized in its place, nor are parameters that it computes.
     """
-    given = set(program.graph_signature.user_inputs)
     outputs = set(program.graph.output_node().all_input_nodes)
-    follows: set[Node] = set()
     found: dict[str, Node] = {}
+    follows = _following_inputs(program)
     for node in program.graph.nodes:
-        if node.op == "placeholder" and node.name in given:
-            follows.add(node)
-        if node.op != "call_function" or follows.isdisjoint(node.all_input_nodes):
-            continue
-        follows.add(node)
-        operator = numerics.operator_of(node.target)
-        if operator is STATIC_QUANTIZE:
-            shown = [user for user in node.users if numerics.operator_of(user.target) is STATIC_DEQUANTIZE]
-            if shown and outputs.isdisjoint(shown):
-                found[node.name] = shown[0]
-        elif (
-            node not in outputs
-            and operator not in numerics.QUANTIZE | numerics.DEQUANTIZE
-            and isinstance(value := node.meta.get("val"), torch.Tensor)
-            # The runtime of 1.1.0 ends the process over an output without dimensions.
-            and value.dim() > 0
-            and not _is_parameter(node)
-            and all(numerics.operator_of(user.target) is not STATIC_QUANTIZE for user in node.users)
-            and not any(each in follows and _belongs_to_operator(each) for each in node.all_input_nodes)
-        ):
-            found[node.name] = node
+        if node.op == "call_function" and node in follows and (shown := _shown(node, outputs, follows)):
+            found[node.name] = shown
     return found
+
+
+def _shown(node: Node, outputs: Collection[Node], follows: Collection[Node]) -> Node | None:
+    """Return the node that can be made an output to show the value of `node`; None if there is none."""
+    if operator_of(node.target) is STATIC_QUANTIZE:
+        shown = [user for user in node.users if operator_of(user.target) is STATIC_DEQUANTIZE]
+        return shown[0] if shown and not any(each in outputs for each in shown) else None
+    is_visible = node not in outputs and _holds_value(node) and not _works_on_codes(node, follows)
+    return node if is_visible else None
+
+
+def _following_inputs(program: ExportedProgram) -> set[Node]:
+    """Return the inputs of a program, and the nodes that are computed from them."""
+    given = set(program.graph_signature.user_inputs)
+    follows: set[Node] = set()
+    for node in program.graph.nodes:
+        is_given = node.op == "placeholder" and node.name in given
+        if is_given or (node.op == "call_function" and not follows.isdisjoint(node.all_input_nodes)):
+            follows.add(node)
+    return follows
+
+
+def _holds_value(node: Node) -> bool:
+    """Whether XNNPACK has the value of `node` in a tensor that may be an output."""
+    value = node.meta.get("val")
+    return (
+        isinstance(value, torch.Tensor)
+        # The runtime of 1.1.0 ends the process over an output without dimensions.
+        and value.dim() > 0
+        and operator_of(node.target) not in numerics.QUANTIZE | numerics.DEQUANTIZE
+        and not _is_parameter(node)
+    )
+
+
+def _works_on_codes(node: Node, follows: Collection[Node]) -> bool:
+    """Whether XNNPACK has only codes of the value of `node`, or takes codes for it."""
+    return any(operator_of(user.target) is STATIC_QUANTIZE for user in node.users) or any(
+        each in follows and _belongs_to_operator(each) for each in node.all_input_nodes
+    )
 
 
 def _belongs_to_operator(node: Node) -> bool:
     """Whether `node` is a dequantize of an operator that works on codes."""
-    return numerics.operator_of(node.target) is STATIC_DEQUANTIZE and bool(node.meta.get(IMPLICIT))
+    return operator_of(node.target) is STATIC_DEQUANTIZE and bool(node.meta.get(IMPLICIT))
 
 
 def _is_parameter(node: Node) -> bool:
     """Whether `node` is nothing but a scale or a zero point, which XNNPACK keeps to itself."""
     quantizing = numerics.QUANTIZE | numerics.DEQUANTIZE
     return bool(node.users) and all(
-        numerics.operator_of(user.target) in quantizing and node is not user.args[0] for user in node.users
+        operator_of(user.target) in quantizing and node is not user.args[0] for user in node.users
     )
 
 
@@ -241,7 +291,7 @@ def with_outputs(program: ExportedProgram, wanted: Iterable[Node], keep: bool) -
     with graph.inserting_before(output):
         for node in wanted:
             shown = nodes[node.name]
-            if numerics.operator_of(shown.target) in numerics.DEQUANTIZE:
+            if operator_of(shown.target) in numerics.DEQUANTIZE:
                 # One of its own: those that belong to an operator leave no value behind.
                 shown = graph.call_function(shown.target, shown.args, shown.kwargs)
                 shown.meta = {key: value for key, value in node.meta.items() if key != IMPLICIT}

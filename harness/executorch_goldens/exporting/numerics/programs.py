@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from executorch.exir.delegate import executorch_call_delegate
-from executorch.exir.dialects.edge._ops import EdgeOpOverload
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind
 from torch.utils import _pytree as pytree
@@ -17,6 +16,7 @@ from torch.utils import _pytree as pytree
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.exporting.arrays import array_of
 from executorch_goldens.exporting.blame import handed_on
+from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.observing import NOBODY, Observer
 from executorch_goldens.numerics import open_sizes
 from executorch_goldens.registry import ZooError
@@ -300,11 +300,6 @@ class _Noting(EdgeInterpreter):
     def run_node(self, n: torch.fx.Node) -> Any:
         self.values[n.name] = super().run_node(n)
         return self.given.get(n.name, self.values[n.name])
-
-
-def operator_of(target: Any) -> Any:
-    """Return the operator of torch that a node's target is, in the edge dialect or as it is."""
-    return target._op if isinstance(target, EdgeOpOverload) else target
 
 
 def _is_int32(value: Any) -> bool:

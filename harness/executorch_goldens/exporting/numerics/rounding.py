@@ -13,7 +13,7 @@ these is moved.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,28 @@ GIVEN, CODED, ROUNDED = range(3)
 
 #: Codes are whole numbers; what float32 leaves of them is this near.
 WHOLE = 2.0**-12
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of an operator.
+
+    Attributes
+    ----------
+    name
+        Of the operator, without its overload.
+    state
+        What became of the value that it is given, the furthest of several: `GIVEN`, `CODED` or `ROUNDED`.
+    """
+
+    func: Any
+    name: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    state: int
+
+    def run(self) -> Any:
+        return self.func(*self.args, **self.kwargs)
 
 
 class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -105,56 +127,85 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run `func`, and move its result."""
-        kwargs = kwargs or {}
+        """Run `func`, and move its result if it follows from an input."""
         if isinstance(func, HigherOrderOperator):
-            return run_nested(self, func, args, kwargs)
-        tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+            return run_nested(self, func, args, kwargs or {})
+        tensors = (x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor))
         states = [state for state in map(self._state_of, tensors) if state is not None]
+        call = _Call(func, func.overloadpacket.__name__, args, kwargs or {}, max(states, default=GIVEN))
         if not states:
-            return func(*args, **kwargs)
-        name = func.overloadpacket.__name__
-        kind = kind_of(func)
-        if name in SUMS_OF_FLOAT8 and any(map(is_float8, args)):
-            made = self._sum_of_float8(func, name, args, kwargs)
-            self.state[made] = ROUNDED
-            return made
-        if kind == "formula":
+            return call.run()
+        if call.name in SUMS_OF_FLOAT8 and any(map(is_float8, args)):
+            return self._sum_of_float8(call)
+        return HANDLERS[kind_of(func)](self, call)
+
+    def _exact(self, call: _Call) -> Any:
+        """Run what chooses, moves or compares."""
+        return self._noted(call, call.run(), CODED if call.name.startswith("dequantize_") else GIVEN)
+
+    def _quantize(self, call: _Call) -> Any:
+        """Run what rounds to codes, on a value that is moved by a part of a code."""
+        value, scale = call.args[:2]
+        if call.name == "quantize_per_channel":
             with self:
-                result = FORMULAS[name](args[0])
-            if name in self.off:
-                result += self._draw(result) * self.off[name](args[0])
-            return result
-        if kind == "decomposed":
-            with self:
-                return decomposition_table[func](*args, **kwargs)
-        if kind == "composite":
-            with self:
-                return func.decompose(*args, **kwargs)
-        if kind == "quantize":
-            scale = args[1]
-            if name == "quantize_per_channel":
-                with self:
-                    scale = _along_axis(args[0], scale, args[3])
-            if self._is_exact(args[0], scale, name):
-                kind = "exact"
-            else:
-                args = (self._before_quantizing(args[0], scale, name, args[-1]), *args[1:])
-        result = _sum_of_float16(func, args, kwargs) if kind == "sum" else func(*args, **kwargs)
+                scale = _along_axis(value, scale, call.args[3])
+        if self._is_exact(value, scale, call.name):
+            return self._noted(call, call.run(), GIVEN)
+        moved = self._before_quantizing(value, scale, call.name, call.args[-1])
+        return self._noted(call, call.func(moved, *call.args[1:], **call.kwargs), ROUNDED)
+
+    def _sum(self, call: _Call) -> Any:
+        """Run what adds up, and move the result by what each partial sum may round."""
+        result = _sum_of_float16(call.func, call.args, call.kwargs)
+        for made in _movable(result):
+            self._move(made, self._error_of_sum(call, made), call.name)
+            self._approximate(call, made)
+        return self._noted(call, result)
+
+    def _approximated(self, call: _Call) -> Any:
+        """Run what rounds once, and move the result by units in its last place."""
+        result = call.run()
+        for made in _movable(result):
+            self._move(made, made.abs(), call.name)
+            self._approximate(call, made)
+        return self._noted(call, result)
+
+    def _formula(self, call: _Call) -> Any:
+        """Compute an operator in the steps that targets take, each of which is moved."""
+        with self:
+            result = FORMULAS[call.name](call.args[0])
+        self._approximate(call, result)
+        return result
+
+    def _decomposed(self, call: _Call) -> Any:
+        """Run the operators that torch's table takes an operator apart into, each of which is moved."""
+        with self:
+            return decomposition_table[call.func](*call.args, **call.kwargs)
+
+    def _composite(self, call: _Call) -> Any:
+        """Run the operators that a composite one is written in, each of which is moved."""
+        with self:
+            return call.func.decompose(*call.args, **call.kwargs)
+
+    def _approximate(self, call: _Call, made: torch.Tensor) -> None:
+        """Move a result by what the backend's approximation of the operator is off."""
+        if call.name in self.off:
+            made += self._draw(made) * self.off[call.name](call.args[0])
+
+    def _noted(self, call: _Call, result: Any, own: int | None = None) -> Any:
+        """Note what became of each tensor of a result, and return the result.
+
+        Parameters
+        ----------
+        own
+            What the operator itself does to numbers; by default it rounds what is floating.
+        """
         for made in pytree.tree_leaves(result):
             if not isinstance(made, torch.Tensor):
                 continue
-            # Casts to float8 round alike on both sides, and no other operator gives it.
-            if kind in ("sum", "approximated") and made.is_floating_point() and made.dtype not in FLOAT8:
-                by = self._error_of_sum(func, name, made, args, kwargs) if kind == "sum" else made.abs()
-                self._move(made, by, name)
-                if name in self.off:
-                    made += self._draw(made) * self.off[name](args[0])
-            is_rounded = kind == "quantize" or (kind != "exact" and made.dtype.is_floating_point)
-            coded = CODED if name.startswith("dequantize_") else GIVEN
-            own = ROUNDED if is_rounded else coded
-            self.state[made] = max(*states, own, self.state.get(made, GIVEN))
-            if func._schema.is_mutable:
+            does = (ROUNDED if made.dtype.is_floating_point else GIVEN) if own is None else own
+            self.state[made] = max(call.state, does, self.state.get(made, GIVEN))
+            if call.func._schema.is_mutable:
                 storage = made.untyped_storage()
                 self.written[storage.data_ptr()] = storage, self.state[made]
         return result
@@ -162,30 +213,29 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __contains__(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor) and self._state_of(value) is not None
 
-    def _error_of_sum(
-        self, func: Any, name: str, made: torch.Tensor, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> torch.Tensor:
+    def _error_of_sum(self, call: _Call, made: torch.Tensor) -> torch.Tensor:
         """Return the sizes of the terms of each element of `made`, added up in kind: relative to it, its units."""
-        positive = [x.abs() if isinstance(x, torch.Tensor) else x for x in args]
-        total = _sum_of_float16(func, positive, kwargs)
+        positive = [x.abs() if isinstance(x, torch.Tensor) else x for x in call.args]
+        total = _sum_of_float16(call.func, positive, call.kwargs)
         # Of n roundings at random: sqrt(n) of one (Higham and Mary 2019). Kernels add up in float32 at least.
         finer = torch.finfo(torch.float32).eps / torch.finfo(made.dtype).eps
-        error: torch.Tensor = made.abs() + total * (finer * math.sqrt(SUMS[name](made, *args)))
+        error: torch.Tensor = made.abs() + total * (finer * math.sqrt(SUMS[call.name](made, *call.args)))
         return error
 
-    def _sum_of_float8(
-        self, func: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> torch.Tensor:
+    def _sum_of_float8(self, call: _Call) -> torch.Tensor:
         """Return a sum of float8 whose terms were added up in float16, if that rounds any of them."""
-        terms = [x.float() if is_float8(x) else x for x in args]
-        made: torch.Tensor = func(*terms, **kwargs)
-        total = func(*(x.abs() if isinstance(x, torch.Tensor) else x for x in terms), **kwargs)
-        number = SUMS_OF_FLOAT8[name](made, *args)
+        terms = [x.float() if is_float8(x) else x for x in call.args]
+        made: torch.Tensor = call.func(*terms, **call.kwargs)
+        positive = (x.abs() if isinstance(x, torch.Tensor) else x for x in terms)
+        total = call.func(*positive, **call.kwargs)
+        number = SUMS_OF_FLOAT8[call.name](made, *call.args)
         eps = torch.finfo(torch.float16).eps
         # float16 has all multiples of a step up to 2 / eps of them.
-        if total.numel() and float(total.max()) > step_of_sum(name, terms, number) * 2.0 / eps:
+        if total.numel() and float(total.max()) > step_of_sum(call.name, terms, number) * 2.0 / eps:
             made += self._draw(made) * (eps * (made.abs() + total * math.sqrt(number)))
-        return made.to(next(x.dtype for x in args if is_float8(x)))
+        rounded = made.to(next(x.dtype for x in call.args if is_float8(x)))
+        self.state[rounded] = ROUNDED
+        return rounded
 
     def _move(self, made: torch.Tensor, size: torch.Tensor, name: str) -> None:
         # What is narrower than float32 is computed in that, and rounded once.
@@ -224,6 +274,26 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self.direction
         drawn = self.generator.random(tuple(like.shape), np.float32)
         return torch.from_numpy(np.asarray(drawn)) * 2.0 - 1.0
+
+
+#: What runs an operator, by `executorch_goldens.exporting.numerics.arithmetic.kind_of`.
+HANDLERS: Mapping[str, Callable[[Rounding, _Call], Any]] = {
+    "exact": Rounding._exact,
+    "quantize": Rounding._quantize,
+    "sum": Rounding._sum,
+    "approximated": Rounding._approximated,
+    "formula": Rounding._formula,
+    "decomposed": Rounding._decomposed,
+    "composite": Rounding._composite,
+}
+
+
+def _movable(result: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors of a result that are rounded by the backend and by eager each in its own way."""
+    for made in pytree.tree_leaves(result):
+        # Casts to float8 round alike on both sides, and no other operator gives it.
+        if isinstance(made, torch.Tensor) and made.is_floating_point() and made.dtype not in FLOAT8:
+            yield made
 
 
 def _sum_of_float16(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -291,63 +361,105 @@ def moved(
     scales
         See `executorch_goldens.artifact.Lowered`.
     """
-    kept = [(buffer, buffer.clone()) for buffer in model.buffers()]
-
-    def restore() -> None:
-        with torch.no_grad():
-            for buffer, before in kept:
-                buffer.copy_(before)
-
-    # Not what the model gives that the graph was made of: where the graph is another, that is no rounding.
-    with torch.no_grad(), Undefined() as looked:
-        expected = flatten(given_by(model, [[x.clone() for x in inputs] for inputs in steps]))
-    restore()
-    furthest = [np.zeros(tensor.shape) for tensor in expected]
-    shifts = [0.0] * len(expected)
-    # What is no tensor is never rounded.
-    constant = {index for index, tensor in enumerate(expected) if not tensor.kind}
-
-    def move(direction: float | None, source: np.random.Generator, states: Sequence[torch.Tensor]) -> None:
-        """Run the model once, every rounding moved; of what `states` are given for, only constant outputs count."""
-        own = [[x.clone() for x in inputs] for inputs in steps]
-        with (
-            torch.no_grad(),
-            Rounding([*pytree.tree_leaves(own), *states], direction, source, off) as rounding,
-        ):
-            given = given_by(model, own)
-        # An output may be a buffer itself.
-        outputs = flatten(given)
-        restore()
-        for index, (value, made, right) in enumerate(zip(given, outputs, expected, strict=True)):
-            if states and index not in constant:
-                continue
-            if made.shape != right.shape:
-                # Rounding decides of the shape.
-                furthest[index].fill(np.inf)
-            elif value in rounding:
-                if not states:
-                    constant.discard(index)
-                if rounding.is_rounded(value):
-                    furthest[index] = np.maximum(furthest[index], distance(made.wide(), right.wide()))
-                    shifts[index] = max(shifts[index], _shift(made.wide(), right.wide()))
-
+    distances = _Distances(model, steps, off)
     for direction in RUNS:
-        move(direction, generator, ())
-    for index, scale in enumerate(scales):
-        if index in constant and scale:
-            furthest[index].fill(scale)
-            constant.discard(index)
-    if constant:
+        distances.move(direction, generator)
+    distances.take_scales(scales)
+    if distances.constant:
         # Other draws than those of the case: they stay what they are.
         (apart,) = generator.spawn(1)
         for direction in RUNS:
-            move(direction, apart, [*model.parameters(), *model.buffers()])
+            distances.move_constant(direction, apart)
     return Moved(
-        tuple(Tensor.of(each.astype(np.float32)) for each in furthest),
-        tuple(shifts),
-        tuple(looked.undefined),
-        tuple(looked.beyond),
+        tuple(Tensor.of(each.astype(np.float32)) for each in distances.furthest),
+        tuple(distances.shifts),
+        tuple(distances.looked.undefined),
+        tuple(distances.looked.beyond),
     )
+
+
+class _Distances:
+    """How far rounding moves the outputs of a model, over all runs so far.
+
+    Attributes
+    ----------
+    looked
+        What the model's operators were given that they have no value for.
+    expected
+        The outputs with no rounding moved.
+    furthest
+        Per output, how far each element went.
+    shifts
+        Per output, how far its mean went.
+    constant
+        Indices of the outputs that follow from no input. What is no tensor is never rounded, and none of them.
+    """
+
+    def __init__(self, model: torch.nn.Module, steps: Steps, off: Approximations) -> None:
+        self.model = model
+        self.steps = steps
+        self.off = off
+        self._buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+        # Not what the model gives that the graph was made of: where the graph is another, that is no rounding.
+        with torch.no_grad(), Undefined() as looked:
+            self.expected = flatten(given_by(model, self._inputs()))
+        self._restore()
+        self.looked = looked
+        self.furthest = [np.zeros(tensor.shape) for tensor in self.expected]
+        self.shifts = [0.0] * len(self.expected)
+        self.constant = {index for index, tensor in enumerate(self.expected) if not tensor.kind}
+
+    def move(self, direction: float | None, source: np.random.Generator) -> None:
+        """Run the model once, with every rounding moved of what follows from an input."""
+        given, outputs, rounding = self._run(direction, source, ())
+        for index, (value, made) in enumerate(zip(given, outputs, strict=True)):
+            self._note(index, value, made, rounding)
+            if made.shape == self.expected[index].shape and value in rounding:
+                self.constant.discard(index)
+
+    def move_constant(self, direction: float | None, source: np.random.Generator) -> None:
+        """Run the model once, with every rounding moved, also of parameters and buffers: only `constant` counts."""
+        states = [*self.model.parameters(), *self.model.buffers()]
+        given, outputs, rounding = self._run(direction, source, states)
+        for index in self.constant:
+            self._note(index, given[index], outputs[index], rounding)
+
+    def take_scales(self, scales: Sequence[float]) -> None:
+        """Let outputs that follow from no input go as far as a code, where they are quantized."""
+        for index, scale in enumerate(scales):
+            if index in self.constant and scale:
+                self.furthest[index].fill(scale)
+                self.constant.discard(index)
+
+    def _run(
+        self, direction: float | None, source: np.random.Generator, states: Sequence[torch.Tensor]
+    ) -> tuple[Sequence[Any], Sequence[Tensor], Rounding]:
+        """Return what the model gives with every rounding moved of what follows from its inputs and `states`."""
+        own = self._inputs()
+        given_to = [*pytree.tree_leaves(own), *states]
+        with torch.no_grad(), Rounding(given_to, direction, source, self.off) as rounding:
+            given = given_by(self.model, own)
+        # An output may be a buffer itself.
+        outputs = flatten(given)
+        self._restore()
+        return given, outputs, rounding
+
+    def _note(self, index: int, value: Any, made: Tensor, rounding: Rounding) -> None:
+        right = self.expected[index]
+        if made.shape != right.shape:
+            # Rounding decides of the shape.
+            self.furthest[index].fill(np.inf)
+        elif value in rounding and rounding.is_rounded(value):
+            self.furthest[index] = np.maximum(self.furthest[index], distance(made.wide(), right.wide()))
+            self.shifts[index] = max(self.shifts[index], _shift(made.wide(), right.wide()))
+
+    def _inputs(self) -> list[list[Any]]:
+        return [[x.clone() for x in inputs] for inputs in self.steps]
+
+    def _restore(self) -> None:
+        with torch.no_grad():
+            for buffer, before in self._buffers:
+                buffer.copy_(before)
 
 
 def _shift(made: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:

@@ -44,13 +44,11 @@ def samples_of(
 
     names = case.run_on if example.inputs else ("example",)
     samples: dict[str, tuple[tuple[torch.Tensor, ...], ...]] = {name: (inputs(name),) for name in names}
-    drawn = "drawn" in names
-    for which in SIZES:
-        if resized := _of_size(example, which):
-            samples[which] = (data.all_like(resized, which) if drawn else resized,)
-    if remembers:
-        for name, steps in STEPS.items():
-            samples[name] = tuple(inputs(step if step in names else "example") for step in steps)
+    resized = {which: made for which in SIZES if (made := _of_size(example, which))}
+    for which, made in resized.items():
+        samples[which] = (data.all_like(made, which) if "drawn" in names else made,)
+    for name, steps in STEPS.items() if remembers else ():
+        samples[name] = tuple(inputs(step if step in names else "example") for step in steps)
     return samples
 
 
@@ -89,8 +87,7 @@ def unbounded(example: Example) -> tuple[str, ...]:
     declared = list(shapes.values() if isinstance(shapes, Mapping) else shapes or ())
     found = []
     for number, of_input in enumerate(declared):
-        sequence = list(enumerate(of_input)) if isinstance(of_input, Sequence) else []
-        for dimension, dim in of_input.items() if isinstance(of_input, Mapping) else sequence:
+        for dimension, dim in _dimensions(of_input):
             is_dim = isinstance(dim, torch.export.Dim)
             # What has no name, ``Dim.AUTO`` for instance, may have a bound, too.
             is_dynamic = is_dim or (dim is not None and not isinstance(dim, int))
@@ -98,6 +95,13 @@ def unbounded(example: Example) -> tuple[str, ...]:
                 name = f" ({dim.__name__})" if is_dim else ""
                 found.append(f"dimension {dimension} of input {number}{name}")
     return tuple(found)
+
+
+def _dimensions(declared: Any) -> list[tuple[int, Any]]:
+    """Return the dimensions of an input with what ``dynamic_shapes`` declares of them."""
+    if isinstance(declared, Mapping):
+        return list(declared.items())
+    return list(enumerate(declared)) if isinstance(declared, Sequence) else []
 
 
 def _resized(example: Example, sizes: Mapping[int, Mapping[int, int]]) -> tuple[torch.Tensor, ...]:
@@ -117,11 +121,7 @@ def _resized(example: Example, sizes: Mapping[int, Mapping[int, int]]) -> tuple[
 
 def _sizes(tensor: torch.Tensor, declared: Any, which: str) -> Iterator[tuple[int, int]]:
     """Yield each dynamic dimension of an input with its size."""
-    if isinstance(declared, Mapping):
-        dimensions = list(declared.items())
-    else:
-        dimensions = list(enumerate(declared if isinstance(declared, Sequence) else ()))
-    for dimension, dim in dimensions:
+    for dimension, dim in _dimensions(declared):
         size = _size(dim, which)
         if size is not None:
             yield dimension, size if size > 0 else 2 * tensor.shape[dimension]
