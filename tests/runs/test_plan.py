@@ -6,7 +6,7 @@ import pytest
 
 from executorch_goldens import cli
 from executorch_goldens.judging.updating import UPDATE
-from tests.conftest import Runner
+from tests.support.runner import Runner
 
 ZOO = """\
 from executorch_goldens.registry import case
