@@ -230,7 +230,6 @@ class Run:
     def start(self, cells: Sequence[Cell]) -> None:
         """Make the folders ready, alone in those that are written, and start exporting `cells`."""
         self.results.open()
-        self.targets = tuple(sorted({cell.target for cell in cells}))
         self.provenance = self._provenance(cells)
         self.provenance.write(self.results.root)
         if self.reuse is not None:
@@ -244,6 +243,7 @@ class Run:
             self.sweep = ClusterSweep(
                 self.options.cluster, self.release.version, cells, self.variations, self.settings
             )
+        self.targets = tuple(self.sweep.targets)
         self.sweep.start()
 
     def _provenance(self, cells: Sequence[Cell]) -> Provenance:
