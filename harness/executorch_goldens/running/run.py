@@ -54,7 +54,7 @@ from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store
 from executorch_goldens.variations import Variation
 from executorch_goldens.workers import seconds
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.workers.sweep import Sweep, worth_warming
 
 
 class Run:
@@ -230,6 +230,7 @@ class Run:
     def start(self, cells: Sequence[Cell]) -> None:
         """Make the folders ready, alone in those that are written, and start exporting `cells`."""
         self.results.open()
+        self.targets = tuple(sorted(worth_warming(cells)))
         self.provenance = self._provenance(cells)
         self.provenance.write(self.results.root)
         if self.reuse is not None:
@@ -243,7 +244,6 @@ class Run:
             self.sweep = ClusterSweep(
                 self.options.cluster, self.release.version, cells, self.variations, self.settings
             )
-        self.targets = tuple(self.sweep.targets)
         self.sweep.start()
 
     def _provenance(self, cells: Sequence[Cell]) -> Provenance:
