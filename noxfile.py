@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT / "harness"))
 
 from executorch_goldens import releases  # noqa: E402
 from executorch_goldens.toolchains import locking  # noqa: E402
+from lab import OVER_RELEASES  # noqa: E402
 
 MATRIX = releases.load()
 
@@ -181,8 +182,6 @@ TOOLS = {
     **dict.fromkeys(("branches", "fuzz"), ("branches",)),
     **dict.fromkeys(("cluster-soak", "faults", "fuzz-bytes", "soak"), ("tests",)),
 }
-#: Instruments that drive the environments of all releases, and take these as ``RELEASE=PYTHON``.
-OVER_RELEASES = ("fielded", "stock")
 
 
 @nox.session(python=MATRIX.python)
@@ -223,7 +222,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
     session.run("mypy")
-    session.run("zizmor", "--offline", "--no-progress", ".github/workflows")
+    session.run("zizmor", "--offline", "--no-progress", ".github")
 
 
 def install(session: nox.Session, version: str, *tools: str) -> None:

@@ -1,6 +1,6 @@
 """Concatenations of constants, which quantized lowering folds: every list element must be dequantized.
 
-The ramps and the quantizer settings are those of report #18971, so that its figures can be compared. The
+The ramps and the quantizer settings are those of issue #18971, so that its figures can be compared. The
 ramps are made in the forward, as there: a buffer would be folded before the backend's own folding is reached.
 The horizontal ramp is therefore the one input of the zoo that is not dyadic (steps of 0.4).
 """
@@ -67,7 +67,7 @@ class CatOfCats(torch.nn.Module):
 
 @case(
     guards="a folded cat of (h, v) dequantizes its second element",
-    report=18971,
+    issue=18971,
     quantization="snorm-int8",
     constant_outputs=True,
 )
@@ -77,7 +77,7 @@ def cat_h_v(data: Data) -> Example:
 
 @case(
     guards="a folded cat of (v, h) dequantizes its second element: the order of the list matters",
-    report=18971,
+    issue=18971,
     quantization="snorm-int8",
     constant_outputs=True,
 )
@@ -86,7 +86,7 @@ def cat_v_h(data: Data) -> Example:
 
 
 @case(
-    guards="a folded cat of one constant twice: the control where report #18971 hides",
+    guards="a folded cat of one constant twice: the control where issue #18971 hides",
     quantization="snorm-int8",
     constant_outputs=True,
 )
@@ -105,7 +105,7 @@ def cat_v_v(data: Data) -> Example:
 
 @case(
     guards="a folded cat of three, one of them repeated, dequantizes every element",
-    report=18971,
+    issue=18971,
     quantization="snorm-int8",
     constant_outputs=True,
 )
@@ -115,7 +115,7 @@ def cat_three(data: Data) -> Example:
 
 @case(
     guards="a cat of folded cats carries the inner quantization parameters outwards",
-    report=18971,
+    issue=18971,
     quantization="snorm-int8",
     constant_outputs=True,
 )

@@ -1,4 +1,4 @@
-"""Small models for defects that upstream has seen beside the four reports; ``guards`` has the numbers."""
+"""Small models for defects that upstream has seen beside the four issues; ``guards`` has the numbers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Models whose output slots hold equal values: each slot must keep a tensor of its own, in its place.
 
-The buffers are 4-d, because layout transposes at the outputs are what made slots collapse (report #18866).
+The buffers are 4-d, because layout transposes at the outputs are what made slots collapse (issue #18866).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Doubled(TwoBuffers):
         return x + self.first, self.first * 2.0, self.second * 2.0
 
 
-@case(guards="equal buffers in two output slots stay two outputs", report=18866)
+@case(guards="equal buffers in two output slots stay two outputs", issue=18866)
 def equal_buffers(data: Data) -> Example:
     values = data.tensor("values", *SHAPE)
     return Example(Doubled(values, values.clone()), (data.tensor("x", *SHAPE),))
@@ -44,7 +44,7 @@ class Converging(TwoBuffers):
         return x + self.first, self.first + self.first, self.second * 1.0
 
 
-@case(guards="buffers that only folding makes equal stay two outputs", report=18866)
+@case(guards="buffers that only folding makes equal stay two outputs", issue=18866)
 def equal_after_folding(data: Data) -> Example:
     values = data.tensor("values", *SHAPE)
     return Example(Converging(values, values * 2.0), (data.tensor("x", *SHAPE),))
@@ -57,7 +57,7 @@ class Cloned(TwoBuffers):
         return x + 1.0, self.first.clone(), self.second.clone()
 
 
-@case(guards="clones of equal buffers, first among a delegate's outputs, stay two outputs", report=18866)
+@case(guards="clones of equal buffers, first among a delegate's outputs, stay two outputs", issue=18866)
 def equal_clones(data: Data) -> Example:
     values = data.tensor("values", *SHAPE)
     return Example(Cloned(values, values.clone()), (data.tensor("x", *SHAPE),))
@@ -75,7 +75,7 @@ class Ramps(torch.nn.Module):
         return x + 1.0, ramp(), ramp()
 
 
-@case(guards="equal constants made by the model itself stay two outputs, quantized too", report=18866)
+@case(guards="equal constants made by the model itself stay two outputs, quantized too", issue=18866)
 def equal_ramps(data: Data) -> Example:
     return Example(Ramps(), (data.tensor("x", *SHAPE),))
 

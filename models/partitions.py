@@ -12,7 +12,7 @@ from executorch_goldens import Data, Example, case
 
 
 class TwoDelegates(torch.nn.Module):
-    """The model of report #19045: the full reduction in the middle is not taken by TOSA."""
+    """The model of issue #19045: the full reduction in the middle is not taken by TOSA."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         z = x + y
@@ -20,7 +20,7 @@ class TwoDelegates(torch.nn.Module):
         return s * z
 
 
-@case(guards="two partitions keep one order whatever the hash seed", report=19045)
+@case(guards="two partitions keep one order whatever the hash seed", issue=19045)
 def two_delegates(data: Data) -> Example:
     return Example(TwoDelegates(), (data.tensor("x", 10, 4, 5), data.tensor("y", 10, 4, 5)))
 
@@ -41,7 +41,7 @@ class CentredLinears(torch.nn.Module):
 
 @case(
     guards="five partitions with weights of their own keep one order whatever the hash seed",
-    report=19045,
+    issue=19045,
 )
 def five_delegates(data: Data) -> Example:
     return Example(CentredLinears(width=6, layers=5), (data.tensor("x", 4, 6),))
@@ -62,7 +62,7 @@ class HalvedPeaks(torch.nn.Module):
 
 
 @case(
-    guards="twelve partitions keep the order of discovery: a lexical one puts tag10 before tag2", report=19045
+    guards="twelve partitions keep the order of discovery: a lexical one puts tag10 before tag2", issue=19045
 )
 def twelve_delegates(data: Data) -> Example:
     return Example(HalvedPeaks(cuts=11), (data.tensor("x", 2, 3),))

@@ -56,9 +56,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def options_of(*words: str) -> options.Options:
     """Return what a run takes from these words of its command line."""
     parser = argparse.ArgumentParser()
-    options.add_to(parser.add_argument)
-    # pytest's own, by syrupy.
-    parser.set_defaults(update_snapshots=False, update_new_snapshots_only=False)
+    options.add_to(dict.fromkeys(options.GROUPS, parser.add_argument))
     return options.read(parser.parse_args(words), words)
 
 
@@ -154,7 +152,7 @@ class Runner:
     def command(self, *arguments: str) -> list[str]:
         plugins = ["-p", "tests.replay"] if replay.VARIABLE in self.environment else []
         # The store of whoever runs the tests is none of theirs.
-        keeping = [] if {"--reuse", "--cluster", "--store"} & {*arguments} else ["--no-keep"]
+        keeping = [] if {"--cluster", "--cache-dir"} & {*arguments} else ["--cache=off"]
         return [
             *(sys.executable, *self.program, *plugins, *keeping),
             # With "=", or pytest takes the folders for tests and one of them for its root.
@@ -265,8 +263,8 @@ def zoo_run(tmp_path_factory: pytest.TempPathFactory, release: str) -> ZooRun:
     def make(folder: Path) -> ZooRun:
         runner = Runner(folder, release)
         finished = runner(
-            *("--models", "tests.zoo", "--cell", "xnnpack-fp32/*", "--hash-seeds", "0,4", "--jobs", "2"),
-            *("--export-timeout", str(ZOO_LIMIT), "--snapshot-update", "--factors", "0"),
+            *("--models", "tests.zoo", "--cell", "xnnpack-fp32/*", "--variations", "0,4", "--jobs", "2"),
+            *("--export-timeout", str(ZOO_LIMIT), "--snapshot-update", "--explain", "off"),
         )
         return ZooRun(runner, finished)
 

@@ -15,7 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+import executorch_goldens.running.explaining
 import executorch_goldens.running.factors
+import executorch_goldens.running.plan
 import executorch_goldens.running.run
 import executorch_goldens.running.suite
 from executorch_goldens.artifact import Cell, Outcome
@@ -91,22 +93,21 @@ def recorded() -> dict[str, Any]:
 
 
 def load_cells(models: Sequence[str], release: Release, wanted: Sequence[str] = ()) -> tuple[Cell, ...]:
-    """Return what `executorch_goldens.running.run.load_cells` does, without the seconds that importing torch takes."""
+    """Return what `executorch_goldens.running.plan.load_cells` does, without the seconds that importing torch takes."""
     folder = Path(os.environ[VARIABLE]).parent
     cases = [case for module in models for case in (folder / f"{module}.cases").read_text().splitlines()]
-    targets = [target for target in release.targets if not TARGETS[target].further]
+    targets = [target for target in release.targets if not TARGETS[target].opt_in]
     return tuple(Cell(target, case) for target in targets for case in cases)
 
 
 def pytest_configure() -> None:
     """Replace the sweep of this process, its zoo, and the known defects of its release."""
-    executorch_goldens.running.run.Sweep = executorch_goldens.running.suite.Sweep = (
-        executorch_goldens.running.factors.Sweep
-    ) = Replay
+    executorch_goldens.running.run.Sweep = executorch_goldens.running.explaining.Sweep = Replay
+    executorch_goldens.running.suite.Sweep = executorch_goldens.running.factors.Sweep = Replay
     executorch_goldens.running.run.ClusterSweep = lambda address, release, *asked: Replay(*asked)
-    executorch_goldens.running.run.load_cells = load_cells
+    executorch_goldens.running.plan.load_cells = load_cells
     known = {cell: KnownDefect(*text.split(": ", 1)) for cell, text in recorded().get("known", {}).items()}
-    find_release = executorch_goldens.running.run.find_release
-    executorch_goldens.running.run.find_release = lambda *arguments: replace(
+    find_release = executorch_goldens.running.plan.find_release
+    executorch_goldens.running.plan.find_release = lambda *arguments: replace(
         find_release(*arguments), known=known
     )

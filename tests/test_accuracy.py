@@ -151,7 +151,7 @@ def test_half_a_decibel_is_no_change(before: str, after: str, is_same: bool, wor
 def recorded(lowered: Lowered, accuracy: str | None) -> dict[str, str]:
     """The golden of a program, with another accuracy, or as before there was one."""
     texts = golden.render(
-        Artifact(lowered, (), 1.0), golden.Origin({}, ["seed0-heap0", "seed4-heap1"], "equal")
+        Artifact(lowered, (), 1.0), golden.MadeWith({}, ["seed0-heap0", "seed4-heap1"], "equal")
     )
     line = "" if accuracy is None else f"accuracy 0: {accuracy}\n"
     manifest = re.sub(r"^accuracy 0: .*\n", line, golden.unsealed(texts)[golden.MANIFEST], flags=re.MULTILINE)
@@ -179,7 +179,7 @@ def test_a_golden_has_the_accuracy_of_each_output_and_a_float_one_none(
     lines = texts[golden.MANIFEST].splitlines()
     numerics = next(at for at, line in enumerate(lines) if line.startswith("numerics: "))
     assert lines[numerics + 1] == "accuracy 0: sqnr 40.0 dB, cosine 0.99996"
-    float_one = golden.render(artifacts["steady"][0], golden.Origin({}, [], ""))
+    float_one = golden.render(artifacts["steady"][0], golden.MadeWith({}, [], ""))
     assert "accuracy" not in float_one[golden.MANIFEST]
 
 
@@ -350,7 +350,7 @@ def test_results_of_an_earlier_version_are_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     runner.answers({"alpha": artifacts["steady"][0]})
-    runner("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--hash-seeds", "0")
+    runner("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--variations", "1")
     results = shutil.copytree(runner.sweeps, tmp_path / "results")
     assert main(["tolerances", str(results)]) == 0
     assert f"| {release} | xnnpack-fp32 | 1 | 1 | - |" in capsys.readouterr().out

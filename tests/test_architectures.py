@@ -11,7 +11,7 @@ from executorch_goldens.artifact import STAGE, Artifact, Cell, Delegate, Lowered
 from executorch_goldens.decode import decode
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.compact import compact
-from executorch_goldens.goldens.golden import Origin
+from executorch_goldens.goldens.golden import MadeWith
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.releases import load
 from tests.decode.conftest import FIXTURES, SCHEMAS
@@ -35,7 +35,7 @@ def lowered(payload: bytes = PAYLOAD, program: bytes = PROGRAM) -> Lowered:
 def rendered(
     made: Lowered, architecture: str, variations: tuple[str, ...] = VARIATIONS, stages: tuple[str, ...] = ()
 ) -> dict[str, str]:
-    origin = Origin(STACK, variations, "outputs against eager equal to the last bit", architecture)
+    origin = MadeWith(STACK, variations, "outputs against eager equal to the last bit", architecture)
     runs = tuple(PassRun(STAGE, name, "0123456789ab", True) for name in stages)
     return golden.render(Artifact(made, (), 1.0, Watched(runs, ()) if runs else None), origin)
 

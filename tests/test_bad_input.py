@@ -19,12 +19,11 @@ import pytest
 from executorch_goldens.artifact import Artifact, Lowered
 from executorch_goldens.cli import ERROR
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files.machine import in_ci
+from executorch_goldens.files.invocation import in_ci
 from executorch_goldens.goldens.golden import FORMAT
-from executorch_goldens.judging.updating import Updating, require_a_person
-from executorch_goldens.releases import MATRIX
+from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.running.options import Options
-from executorch_goldens.running.run import Run
+from executorch_goldens.running.plan import plan
 from executorch_goldens.settings.arguments import amount, positive_int
 from tests.conftest import Runner, options_of
 
@@ -56,22 +55,11 @@ def untouched(recorded: Runner) -> Iterator[Runner]:
 def options(**asked: Any) -> Options:
     """Return what the plugin asks of a run when nothing is said, but for `asked`."""
     unsaid = Options(
-        release=None,
-        matrix=MATRIX,
-        cells=(),
-        families=(),
         variations="full",
-        hash_seeds=None,
-        jobs=None,
         export_timeout=60.0,
-        patches="auto",
-        shortcuts="all",
         models=("models",),
         goldens=Path("goldens"),
         sweeps=Path("sweeps"),
-        interpreter=None,
-        isolation="fork",
-        update=Updating(),
     )
     return replace(unsaid, **asked)
 
@@ -91,10 +79,10 @@ def options(**asked: Any) -> Options:
         ({"patches": "none,partition-order"}, ["'none'", "partition-order"]),
         ({"families": ("convs",)}, ["'convs'", "convolutions"]),
         ({"variations": "many"}, ["'many'", "quick, full"]),
-        ({"hash_seeds": "4294967296"}, ["'4294967296'", "4294967295"]),
-        ({"hash_seeds": "x"}, ["'x'", "4294967295"]),
-        ({"hash_seeds": ""}, ["''", "4294967295"]),
-        ({"hash_seeds": "7,7"}, ["7 is given twice"]),
+        ({"variations": "0,4294967296"}, ["'4294967296'", "4294967295"]),
+        ({"variations": "0,x"}, ["'x'", "4294967295"]),
+        ({"variations": "0,,7"}, ["''", "4294967295"]),
+        ({"variations": "7,7"}, ["7 is given twice"]),
         ({"shortcuts": "fast"}, ["'fast'", "lazy-code", "none"]),
         ({"models": ("no_such_zoo",)}, ["--models no_such_zoo", "No module named"]),
         ({"models": ("json",)}, ["--models json", "no case is registered"]),
@@ -104,7 +92,7 @@ def options(**asked: Any) -> Options:
 )
 def test_what_a_run_cannot_do_is_named_with_what_it_can(asked: dict[str, Any], facts: list[str]) -> None:
     with pytest.raises(UsageError) as raised:
-        Run(options(**asked))
+        plan(options(**asked))
     for fact in facts:
         assert fact in str(raised.value)
 
@@ -118,15 +106,18 @@ def test_what_a_run_cannot_do_is_named_with_what_it_can(asked: dict[str, Any], f
         (["--export-timeout", "0"], ["'0'", "seconds above 0"]),
         (["--export-timeout", "nan"], ["'nan'", "seconds above 0"]),
         (["--isolation", "thread"], ["'thread'", "fork"]),
-        (["--store-size", "0"], ["'0'", "10GiB"]),
+        (["--cache-size", "0"], ["'0'", "10GiB"]),
         (["--export-memory", "0.1"], ["'0.1'", "of at least 1", "10GiB"]),
         (["--export-memory", "-1"], ["'-1'", "of at least 1"]),
         (["--export-memory", "inf"], ["'inf'", "of at least 1"]),
         (["--export-memory", "9999999999T"], ["'9999999999T'", "of at least 1"]),
-        (["--reuse", "--reuse-check", "0%"], ["'0%'", "5%:SEED"]),
-        (["--reuse-check", "5%"], ["--reuse-check", "say --reuse as well"]),
-        (["--cluster", "tcp://127.0.0.1:1", "--no-keep"], ["--cluster", "leave --no-keep out"]),
-        (["--reuse", "--store", "/dev/null"], ["the store /dev/null", "cannot be written", "--store DIR"]),
+        (["--cache=on", "--cache-verify", "0%"], ["'0%'", "5%:SEED"]),
+        (["--cache-verify", "5%"], ["--cache-verify", "say --cache on as well"]),
+        (["--cluster", "tcp://127.0.0.1:1", "--cache=off"], ["--cluster", "leave --cache off out"]),
+        (
+            ["--cache=on", "--cache-dir", "/dev/null"],
+            ["the cache /dev/null", "cannot be written", "--cache-dir DIR"],
+        ),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
 )
@@ -166,7 +157,7 @@ def test_an_environment_without_flatc_is_named(untouched: Runner, tmp_path: Path
 
 def test_a_patch_that_does_not_fit_ends_the_run_with_one_error(runner: Runner) -> None:
     # unique-outputs knows 1.1.0 and 1.2.0 only.
-    arguments = ["--models", "tests.zoo", "--hash-seeds", "0,4", "--patches", "unique-outputs", UPDATE]
+    arguments = ["--models", "tests.zoo", "--variations", "0,4", "--patches", "unique-outputs", UPDATE]
     finished = runner(*arguments, "--cell", "xnnpack-fp32/steady", "--cell", "xnnpack-fp32/wrong")
     finished.refused("'unique-outputs'", runner.release, "--patches")
     assert finished.output.count("was not written for") == 1
@@ -357,7 +348,7 @@ def test_ci_is_what_the_variable_says(
     if value is not None:
         monkeypatch.setenv("CI", value)
     assert in_ci() == is_ci
-    assert options_of("--models", "models").keeping != is_ci
+    assert options_of("--models", "models").keeps != is_ci
     if is_ci:
         with pytest.raises(UsageError, match="CI is set"):
             require_a_person(updating=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import executorch
@@ -106,21 +107,41 @@ def test_records_of_several_exports_are_added_up(tmp_path: Path) -> None:
     assert records.of([LINEAR, Cell("tosa-fp", "gone")]) == {"a.py": {(1, 2), (1, 3)}, "b.py": set()}
 
 
-def test_what_is_written_for_programs_is_read_again_without_what_only_drawn_models_take(
-    tmp_path: Path,
-) -> None:
+@pytest.fixture
+def tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Mapping[str, page.Taken]], list[Branch]]:
+    """Writes the tables of release 9.9.9, and returns its branches."""
+    monkeypatch.setattr(page, "TAKEN", tmp_path)
     every = sorted(sources(tmp_path, PASS).branches())
-    taken = {
-        page.CORE: page.Taken(1, 2, every[:1]),
-        page.ZOO: page.Taken(1, 2, every[:2]),
-        page.SITUATIONS: page.Taken(0, 0, ()),
-        page.GUESTS: page.Taken(1, 2, every[2:3]),
-        page.DRAWN: page.Taken(1, None, every[3:4]),
-    }
-    written = list(page.lines(every, taken))
+
+    def write(taken: Mapping[str, page.Taken]) -> list[Branch]:
+        files = (page.branches_of("9.9.9"), page.cells_of("9.9.9"))
+        for file, text in zip(files, page.texts(every, taken), strict=True):
+            file.write_text(text)
+        return every
+
+    return write
+
+
+def test_what_cells_take_is_read_again_without_what_only_drawn_models_take(
+    tmp_path: Path, tables: Callable[[Mapping[str, page.Taken]], list[Branch]]
+) -> None:
+    every = sorted(sources(tmp_path / "again", PASS).branches())
+    tables(
+        {
+            page.CORE: page.Taken(1, 2, every[:1]),
+            page.ZOO: page.Taken(1, 2, every[:2]),
+            page.SITUATIONS: page.Taken(0, 0, ()),
+            page.GUESTS: page.Taken(1, 2, every[2:3]),
+            page.DRAWN: page.Taken(1, None, every[3:4]),
+        }
+    )
+    written = page.branches_of("9.9.9").read_text().splitlines()
     assert written[1] == f"{FILE}\t7\t11\tFold\tFold.call\t\tcore zoo"
     assert written[-1].endswith("\t-")
-    assert page.read("\n".join(written)) == set(every[:3])
+    assert page.of_cells("9.9.9") == set(every[:3])
+    assert page.of_cells("0.0.0") == set()
 
 
 def test_the_page_counts_what_each_group_takes_and_lists_what_none_does(tmp_path: Path) -> None:
@@ -137,14 +158,16 @@ def test_the_page_counts_what_each_group_takes_and_lists_what_none_does(tmp_path
     assert "| Fold | 5 | 2 | 4 | 0 | 0 | 1 | 5 |\n| fold | 2 | 0 | 0 | 0 | 0 | 0 | 0 |" in text
 
 
-def test_what_is_written_of_each_group_is_read_again(tmp_path: Path) -> None:
+def test_what_is_written_of_each_group_is_read_again(
+    tmp_path: Path, tables: Callable[[Mapping[str, page.Taken]], list[Branch]]
+) -> None:
     """Groups whose records are on another machine stay as they are written."""
-    every = sorted(sources(tmp_path, PASS).branches())
+    every = sorted(sources(tmp_path / "again", PASS).branches())
     taken = {page.CORE: page.Taken(1, 2, set(every[:3])), page.ZOO: page.Taken(2, 9, set(every[:5]))}
-    taken |= {page.SITUATIONS: page.Taken(0, 5, ()), page.GUESTS: page.Taken(0, 0, ())}
+    taken |= {page.SITUATIONS: page.Taken(0, 5, set()), page.GUESTS: page.Taken(0, 0, set())}
     taken |= {page.DRAWN: page.Taken(7, None, {every[5]})}
-    texts = ("\n".join(page.page("9.9.9", every, taken)), "\n".join(page.lines(every, taken)))
-    assert page.written(*texts) == {group: each for group, each in taken.items() if each.cells}
+    tables(taken)
+    assert page.read("9.9.9") == (every, taken)
 
 
 @pytest.fixture(scope="module")

@@ -269,7 +269,7 @@ def test_of_the_harness_what_a_run_imports_reaches_every_cell_and_a_patch_those_
     for name, cells in (
         ("exporting/export.py", ALL),
         ("judging/verdict.py", ALL),
-        ("compare/report.py", set()),
+        ("compare/drift.py", set()),
         ("patches/partition_order.py", ALL),
         # Not applied here.
         ("patches/list_qparams.py", set()),

@@ -17,7 +17,7 @@ from executorch_goldens.artifact import Casualty, Cell
 from executorch_goldens.cluster import PYTHON
 from executorch_goldens.cluster.sweep import LARGEST, ClusterSweep, batches
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.store.reuse import Reuse, Sample
+from executorch_goldens.store.reuse import Recheck, Reuse
 from executorch_goldens.store.store import Store
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.schedule import Job
@@ -32,13 +32,13 @@ CELLS = (
     "tosa-fp/linear*",
     "--cell",
     "xnnpack-fp32/conv*",
-    "--hash-seeds",
+    "--variations",
     "0,4",
 )
 
 
 def over(runner: Runner, address: str) -> Finished:
-    return runner(*CELLS, "--cluster", address, "--store", str(runner.folder / "store"))
+    return runner(*CELLS, "--cluster", address, "--cache-dir", str(runner.folder / "store"))
 
 
 def test_a_scheduler_that_does_not_answer_is_one_clear_error(runner: Runner) -> None:
@@ -127,7 +127,7 @@ def test_a_scheduler_that_is_killed_is_one_clear_error_and_loses_nothing(
         over(runner, address).refused(address, "does not answer any more", "are in the store")
         killing.join()
     kept = len(list(store.glob("*/*")))
-    again = runner(*CELLS, "--reuse", "--store", str(tmp_path / "store"))
+    again = runner(*CELLS, "--cache=on", "--cache-dir", str(tmp_path / "store"))
     assert f"reused {kept} of " in again.output
 
 
@@ -170,7 +170,7 @@ def cluster_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[.
     monkeypatch.setattr(Reuse, "take", lambda self, settings, wanted: [None for _ in wanted])
 
     def make(cells: Sequence[Cell], address: str = "tcp://127.0.0.1:1") -> ClusterSweep:
-        reuse = Reuse(Store(tmp_path / "store"), Sample(), takes=True, keeps=True)
+        reuse = Reuse(Store(tmp_path / "store"), Recheck(), takes=True, keeps=True)
         settings = Settings(Path(sys.executable), ("tests.zoo",), (), 1, 60.0, reuse=reuse)
         return ClusterSweep(address, "1.4.1", cells, variations((0,)), settings)
 

@@ -21,7 +21,8 @@ from executorch_goldens.workers.seconds import Seconds
 from lab.__main__ import main
 from lab.core import computing, reading
 from lab.core.command import computed
-from lab.coverage.visits import SHOWN_VALUES, TABLES, VISITORS, examples, visited
+from lab.coverage import visits
+from lab.coverage.visits import SHOWN_VALUES, PassRow
 from tests.test_bad_input import options
 
 GOLDENS = Path(__file__).resolve().parent.parent / "goldens"
@@ -106,30 +107,26 @@ def test_of_a_constant_in_the_place_of_a_value_its_type_counts(some: Path) -> No
     assert {"attribute tosa: CLAMP min_val = INT8[]", "attribute tosa: CLAMP max_val = INT8[]"} <= set(found)
 
 
-VISITOR = (
-    "## Node visitors: tosa\n\n| visitor | cells | e.g. |\n|---|---:|---|\n| aten.add.Tensor | 2 | {} |\n"
-)
-
-
 def test_coverage_names_cells_for_what_no_golden_tells(some: Path) -> None:
-    table = VISITOR.format(LINEAR[0])
-    found = reading.reached(some / "1.4.1", LINEAR, table)
-    assert found["visitor tosa: aten.add.Tensor"] == {LINEAR[0]}
-    found = reading.reached(some / "1.4.1", LINEAR, table, {"tosa aten.add.Tensor": LINEAR})
+    def coverage(cell: Cell) -> visits.Reached:
+        passes = (PassRow("exir", "NewPass", 9, 1, LINEAR[0]), PassRow("exir", "OldPass", 9, 0, None))
+        return visits.Reached(passes, {}, {"tosa aten.add.Tensor": {LINEAR[0], cell}}, {})
+
+    found = reading.reached(some / "1.4.1", LINEAR, coverage(LINEAR[1]))
     assert found["visitor tosa: aten.add.Tensor"] == set(LINEAR)
-    for given in ((VISITOR.format("tosa-int/gone"),), (table, {"tosa aten.b": {Cell("tosa-int", "gone")}})):
-        with pytest.raises(core.CoreError, match="tosa-int/gone reaches visitor tosa: aten"):
-            reading.reached(some / "1.4.1", LINEAR, *given)
+    assert found["pass exir: NewPass"] == {LINEAR[0]}
+    assert "pass exir: OldPass" not in found
+    with pytest.raises(core.CoreError, match="tosa-int/gone reaches visitor tosa: aten"):
+        reading.reached(some / "1.4.1", LINEAR, coverage(Cell("tosa-int", "gone")))
 
 
 # The committed cores
 
 
 @functools.cache
-def wanted(version: str) -> core.Reached:
+def wanted(version: str) -> reading.Reached:
     cells = load_cells(("models",), MATRIX.release(version))
-    table = (TABLES / f"{version}.md").read_text(encoding="utf-8")
-    return reading.reached(GOLDENS / version, cells, table, visited(TABLES / VISITORS.format(version)))
+    return reading.reached(GOLDENS / version, cells, visits.Reached.read(version))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -174,12 +171,10 @@ OF_KNOWN_DEFECTS = {
 
 
 def serialized(version: str) -> dict[str, int]:
-    """Return the operators of a table, with 0, and their attributes, with the number of values they had."""
-    text = (TABLES / f"{version}.md").read_text(encoding="utf-8")
+    """Return the operators that coverage has, with 0, and their attributes, with the number of values they had."""
     found = {}
-    for section in text.split("\n## Serialized: ")[1:]:
-        kind = section.partition("\n")[0]
-        for operator, attributes in re.findall(r"^\| (\w+) \| (.*) \|$", section, re.MULTILINE)[1:]:
+    for kind, operators in visits.Reached.read(version).operators.items():
+        for operator, attributes in operators.items():
             found[f"{kind}: {operator}"] = 0
             for name, seen in re.findall(r"(\S+): (.*?)(?:; |$)", attributes):
                 counted = re.fullmatch(r"(\d+) values", seen)
@@ -190,8 +185,10 @@ def serialized(version: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_goldens_and_table_tell_the_same_of_what_the_zoo_reaches(version: str) -> None:
-    named = set(examples((TABLES / f"{version}.md").read_text(encoding="utf-8")))
+def test_goldens_and_coverage_tell_the_same_of_what_the_zoo_reaches(version: str) -> None:
+    coverage = visits.Reached.read(version)
+    named = {f"pass {name}" for name, _ in coverage.examples()}
+    named |= {f"visitor {visitor.replace(' ', ': ', 1)}" for visitor in coverage.visited}
     reached = wanted(version)
     assert named == {what for what in reached if what.startswith(("pass ", "visitor "))}
     found: dict[str, int] = {
@@ -233,19 +230,17 @@ def test_a_golden_that_reaches_something_new_asks_for_the_command(
     assert f"accept: {core.UPDATE}" in printed
 
 
-@pytest.mark.parametrize("damage", ["link", "bytes", "line"])
+@pytest.mark.parametrize("damage", ["link", "bytes", "head", "cell"])
 def test_a_damaged_list_of_visitors_is_one_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damage: str
 ) -> None:
-    coverage = tmp_path / "docs" / "coverage"
-    coverage.mkdir(parents=True)
-    path = coverage / VISITORS.format("1.4.1")
+    monkeypatch.setattr(visits, "REACHED", tmp_path)
+    path = visits.cells_of("1.4.1")
+    texts = {"bytes": b"\xff", "head": b"nothing\n", "cell": b"cell\tvisitors\nnothing\ttosa a\n"}
     if damage == "link":
         path.symlink_to("/dev/zero")
     else:
-        path.write_bytes({"bytes": b"\xff", "line": b"nothing\n"}[damage])
-    (tmp_path / "pyproject.toml").write_text(f'[tool.goldens]\nmodels = ["models"]\ngoldens = "{GOLDENS}"\n')
-    monkeypatch.chdir(tmp_path)
+        path.write_bytes(texts[damage])
     assert main(["core", "--release", "1.4.1"]) == 2
     assert f"bring it back with 'git checkout -- {path}'" in capsys.readouterr().err
 

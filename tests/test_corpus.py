@@ -33,8 +33,8 @@ from executorch_goldens.programs.format import (
     REFERENCE_MODEL,
     SEAL,
     CorpusError,
+    FrozenSample,
     Program,
-    Sample,
     Value,
 )
 from executorch_goldens.programs.reading import Corpus
@@ -130,7 +130,7 @@ def test_what_a_corpus_cannot_hold_is_refused_and_leaves_no_file(tmp_path: Path)
     frozen = program(XNNPACK, "program")
     narrow = (Value("bfloat16", (1,), b"12"),)
     odd = dataclasses.replace(
-        frozen, data=b"odd", samples=(Sample("example", ((),), narrow, narrow, (0.0,)),)
+        frozen, data=b"odd", samples=(FrozenSample("example", ((),), narrow, narrow, (0.0,)),)
     )
     with Writer(tmp_path / "new") as writer:
         with pytest.raises(ValueError, match="bfloat16 expected, which nothing can be measured by"):
@@ -613,7 +613,7 @@ def test_another_dtype_shape_or_number_of_outputs_is_wrong(xnnpack: Program) -> 
 def test_bfloat16_is_compared_by_its_numbers() -> None:
     frozen = Value("bfloat16", (1,), bytes.fromhex("803f"))
     expected = Value("float32", (1,), np.float32(1.0).tobytes())
-    sample = Sample("example", ((),), (frozen,), (expected,), (0.01,))
+    sample = FrozenSample("example", ((),), (frozen,), (expected,), (0.01,))
     near, far = Value("bfloat16", (1,), bytes.fromhex("813f")), Value("bfloat16", (1,), bytes.fromhex("8a3f"))
     assert comparing.of_sample(sample, (near,))[0] == comparing.ROUNDING
     assert comparing.of_sample(sample, (far,))[0] == comparing.WRONG

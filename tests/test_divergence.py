@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
-from executorch_goldens.judging.divergence import departure, divergence
+from executorch_goldens.judging.divergence import divergence, divergence_from_golden
 
 FOLD = PassRun("arm backend", "Fold", "a", True)
 FUSE = PassRun("arm backend", "Fuse", "b", True)
@@ -43,7 +43,7 @@ def test_other_passes_or_fewer_are_said_to_be() -> None:
 
 def test_equal_runs_part_nowhere() -> None:
     assert divergence([FOLD, PTE], [FOLD, PTE]) is None
-    assert departure([FOLD, FUSE, PTE], [FOLD, IDLE, FUSE, PTE]) is None
+    assert divergence_from_golden([FOLD, FUSE, PTE], [FOLD, IDLE, FUSE, PTE]) is None
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_equal_runs_part_nowhere() -> None:
     ],
 )
 def test_a_departure_names_the_pass_and_what_it_does_now(runs: list[PassRun], name: str, said: str) -> None:
-    found = departure([FOLD, FUSE, PTE], runs)
+    found = divergence_from_golden([FOLD, FUSE, PTE], runs)
     assert found is not None
     assert found.name == name
     assert said in found.line
 
 
 def test_a_partitioner_departs_with_its_tags() -> None:
-    found = departure([TAGS[0], FUSE], [TAGS[1], FUSE])
+    found = divergence_from_golden([TAGS[0], FUSE], [TAGS[1], FUSE])
     assert found is not None
     assert found.line.endswith("TOSAPartitioner (partitioning): tag0 tag1 | tag1 tag0")
 
@@ -104,8 +104,8 @@ def test_a_partitioner_parts_where_equal_tags_stand_for_other_nodes() -> None:
 
 
 def test_an_export_that_fails_departs_where_it_fails_unless_a_pass_before_did() -> None:
-    ended = departure([FOLD, FUSE, PTE], [FOLD], "FuseVisitor")
-    before = departure([FOLD, FUSE, PTE], [replace(FOLD, fingerprint="c")], "FuseVisitor")
+    ended = divergence_from_golden([FOLD, FUSE, PTE], [FOLD], "FuseVisitor")
+    before = divergence_from_golden([FOLD, FUSE, PTE], [replace(FOLD, fingerprint="c")], "FuseVisitor")
     assert ended is not None
     assert before is not None
     assert (ended.name, before.name) == ("FuseVisitor", "Fold")
@@ -113,7 +113,7 @@ def test_an_export_that_fails_departs_where_it_fails_unless_a_pass_before_did() 
 
 
 def test_a_pass_that_was_put_in_is_named_where_the_export_fails_behind_it() -> None:
-    found = departure([FOLD, FUSE, PTE], [FOLD, replace(IDLE, changed=True)], "FuseVisitor")
+    found = divergence_from_golden([FOLD, FUSE, PTE], [FOLD, replace(IDLE, changed=True)], "FuseVisitor")
     assert found is not None
     assert found.name == "Decompose"
 
@@ -133,8 +133,8 @@ def test_the_run_of_a_pass_that_diverges_can_be_left_out() -> None:
 
 
 def test_the_run_of_a_pass_that_departs_can_be_left_out_unless_it_is_missing() -> None:
-    acts = departure([FOLD, FUSE], started(FOLD, replace(IDLE, changed=True), FUSE))
-    missing = departure([FOLD, FUSE], started(FOLD))
+    acts = divergence_from_golden([FOLD, FUSE], started(FOLD, replace(IDLE, changed=True), FUSE))
+    missing = divergence_from_golden([FOLD, FUSE], started(FOLD))
     assert acts is not None
     assert missing is not None
     assert (acts.omission, missing.omission) == (Omission(2), None)
@@ -142,16 +142,16 @@ def test_the_run_of_a_pass_that_departs_can_be_left_out_unless_it_is_missing() -
 
 def test_no_stage_can_be_left_out_nor_what_was_not_numbered() -> None:
     for runs in (started(replace(PTE, fingerprint="q")), [replace(FOLD, fingerprint="c")]):
-        found = departure([FOLD if runs[0].name == "Fold" else PTE], runs)
+        found = divergence_from_golden([FOLD if runs[0].name == "Fold" else PTE], runs)
         assert found is not None
         assert found.omission is None
 
 
 def test_a_partitioner_gets_the_goldens_order_of_tags_and_else_that_of_the_first_variation() -> None:
-    departed = departure([TAGS[0]], started(TAGS[1]))
+    departed = divergence_from_golden([TAGS[0]], started(TAGS[1]))
     recorded = divergence(started(TAGS[1]), started(TAGS[0]), [TAGS[0]])
     alone = divergence(started(TAGS[1]), started(TAGS[0]))
-    other_tags = departure([replace(TAGS[0], fingerprint="tag0")], started(TAGS[1]))
+    other_tags = divergence_from_golden([replace(TAGS[0], fingerprint="tag0")], started(TAGS[1]))
     found = [each.omission for each in (departed, recorded, alone, other_tags) if each is not None]
     golden, first = Omission(1, ("tag0", "tag1")), Omission(1, ("tag1", "tag0"))
     assert found == [golden, golden, first, None]

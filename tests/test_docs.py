@@ -34,8 +34,8 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import READERS
 from executorch_goldens.targets import TARGETS
-from lab import __main__ as lab
-from lab.__main__ import PROGRAMS
+from lab import OVER_RELEASES
+from lab.__main__ import GUEST, INSTRUMENTS
 from lab.guests import ZOOS
 from tests.conftest import DROPPED
 
@@ -127,35 +127,15 @@ Check = Callable[[Sequence[str], pytest.FixtureRequest], None]
 
 
 def subcommand(*prefix: str) -> Check:
-    """Return a check that the parser of ``goldens`` takes `prefix` and the words."""
+    """Return a check that the parser of ``goldens`` takes `prefix` and the words, and their form the options."""
 
     def check(words: Sequence[str], _: pytest.FixtureRequest) -> None:
-        parser = argparse.ArgumentParser()
-        importlib.import_module(MODULES[prefix[0]]).add_to(parser.add_subparsers())
-        parser.parse_args([*prefix, *words])
-
-    return check
-
-
-class ParsedError(Exception):
-    """A parser has accepted its words; what would follow is not done."""
-
-
-def module(name: str) -> Check:
-    """Return a check that the parser in the ``main`` of a module takes the words."""
-
-    def check(words: Sequence[str], _: pytest.FixtureRequest) -> None:
-        original = argparse.ArgumentParser.parse_args
-
-        def parse_args(parser: argparse.ArgumentParser, *arguments: object) -> None:
-            original(parser, *arguments)  # type: ignore[call-overload]
-            raise ParsedError
-
-        main = importlib.import_module(name).main
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(argparse.ArgumentParser, "parse_args", parse_args)
-            with pytest.raises(ParsedError):
-                main(words)
+        subparsers = argparse.ArgumentParser().add_subparsers()
+        importlib.import_module(MODULES[prefix[0]]).add_to(subparsers)
+        command = subparsers.choices[prefix[0]]
+        parsed = command.parse_args([*prefix[1:], *words])
+        if hasattr(parsed, "forms"):
+            parsed.forms.check(command, [*prefix[1:], *words], parsed)
 
     return check
 
@@ -170,9 +150,9 @@ def is_run(words: Sequence[str], request: pytest.FixtureRequest) -> None:
     """Assert that a run takes the words, and that the goldens have the cells and the zoo the families they name."""
     option = parsed(request, *PYTEST, *words).option
     recorded = {str(cell) for root in GOLDENS.iterdir() for cell in golden.recorded(root)}
-    for pattern in option.cell or ():
+    for pattern in option.cells or ():
         assert fnmatch.filter(recorded, pattern), pattern
-    for family in option.family or ():
+    for family in option.families or ():
         assert (REPOSITORY / "models" / f"{family}.py").exists(), family
 
 
@@ -194,18 +174,12 @@ def is_instrument(words: Sequence[str], _: pytest.FixtureRequest) -> None:
         # It hands these on.
         is_run(others, _)
         return
-    if name in PROGRAMS:
-        module(PROGRAMS[name])(others, _)
-        return
     parser = argparse.ArgumentParser()
-    importlib.import_module(lab.COMMANDS[name]).add_to(parser.add_subparsers())
+    importlib.import_module(INSTRUMENTS[name]).add_to(parser.add_subparsers())
     # What the session adds.
     between = ["1.4.1=python"] if name in OVER_RELEASES else []
     parser.parse_args([name, *between, *others])
 
-
-#: Instruments that the session hands the environments of all releases.
-OVER_RELEASES = ("fielded", "stock")
 
 #: What ``nox -s SESSION -- ARGUMENTS`` hands its arguments to.
 SESSIONS: dict[str, Check] = {
@@ -213,7 +187,7 @@ SESSIONS: dict[str, Check] = {
     "tests": is_pytest,
     "review": subcommand("review"),
     "report": subcommand("report"),
-    "explore": subcommand("show"),
+    "explore": subcommand("show", "--explore"),
     "compile": subcommand("compile"),
     "worker": subcommand("worker"),
     "lab": is_instrument,
@@ -280,7 +254,7 @@ class Unrun:
 
 #: How a page writes an instrument that is run here as ``python -m lab``: it reads goldens, and exports nothing.
 LAB = ("nox", "-s", "lab", "--")
-READ = ("core", "failures", "upstream")
+READ = ("core", "failures")
 UNRUN = (
     Unrun(("python3", "-m", "venv"), "makes an environment where the reader stands", is_one_word),
     Unrun((".",), "changes the reader's shell", is_one_word),
@@ -292,7 +266,9 @@ UNRUN = (
     Unrun(("nox", "-s"), "makes environments, exports for minutes", is_session),
     Unrun(("goldens", "run"), "exports for minutes", is_run),
     Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
-    Unrun(("goldens", "show", "--explore"), "serves until it is interrupted", subcommand("show")),
+    Unrun(
+        ("goldens", "show", "--explore"), "serves until it is interrupted", subcommand("show", "--explore")
+    ),
     Unrun(("goldens", "freeze"), "exports for a minute", subcommand("freeze")),
     Unrun(("goldens", "thaw"), "needs the environment of another release", subcommand("thaw")),
     Unrun(
@@ -420,7 +396,7 @@ def test_sessions_and_subcommands_named_in_a_sentence_exist() -> None:
         for name in re.findall(r"`goldens (\w+)", text):
             assert name in COMMANDS, f"{page.name}: goldens {name}"
         for name in re.findall(r"nox -s \"?lab(?:\([\d.]+\)\")? -- ([\w-]+)", text):
-            assert name in {**lab.COMMANDS, **PROGRAMS}, f"{page.name}: nox -s lab -- {name}"
+            assert name in INSTRUMENTS | GUEST, f"{page.name}: nox -s lab -- {name}"
 
 
 # Links and names
@@ -498,7 +474,7 @@ def test_the_page_about_targets_has_every_target() -> None:
     text = (REPOSITORY / "docs" / "cases-and-targets.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([\w+-]+)` \|[^|]*\| (every case|cases that ask) \|$", text, flags=re.MULTILINE)
     assert dict(rows) == {
-        name: "cases that ask" if target.further else "every case" for name, target in TARGETS.items()
+        name: "cases that ask" if target.opt_in else "every case" for name, target in TARGETS.items()
     }
 
 

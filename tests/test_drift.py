@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections import Counter
 from pathlib import Path
@@ -13,7 +12,7 @@ from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, ERROR, main
 from executorch_goldens.compare.differences import differences
-from executorch_goldens.compare.report import Drift
+from executorch_goldens.compare.drift import Drift
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.reading import Reading, read
 from executorch_goldens.judging import known
@@ -303,19 +302,3 @@ def test_a_different_numbering_is_no_change(root: Path) -> None:
     write(root, OLD, "xnnpack-fp32/a", delegate_0_tosa=numbered)
     write(root, NEW, "xnnpack-fp32/a", delegate_0_tosa=numbered.replace("7", "9"))
     assert entries(root) == []
-
-
-DOCUMENTS = sorted((Path(__file__).resolve().parent.parent / "docs" / "drift").glob("*.md"))
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
-def test_the_committed_documents_are_those_of_the_committed_goldens(document: Path) -> None:
-    before, after = document.stem.split("-")
-    printed = "\n".join(Drift.between(GOLDENS, before, after).markdown()) + "\n"
-    assert document.read_text(encoding="utf-8") == printed, f"goldens diff {before} {after} > {document.name}"
-
-
-def test_each_pair_of_neighbouring_releases_has_a_document() -> None:
-    versions = list(releases.load().releases)
-    pairs = [f"{before}-{after}" for before, after in itertools.pairwise(versions)]
-    assert [document.stem for document in DOCUMENTS] == pairs

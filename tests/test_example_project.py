@@ -101,6 +101,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     install(environment, source)
     shutil.copytree(EXAMPLE, folder / "theirs", ignore=ignored)
     shutil.copytree(EXAMPLE, folder / "project", ignore=ignored)
+    # A package of theirs that is called as our folder is no business of the harness's.
+    (folder / "project" / "harness").mkdir()
+    (folder / "project" / "harness" / "__init__.py").write_text("raise RuntimeError('this is theirs')\n")
     install(environment, folder / "theirs")
     return Project(folder / "project", environment)
 

@@ -183,14 +183,14 @@ def test_a_stable_cell_is_one_graph_with_its_error(python: str) -> None:
         overlays = page.overlays(name)
     assert name == "golden and run"
     assert list(overlays) == ["part of tolerance"]
-    line = "pass of origin: not recorded: goldens run --cell tosa-fp/linear --origins records it\n"
+    line = "pass of origin: not recorded: goldens run --cell tosa-fp/linear --explain all records it\n"
     assert printed.count(line) == 1
     assert 0 <= overlays["part of tolerance"]["output 0"] <= 1
 
 
 def test_a_cell_that_was_just_exported_is_shown_by_the_adapters_as_well(python: str, runner: Runner) -> None:
     cells = ("tosa-int/linear", "xnnpack-fp32/linear")
-    words = ("--models", "models", "--variations", "2", "--origins")
+    words = ("--models", "models", "--variations", "2", "--explain", "all")
     finished = runner(*words, *(f"--cell={cell}" for cell in cells))
     assert set(finished.verdicts().values()) == {"new"}
     for cell in cells:

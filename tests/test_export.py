@@ -792,7 +792,7 @@ def function(name: str, code: str = OWN) -> Callable[..., object]:
         (["models.cat", "numpy.linalg"], False),
         (["executorch_goldens.exporting.numerics.programs", "numpy.linalg"], True),
         (["executorch_goldens.patches.partition_order"], False),
-        (["executorch_goldens.patches.shortcuts.collector"], False),
+        (["executorch_goldens.patches.shortcuts.node_history"], False),
         (["harnesses.own"], False),
     ],
     ids=str,
@@ -885,7 +885,7 @@ def test_a_program_that_the_runtime_refuses_has_the_runtimes_words(capfd: pytest
 def test_a_delegate_that_is_not_what_it_declares_is_a_program_that_does_not_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Releases lose output slots (report #18866), and give outputs in another order than the graph has them."""
+    """Releases lose output slots (issue #18866), and give outputs in another order than the graph has them."""
     run = numerics.run_model
     monkeypatch.setattr(numerics, "run_model", lambda *given: [output[None] for output in run(*given)])
     artifact = export(ZOO["linear"], "tosa-fp")

@@ -115,7 +115,7 @@ def test_of_the_surroundings_the_one_that_is_followed_is_named(
 
 def test_the_factor_is_in_the_message_and_in_the_results(runner: Runner) -> None:
     runner.answers({"alpha": ARTIFACTS})
-    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--hash-seeds", "0,4")
+    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
     # Replayed answers follow the hash seed.
     assert (
         "\n  follows the hash seed; not the heap, listings, directory, history or surroundings\n"
@@ -127,7 +127,7 @@ def test_the_factor_is_in_the_message_and_in_the_results(runner: Runner) -> None
 
 def test_a_disagreement_that_does_not_come_back_says_so(runner: Runner) -> None:
     runner.answers({"alpha": ARTIFACTS, "again": {"alpha": ARTIFACTS[0]}})
-    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--hash-seeds", "0,4")
+    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
     # Three under the first variation, once more, all factors changed, each of the six.
     assert "\n  did not come back in 11 exports, with each factor changed alone" in finished.output
     assert finished.rows["tosa-fp/alpha"]["factor"] is None
@@ -135,14 +135,14 @@ def test_a_disagreement_that_does_not_come_back_says_so(runner: Runner) -> None:
 
 def test_an_export_that_is_lost_leaves_the_factor_open(runner: Runner) -> None:
     runner.answers({"alpha": ARTIFACTS, "again": {"alpha": Casualty("timed-out", "no end")}})
-    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--hash-seeds", "0,4")
+    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
     assert "\n  the factor it follows is not known: an export under seed0-heap0" in finished.output
     assert finished.verdicts() == {"tosa-fp/alpha": "order-only"}
 
 
 def test_what_is_wrong_under_every_variation_follows_nothing_that_is_varied(runner: Runner) -> None:
     runner.answers({"alpha": replace(ARTIFACTS[0], result=MISWIRED)})
-    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--hash-seeds", "0,4")
+    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
     assert finished.verdicts() == {"tosa-fp/alpha": "corrupt"}
     assert "\n  follows nothing that is varied: the same under all 2 variations\n" in finished.output
     assert finished.rows["tosa-fp/alpha"]["factor"] == NONE
@@ -150,7 +150,7 @@ def test_what_is_wrong_under_every_variation_follows_nothing_that_is_varied(runn
 
 def test_cells_that_agree_have_no_factor(runner: Runner) -> None:
     runner.answers({"alpha": ARTIFACTS[0]})
-    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--hash-seeds", "0,4")
+    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
     assert finished.rows["tosa-fp/alpha"]["factor"] is None
     assert "follows" not in finished.output
 
@@ -158,8 +158,8 @@ def test_cells_that_agree_have_no_factor(runner: Runner) -> None:
 def test_no_factor_is_sought_on_a_cluster_and_the_message_says_so(runner: Runner) -> None:
     runner.answers({"alpha": ARTIFACTS})
     finished = runner(
-        *("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--hash-seeds", "0,4"),
-        *("--cluster", "tcp://127.0.0.1:1", "--store", str(runner.folder / "store")),
+        *("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4"),
+        *("--cluster", "tcp://127.0.0.1:1", "--cache-dir", str(runner.folder / "store")),
     )
     assert (
         "\n  the factor it follows is not sought on a cluster: run the cell without --cluster\n"
@@ -168,28 +168,23 @@ def test_no_factor_is_sought_on_a_cluster_and_the_message_says_so(runner: Runner
     assert finished.rows["tosa-fp/alpha"]["factor"] is None
 
 
-@pytest.mark.parametrize(("count", "sought"), [("0", 0), ("1", 1), ("2", 2)])
-def test_the_factor_is_sought_for_so_many_cells(runner: Runner, count: str, sought: int) -> None:
+@pytest.mark.parametrize(("explain", "sought"), [("off", 0), ("some", 3), ("all", 4)])
+def test_the_factor_is_sought_for_so_many_cells(runner: Runner, explain: str, sought: int) -> None:
     runner.answers({"*": ARTIFACTS})
+    zoo = runner.zoo("zoo", "alpha", "beta", "gamma", "delta")
     finished = runner(
-        *("--models", runner.zoo("zoo", "alpha", "beta"), "--cell", "tosa-fp/*", "--hash-seeds", "0,4"),
-        *("--factors", count),
+        *("--models", zoo, "--cell", "tosa-fp/*", "--variations", "0,4", "--explain", explain),
     )
     factors = [row["factor"] for row in finished.rows.values()]
-    assert sorted(factors, key=str) == sorted([None] * (2 - sought) + ["hash seed"] * sought, key=str)
-    assert finished.output.count("and not for this one") == (1 if sought == 1 else 0)
+    assert sorted(factors, key=str) == sorted([None] * (4 - sought) + ["hash seed"] * sought, key=str)
+    assert finished.output.count("and not for this one") == (1 if sought == 3 else 0)
 
 
 def test_a_known_disagreement_is_not_exported_again(runner: Runner) -> None:
     runner.answers({"*": ARTIFACTS, "known": {"tosa-fp/alpha": "order-only: upstream issue 1"}})
-    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--hash-seeds", "0,4")
+    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
     assert finished.code == 0, finished.output
     assert finished.rows["tosa-fp/alpha"]["factor"] is None
-
-
-@pytest.mark.parametrize("count", ["-1", "some", "1.5"])
-def test_a_number_of_cells_that_is_none_is_refused(runner: Runner, count: str) -> None:
-    runner("--models", "tests.zoo", f"--factors={count}").refused("--factors", "0 or more")
 
 
 # Real exports
@@ -245,8 +240,8 @@ def test_fresh_interpreters_have_no_history_that_could_be_followed() -> None:
 @pytest.mark.slow
 def test_a_run_that_takes_all_from_the_store_seeks_the_factor_apart_from_it(runner: Runner) -> None:
     asked = (
-        *("--models", "tests.zoo_factors", "--cell", "xnnpack-fp32/follows-hash", "--hash-seeds", "0,4"),
-        *("--reuse", "--store", str(runner.folder / "store")),
+        *("--models", "tests.zoo_factors", "--cell", "xnnpack-fp32/follows-hash", "--variations", "0,4"),
+        *("--cache=on", "--cache-dir", str(runner.folder / "store")),
     )
     first, again = runner(*asked), runner(*asked)
     for finished in (first, again):

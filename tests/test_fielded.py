@@ -17,7 +17,7 @@ from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.programs.format import EXECUTORCH, Program, Sample, Value
+from executorch_goldens.programs.format import EXECUTORCH, FrozenSample, Program, Value
 from executorch_goldens.programs.running import CRASHED, REFUSED, TIMED_OUT, Ran, RunningError
 from executorch_goldens.running import core
 from executorch_goldens.settings.exports import default_interpreter
@@ -28,7 +28,7 @@ from lab.fielded import corpus, goldens, page, running
 from lab.fielded.corpus import WHOLE, CorpusError, Shipped
 from lab.fielded.goldens import Pair
 from lab.fielded.judging import is_break, is_clean, judge, lasting
-from tests import GOLDENS, REPOSITORY
+from tests import GOLDENS
 
 RELEASE = releases.load().default
 
@@ -143,7 +143,7 @@ def test_a_program_that_is_not_whole_is_named_with_the_way_out(tmp_path: Path) -
         "other": content.replace(b"fielded 2", b"fielded 9", 1),
     }.items():
         (tmp_path / name).write_bytes(damage)
-        with pytest.raises(CorpusError, match=f"{name}: .*delete it"):
+        with pytest.raises(CorpusError, match=f"{name}: .*Delete it"):
             corpus.read(tmp_path / name)
 
 
@@ -189,10 +189,10 @@ def tensor(*values: float) -> Value:
     return Value.of(Tensor.of(np.array(values, np.float32)))
 
 
-SAMPLE = Sample("example", ((),), (tensor(1.0),), (tensor(1.0),), (0.5,))
+SAMPLE = FrozenSample("example", ((),), (tensor(1.0),), (tensor(1.0),), (0.5,))
 
 
-def of_samples(*samples: Sample, own: str = corpus.RIGHT) -> Shipped:
+def of_samples(*samples: FrozenSample, own: str = corpus.RIGHT) -> Shipped:
     program = Program(WHOLE, EXECUTORCH, (), b"", samples)
     return Shipped(Cell("xnnpack-fp32", "x"), "1.1.0", (program,), own)
 
@@ -324,12 +324,6 @@ def test_the_tables_count_pairs_and_group_what_breaks() -> None:
     assert list(page.broken({}, VERSIONS)) == ["Nothing is recorded yet."]
 
 
-def test_the_page_is_that_of_the_goldens() -> None:
-    versions = list(releases.load().releases)
-    text = (REPOSITORY / page.PAGE).read_text(encoding="utf-8")
-    assert page.updated(text, fielded.reviewed_lines(GOLDENS, versions), versions) == text
-
-
 @pytest.mark.parametrize("version", releases.load().releases)
 def test_every_program_of_a_core_was_reviewed_on_every_release(version: str) -> None:
     """What was not is new to the run of every week, which is red for it."""
@@ -376,8 +370,6 @@ def test_the_command_makes_programs_once_and_compares_with_what_was_accepted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
-    # The page of the project is no business of this one's goldens.
-    monkeypatch.setattr(page, "PAGE", tmp_path / "none.md")
     words = ["fielded", f"{RELEASE}={default_interpreter()}", "--goldens", str(tmp_path / "goldens")]
     words += ["--programs", str(tmp_path / "programs"), "--cell", "*/linear"]
     words += ["--cell", "xnnpack-fp32/linear"]

@@ -24,11 +24,11 @@ from executorch_goldens.artifact import (
     Watched,
 )
 from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.golden import FORMAT, GoldenError, Origin
+from executorch_goldens.goldens.golden import FORMAT, GoldenError, MadeWith
 from tests import GOLDENS, REPOSITORY
 
 STACK = {"executorch": "1.4.1", "torch": "2.13.0", "torchao": "0.18.0", "tosa-tools": "2026.5.0"}
-ORIGIN = Origin(STACK, ["seed0-heap0", "seed4-heap1"], "outputs against eager equal to the last bit")
+ORIGIN = MadeWith(STACK, ["seed0-heap0", "seed4-heap1"], "outputs against eager equal to the last bit")
 
 FAILURE = Failure(
     "lower", "ValueError", "first line\nsecond line", "SomePass", "executorch.x.f", "Traceback …"

@@ -74,7 +74,7 @@ CHANGES: Mapping[str, tuple[Change, str]] = {
     "the target": (lambda house: {"cell": Cell("tosa-int", "first")}, "target"),
     "the case": (lambda house: {"cell": Cell("tosa-fp", "second")}, "case"),
     "the tolerance": (lambda house: {"tolerances": {"tosa-fp": 0.5}}, "tolerance"),
-    "what is kept": (lambda house: {"keep": 3}, "keep"),
+    "what is captured": (lambda house: {"capture": 3}, "capture"),
     "whether it is executed": (lambda house: {"execute": False}, "execute"),
     "twins": (lambda house: {"twins": 2}, "twins"),
     "isolation": (lambda house: {"isolation": "fresh"}, "isolation"),

@@ -13,7 +13,7 @@ from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.messages import ways_out
 
 CELL = Cell("tosa-int", "some-case")
-REPORT = "if it is a defect: goldens repro 1.4.1 tosa-int/some-case writes a script for a report"
+ISSUE = "if it is a defect: goldens repro 1.4.1 tosa-int/some-case writes a script for an issue"
 
 
 def lines(excess: Excess | None, zoo: bool = True, name: str = "corrupt") -> list[str]:
@@ -27,7 +27,7 @@ SMALL = (
 
 
 def test_a_small_difference_names_the_place_of_a_tolerance_and_the_number() -> None:
-    assert lines(Excess(0.013, ("example", "zeros"), ("drawn",))) == [SMALL, REPORT]
+    assert lines(Excess(0.013, ("example", "zeros"), ("drawn",))) == [SMALL, ISSUE]
 
 
 @pytest.mark.parametrize("target", ["tosa-int", "tosa-fp+int"])
@@ -44,7 +44,7 @@ def test_the_lines_that_a_message_gives_can_be_written_where_it_says(target: str
 def test_a_large_difference_is_not_to_be_tolerated(bound: float, size: str) -> None:
     assert lines(Excess(bound, ("example",), ())) == [
         f"not rounding: {size}; do not widen a tolerance for it",
-        REPORT,
+        ISSUE,
     ]
 
 
@@ -57,7 +57,7 @@ def test_a_cell_that_is_right_on_the_example_can_be_run_on_less(right: tuple[str
 
 
 def test_a_program_that_does_not_run_is_for_a_report() -> None:
-    assert lines(None) == [REPORT]
+    assert lines(None) == [ISSUE]
 
 
 def test_a_test_that_exports_has_no_case_to_write_to() -> None:

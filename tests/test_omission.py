@@ -30,7 +30,7 @@ CORRUPT = artifact(MISWIRED, FOLD, ACTS)
 ORDERS = (artifact(lowered(GRAPH), FOLD, ACTS), artifact(lowered(RENUMBERED, b"other"), FOLD, OTHERWISE))
 
 #: A command's first words, but for the zoo.
-SEEDS = ("--cell", "tosa-fp/*", "--hash-seeds", "0,4", "--factors", "0")
+SEEDS = ("--cell", "tosa-fp/*", "--variations", "0,4")
 
 
 @pytest.fixture
@@ -84,16 +84,16 @@ def test_what_proves_nothing_is_not_said(golden: Runner, made: object, without: 
 
 
 def test_no_cell_is_exported_without_a_pass_where_that_is_not_wanted(golden: Runner) -> None:
-    assert said(golden, CHANGED, SOUND, "--omissions", "0") == [None, None]
+    assert said(golden, CHANGED, SOUND, "--explain", "off") == [None, None]
 
 
-def test_a_number_of_passes_that_is_none_is_refused(runner: Runner) -> None:
-    runner("--models", "tests.zoo", "--omissions=some").refused("--omissions", "0 or more")
+def test_what_is_to_be_explained_is_one_of_three(runner: Runner) -> None:
+    runner("--models", "tests.zoo", "--explain=3").refused("--explain", "'3'", "some")
 
 
 @pytest.mark.slow
 def test_a_real_pass_that_swaps_operands_is_the_cause(runner: Runner) -> None:
-    asked = ("--models", "tests.zoo_omission", "--cell", "xnnpack-fp32/plus", "--hash-seeds", "0,4")
+    asked = ("--models", "tests.zoo_omission", "--cell", "xnnpack-fp32/plus", "--variations", "0,4")
     recorded = runner(*asked, "--patches", "none", "--snapshot-update")
     assert recorded.code == 0, recorded.output
     finished = runner(*asked, "--patches", "swapped-operands")
@@ -110,7 +110,7 @@ def test_a_diagnosis_that_fails_changes_no_verdict_and_the_run_goes_on(
     golden: Runner, diagnosis: str, error: Exception
 ) -> None:
     golden.answers({"*": ORDERS, diagnosis: {"*": error}})
-    finished = golden("--models", "zoo", *SEEDS, "--omissions", "1" if diagnosis == "without" else "0")
+    finished = golden("--models", "zoo", *SEEDS)
     assert finished.verdicts() == {"tosa-fp/alpha": "order-only", "tosa-fp/beta": "order-only"}
     assert f" could not be found: {type(error).__name__}" in finished.output
     assert "INTERNALERROR" not in finished.output

@@ -31,8 +31,8 @@ def warm() -> None:
 
 
 @functools.cache
-def exported(target: str, case: str, keep: int = ORIGINS) -> Artifact:
-    return export(ZOO[case], target, keep=keep, execute=False)
+def exported(target: str, case: str, capture: int = ORIGINS) -> Artifact:
+    return export(ZOO[case], target, capture=capture, execute=False)
 
 
 def origins_of(artifact: Artifact) -> dict[str, set[str]]:
@@ -106,7 +106,7 @@ def test_operators_of_every_delegate_and_every_branch_have_an_origin(target: str
 def test_the_origins_change_no_byte_and_no_pass_and_are_kept_only_when_asked_for(
     target: str, case: str
 ) -> None:
-    plain, watched = exported(target, case, keep=0), exported(target, case)
+    plain, watched = exported(target, case, capture=0), exported(target, case)
     assert plain.result == watched.result
     assert plain.watched is not None
     assert watched.watched is not None
@@ -133,7 +133,7 @@ def test_damaged_origins_are_one_error_that_names_the_file_and_the_way_out(tmp_p
         with pytest.raises(OriginsError) as caught:
             origins.read(tmp_path)
         assert str(file) in str(caught.value)
-        assert "run its cell again with --origins, or delete it" in str(caught.value)
+        assert "run its cell again with --explain all, or delete it" in str(caught.value)
     file.write_text(json.dumps(whole))
     assert origins.read(tmp_path) == origins.Origins(["seed0-heap0"], [{"x": [EXPORTED]}])
     file.rename(tmp_path / "elsewhere")

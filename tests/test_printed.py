@@ -24,8 +24,8 @@ def printed(output: str, zoo: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in output.splitlines():
         for command in COMMAND.findall(line.strip()):
-            # `goldens repro ... writes a script for a report`, in a sentence.
-            words = re.sub(r" writes a script for a report$", "", command).rstrip(".,;)")
+            # `goldens repro ... writes a script for an issue`, in a sentence.
+            words = re.sub(r" writes a script for an issue$", "", command).rstrip(".,;)")
             found.setdefault(re.sub(r"\S+/" + zoo + r"-\d+", "CELL", words), words)
     return found
 

@@ -6,14 +6,11 @@ import tomllib
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies
 
 from executorch_goldens import cli, patches, releases
 from executorch_goldens.errors import CommandError
-from executorch_goldens.files import toml
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.settings.exports import default_interpreter
 from lab.__main__ import main
@@ -76,7 +73,7 @@ def test_the_entry_is_one_that_the_matrix_takes(trial: probe.Trial, tmp_path: Pa
     release = releases.load(matrix).releases["1.4.2"]
     assert release.pins["torch"] == "9.9"
     assert release.patches == ("partition-order",)
-    assert release.reports == {19045: "bug", 18866: "fixed"}
+    assert release.issues == {19045: "bug", 18866: "fixed"}
     assert release.known["tosa-fp/linear"].verdict == "corrupt"
     assert tomllib.loads(text)["releases"]["1.4.2"]["known"] == known
 
@@ -89,32 +86,18 @@ def test_the_matrix_of_a_trial_has_its_release_in_place_of_a_known_one_and_all_o
     probe.write_matrix(trial, {19045: "bug"}, ("partition-order",), tmp_path / "releases.toml")
     found = releases.load(tmp_path / "releases.toml")
     assert found.releases[version].pins["torch"] == "9.9"
-    assert found.releases[version].reports == {19045: "bug"}
+    assert found.releases[version].issues == {19045: "bug"}
     assert found.releases[version].known == {}
     others = {name: release for name, release in MATRIX.releases.items() if name != version}
     assert {name: release for name, release in found.releases.items() if name != version} == others
     assert found.default == MATRIX.default
 
 
-@settings(deadline=None, max_examples=50)
-@given(
-    strategies.dictionaries(
-        strategies.text(),
-        strategies.recursive(
-            strategies.text() | strategies.booleans() | strategies.integers(-(2**63), 2**63 - 1),
-            lambda values: strategies.lists(values) | strategies.dictionaries(strategies.text(), values),
-        ),
-    )
-)
-def test_what_is_written_as_toml_is_read_as_the_same(tables: dict[str, Any]) -> None:
-    assert tomllib.loads(toml.text(tables)) == tables
-
-
 @pytest.mark.slow
 def test_a_patch_fits_where_the_functions_are_the_nearest_ones(trial: probe.Trial) -> None:
     patch = patches.PATCHES["partition-order"]
     assert "are those of 1.4.1: add 1.4.2" in probe.fits(trial, patch)
-    other = replace(patch, known={"1.4.1": dict.fromkeys(patch.known["1.4.1"], "0" * 64)})
+    other = replace(patch, fits={"1.4.1": dict.fromkeys(patch.fits["1.4.1"], "0" * 64)})
     assert "are not those of 1.4.1: review" in probe.fits(trial, other)
     assert "not for 1.4.1 either" in probe.fits(trial, patches.PATCHES["list-qparams"])
 
@@ -216,11 +199,11 @@ def test_what_cannot_be_installed_is_in_the_report(
     wheel(index, "executorch", "1.6.0")
     wheel(index, "numpy", "0.1")
     assert main(["probe", "--newest", "--folder", str(tmp_path / "probe")]) == cli.DIFFERENT
-    report = (tmp_path / "probe" / probe.REPORT).read_text()
-    assert "On the package index: executorch 1.6.0, torch 99.1, torchao" in report
-    assert report.count("\n## ") == 4
-    assert report.count("Could not be tried: ") == 4
-    assert report.strip() in capsys.readouterr().out
+    page = (tmp_path / "probe" / probe.PAGE).read_text()
+    assert "On the package index: executorch 1.6.0, torch 99.1, torchao" in page
+    assert page.count("\n## ") == 4
+    assert page.count("Could not be tried: ") == 4
+    assert page.strip() in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell, Outcome
-from executorch_goldens.compare.report import Drift
+from executorch_goldens.compare.drift import Drift
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.quantities import directions, measured, over
@@ -31,7 +31,7 @@ UPDATE = "--snapshot-update"
 
 @pytest.fixture
 def texts(artifacts: Artifacts) -> dict[str, str]:
-    return golden.render(artifacts["steady"][0], golden.Origin({}, ["seed0-heap0"], "equal"))
+    return golden.render(artifacts["steady"][0], golden.MadeWith({}, ["seed0-heap0"], "equal"))
 
 
 def planned(texts: Mapping[str, str], *arenas: int) -> dict[str, str]:
@@ -82,7 +82,7 @@ def test_constants_that_are_stored_twice_are_counted(texts: dict[str, str]) -> N
     ("version", "cells"), [("1.1.0", 9), ("1.2.0", 9), ("1.3.1", 0), ("1.4.1", 0), ("1.5.1", 0)]
 )
 def test_named_data_was_stored_twice_up_to_a_release(version: str, cells: int) -> None:
-    """Report #19020: three times the memory after an upgrade."""
+    """Issue #19020: three times the memory after an upgrade."""
     found = {}
     for target in ("xnnpack-fp32", "xnnpack-int8", "xnnpack-dynamic"):
         for place in sorted((REPOSITORY / "goldens" / version / target).glob("*/pte.txt")):

@@ -23,7 +23,7 @@ import pytest
 from executorch_goldens import cli
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import invocation
-from executorch_goldens.results.evidence import Evidence, EvidenceError, Kept
+from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor
 from executorch_goldens.running import reporting
 from tests import REPOSITORY
 from tests.conftest import Runner
@@ -395,7 +395,7 @@ def test_bad_input_is_one_error_and_no_file(
     kept.write_bytes(kept.read_bytes()[:100])
     refused(capsys, [tmp_path / "evil", "-o", made], kept.parent, "is damaged", "run its cell again")
     assert not made.exists()
-    assert not list(tmp_path.glob("*.partial"))
+    assert not list(tmp_path.glob("*.new~"))
 
 
 def test_without_what_draws_it_the_error_says_what_to_install(tmp_path: Path) -> None:
@@ -411,7 +411,9 @@ def test_without_what_draws_it_the_error_says_what_to_install(tmp_path: Path) ->
 
 
 def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
-    kept = Kept("output", "output 0", "example", "seed0-heap0", np.eye(2), np.ones((2, 2)), np.zeros((2, 2)))
+    kept = ShownTensor(
+        "output", "output 0", "example", "seed0-heap0", np.eye(2), np.ones((2, 2)), np.zeros((2, 2))
+    )
     Evidence(message=["a"], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
     first = (tmp_path / "evidence.npz").read_bytes()
     time.sleep(2.1)  # An archive has the time to two seconds.
@@ -450,9 +452,9 @@ def test_a_run_writes_its_report_and_keeps_evidence(
         pytest.skip(str(error))
     runner.zoo("zoo_two", "alpha", "beta")
     runner.answers({"alpha": artifacts["wrong"], "beta": artifacts["set-of-strings"]})
-    words = ("--hash-seeds", "0,4", "--models", "zoo_two", "--cell", "xnnpack-fp32/*", "--factors", "0")
+    words = ("--variations", "0,4", "--models", "zoo_two", "--cell", "xnnpack-fp32/*")
     made = tmp_path / "report.html"
-    finished = runner(*words, "--omissions", "0", f"--report={made}")
+    finished = runner(*words, "--explain", "off", f"--report={made}")
     assert finished.verdicts() == {"xnnpack-fp32/alpha": "corrupt", "xnnpack-fp32/beta": "order-only"}
     assert f"report: {made}: 1 corrupt, 1 order-only" in finished.output
     assert made.read_text().startswith("<!doctype html>")

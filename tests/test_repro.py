@@ -413,7 +413,7 @@ def test_a_release_that_is_not_installed(refused: Refused, release: str) -> None
         ("RELEASE tosa/two-delegates", "unknown target 'tosa'"),
         ("RELEASE tosa-fp/two-delegate", "did you mean two-delegates"),
         ("RELEASE tosa-fp/two-*", "cells; name one"),
-        ("RELEASE CELL --hash-seeds 0,x", "'x'"),
+        ("RELEASE CELL --variations 0,x", "'x'"),
         ("RELEASE CELL --interpreter /nowhere/python", "/nowhere/python"),
         ("RELEASE CELL --models nothing_here", "nothing_here"),
         ("RELEASE CELL -o nowhere/script.py", "nowhere"),
@@ -511,21 +511,21 @@ def test_a_script_shows_that_lowering_follows_the_hash_seed(tmp_path: Path, rele
 
 @pytest.mark.slow
 def test_a_report_has_its_script_the_verdict_and_the_environment(tmp_path: Path, release: str) -> None:
-    output = tmp_path / "report.md"
+    output = tmp_path / "issue.md"
     assert (
         main(["repro", release, "xnnpack-fp32/permute-contiguous-cumsum", "--issue", "-o", str(output)]) == 0
     )
-    report = output.read_text()
-    assert report.startswith("xnnpack-fp32: an export fails\n")
-    assert "- Verdict of executorch-goldens: `failed`, RuntimeError: Output node" in report
+    issue = output.read_text()
+    assert issue.startswith("xnnpack-fp32: an export fails\n")
+    assert "- Verdict of executorch-goldens: `failed`, RuntimeError: Output node" in issue
     stack = releases.load().releases[release].stack()
-    assert all(f"- {name} {version}\n" in report for name, version in stack.items())
-    assert str(tmp_path) not in report
+    assert all(f"- {name} {version}\n" in issue for name, version in stack.items())
+    assert str(tmp_path) not in issue
     script = tmp_path / "script.py"
-    script.write_text(report.partition("````python\n")[2].partition("````\n")[0])
+    script.write_text(issue.partition("````python\n")[2].partition("````\n")[0])
     code, seen = finished(script)
     assert code == 1
-    assert f"  ```\n  {seen}\n  ```\n" in report
+    assert f"  ```\n  {seen}\n  ```\n" in issue
 
 
 @pytest.mark.slow

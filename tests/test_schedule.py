@@ -87,9 +87,9 @@ def test_a_machine_remembers_the_median_of_its_last_runs(tmp_path: Path) -> None
         remembered.note(A, [outcome(value, 0.1), outcome(value, 0.1)])
         remembered.write()
     over = Remembered(tmp_path).over(Seconds({A: 9.0, B: 9.0}))
-    assert over.known == {A: 3.0, B: 9.0}
+    assert over.measured == {A: 3.0, B: 9.0}
     (tmp_path / "seconds.json").write_text("[1]")
-    assert Remembered(tmp_path).over(Seconds({})).known == {}
+    assert Remembered(tmp_path).over(Seconds({})).measured == {}
 
 
 def test_lines_of_results_tell_core_seconds_and_the_limit_of_what_came_to_no_end() -> None:
@@ -101,18 +101,18 @@ def test_lines_of_results_tell_core_seconds_and_the_limit_of_what_came_to_no_end
 
 def test_the_table_changes_by_what_is_well_off_and_by_nothing_else(tmp_path: Path) -> None:
     assert write_table(tmp_path, {A: 1.04, C: 2.0})
-    assert committed(tmp_path).known == {A: 1.0, C: 2.0}
+    assert committed(tmp_path).measured == {A: 1.0, C: 2.0}
     assert not write_table(tmp_path, {A: 1.2, C: 1.7})
     assert write_table(tmp_path, {A: 1.4, B: 0.5})
-    assert committed(tmp_path).known == {A: 1.4, B: 0.5, C: 2.0}
+    assert committed(tmp_path).measured == {A: 1.4, B: 0.5, C: 2.0}
 
 
 def test_a_table_that_is_none_is_one_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert committed(tmp_path).known == {}
+    assert committed(tmp_path).measured == {}
     (tmp_path / TABLE).write_text("# head\ntosa-fp/a 1.0\ntosa-fp/b soon\n")
     with pytest.raises(SecondsError, match=f"{TABLE}:3: 'tosa-fp/b soon'"):
         committed(tmp_path)
-    assert committed(tmp_path / TABLE).known == {}
+    assert committed(tmp_path / TABLE).measured == {}
     (tmp_path / TABLE).write_bytes(b"\xff")
     with pytest.raises(SecondsError, match=f"{TABLE} cannot be read"):
         committed(tmp_path)

@@ -36,7 +36,7 @@ def test_each_cell_is_in_one_shard(cells: list[tuple[Cell, float | None]], count
 
 @pytest.mark.parametrize("count", [2, 5, 8])
 def test_shards_are_balanced_by_what_is_known(count: int) -> None:
-    assert max(loads(KNOWN, count)) - min(loads(KNOWN, count)) <= max(KNOWN.known.values())
+    assert max(loads(KNOWN, count)) - min(loads(KNOWN, count)) <= max(KNOWN.measured.values())
     assert max(loads(KNOWN, 3)) - min(loads(KNOWN, 3)) <= 2.0
 
 

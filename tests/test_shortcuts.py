@@ -129,7 +129,7 @@ def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(re
 def test_all_none_and_names_are_understood() -> None:
     assert shortcuts.select("all") == tuple(SHORTCUTS)
     assert shortcuts.select("none") == ()
-    assert shortcuts.select("collector, lazy-code") == ("lazy-code", "collector")
+    assert shortcuts.select("no-debugger, lazy-code") == ("lazy-code", "no-debugger")
     with pytest.raises(UnknownNameError, match=r"'lazy'.*lazy-code") as raised:
         shortcuts.select("lazy-code,lazy")
     assert (raised.value.kind, raised.value.name) == (guard.SHORTCUT, "lazy")
@@ -137,17 +137,17 @@ def test_all_none_and_names_are_understood() -> None:
 
 def test_every_shortcut_fits_the_release_that_is_installed(release: str) -> None:
     for shortcut in SHORTCUTS.values():
-        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.known, release, shortcut.unguarded)
+        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.fits, release, shortcut.unguarded)
 
 
 def test_every_shortcut_knows_every_release() -> None:
     for shortcut in SHORTCUTS.values():
-        assert set(shortcut.known) == set(releases.load().releases)
+        assert set(shortcut.fits) == set(releases.load().releases)
 
 
 def test_every_shortcut_guards_functions_of_every_release_or_says_why_it_need_not() -> None:
     for shortcut in SHORTCUTS.values():
-        guarded = {frozenset(functions) for functions in shortcut.known.values()}
+        guarded = {frozenset(functions) for functions in shortcut.fits.values()}
         # The same functions for each release: none is left out where a digest was forgotten.
         assert len(guarded) == 1, shortcut.name
         assert (shortcut.unguarded is None) == bool(*guarded), shortcut.name
@@ -192,7 +192,7 @@ def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runne
         # Every process that exports imports it.
         module.write(
             "from executorch_goldens.patches.shortcuts import SHORTCUTS\n"
-            "for known in SHORTCUTS['lazy-code'].known.values():\n"
+            "for known in SHORTCUTS['lazy-code'].fits.values():\n"
             "    known['torch.fx.graph_module:GraphModule.recompile'] = 'another'\n"
         )
     options = (
@@ -200,15 +200,15 @@ def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runne
         "zoo_edited",
         "--cell",
         "xnnpack-fp32/*",
-        "--hash-seeds",
-        "0",
+        "--variations",
+        "1",
         "--isolation",
         isolation,
     )
     facts = ("'lazy-code'", "GraphModule.recompile", runner.release, "--shortcuts none")
     runner(*options).refused(*facts)
     # Without it, the case itself is what fails: it has no model.
-    without = runner(*options, "--shortcuts", "node-history,collector")
+    without = runner(*options, "--shortcuts", "node-history,no-debugger")
     assert without.verdicts() == {"xnnpack-fp32/alpha": "failed"}
 
 

@@ -38,7 +38,7 @@ from executorch_goldens.store import reuse
 from executorch_goldens.store.environment import Environment
 from executorch_goldens.store.facts import Fact, Record
 from executorch_goldens.store.reuse import Reuse, ReuseError
-from executorch_goldens.store.store import REMEMBERED, Kept, Made, Store, StoreError
+from executorch_goldens.store.store import REMEMBERED, Made, Store, StoredExport, StoreError
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
 from tests.conftest import Artifacts, Runner, options_of
@@ -59,7 +59,7 @@ FAILURE = Failure("lower", "RuntimeError", "no", "Pass", None, "Traceback", made
 WATCHED = Watched((PassRun("exir", "Pass", "f", True, "names"),), ("Visitor",), "kept")
 ARTIFACT = Artifact(LOWERED, ("patch",), 0.5, WATCHED, ("shortcut",))
 UPDATE = "--snapshot-update"
-KEPT = Kept(ARTIFACT, 1.5, 300.0, 1.25)
+KEPT = StoredExport(ARTIFACT, 1.5, 300.0, 1.25)
 #: Of an export that depended on nothing.
 NOTHING = Record(0, None, ())
 #: Cells of tests.zoo, none of which is exported here.
@@ -85,7 +85,7 @@ def used(store: Store, monkeypatch: pytest.MonkeyPatch) -> Reuse:
 
 
 def uses(store: Store, monkeypatch: pytest.MonkeyPatch, check: str = "") -> Reuse:
-    here = Reuse(store, reuse.Sample.of(check)) if check else Reuse(store)
+    here = Reuse(store, reuse.Recheck.of(check)) if check else Reuse(store)
     nothing = Environment((("python", "3"),), {}, ("/schemas",))
     monkeypatch.setattr(here, "_environment", lambda settings: nothing)
     return here
@@ -121,7 +121,7 @@ def test_what_answered_a_request_is_remembered_the_last_first_and_not_without_en
 def test_damaged_notes_of_the_store_are_none(folder: str, store: Store) -> None:
     request = "0" * 64
     store.remember(request, Made(request, ()))
-    store.keep_list(request, [Fact(FILE, "a", (), "b")])
+    store.put_list(request, [Fact(FILE, "a", (), "b")])
     store.note_last("an export", LISTING)
     for path in (store.root / folder).glob("*/*"):
         path.write_bytes(path.read_bytes()[:-1])
@@ -239,12 +239,12 @@ def test_runs_may_share_a_store(store: Store) -> None:
         thread.join()
     assert not wrong
     assert not store.damaged
-    assert not list(store.root.rglob("*.partial"))
+    assert not list(store.root.rglob("*.new~"))
 
 
 def test_a_store_that_cannot_be_written_is_one_error_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match=r"--store DIR for another, or leave --reuse out") as raised:
+    with pytest.raises(StoreError, match=r"--cache-dir DIR for another, or --cache off") as raised:
         Store(tmp_path / "file").open()
     assert str(tmp_path / "file") in str(raised.value)
 
@@ -271,7 +271,7 @@ def test_a_sweep_whose_exports_are_all_stored_starts_no_template(used: Reuse) ->
     assert isinstance(first.result, Lowered)
     # It is decoded with what is installed here, wherever it was made.
     assert first.result.schemas == ("/schemas",)
-    assert next(used.lines()) == f"reused 2 of 2 exports; store: {used.store.root}"
+    assert next(used.lines()) == f"reused 2 of 2 exports; cache: {used.store.root}"
 
 
 def test_what_came_to_no_end_or_may_go_otherwise_next_time_is_not_stored(used: Reuse) -> None:
@@ -359,12 +359,12 @@ def test_a_sample_is_exported_again_and_a_difference_names_the_cell(
 
 def test_a_sample_follows_its_seed_and_has_one_at_least() -> None:
     found = [f"{number:02}" for number in range(100)]
-    chosen = reuse.Sample.of("5%:7").choose(found)
+    chosen = reuse.Recheck.of("5%:7").choose(found)
     assert len(chosen) == 5
-    assert chosen == reuse.Sample.of("5%:7").choose(found[::-1])
-    assert chosen != reuse.Sample.of("5%:8").choose(found)
-    assert len(reuse.Sample.of("1%").choose(found[:3])) == 1
-    assert not reuse.Sample.of("1%").choose([])
+    assert chosen == reuse.Recheck.of("5%:7").choose(found[::-1])
+    assert chosen != reuse.Recheck.of("5%:8").choose(found)
+    assert len(reuse.Recheck.of("1%").choose(found[:3])) == 1
+    assert not reuse.Recheck.of("1%").choose([])
 
 
 def test_a_line_says_by_what_the_key_has_changed(used: Reuse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,7 +383,7 @@ def test_a_damaged_entry_is_exported_anew_and_a_line_says_so(used: Reuse) -> Non
     assert list(used.take(asked, [(CELL, VARIATIONS[0], ())])) == [None]
     used.put(asked, (CELL, VARIATIONS[0], ()), made(), NOTHING)
     assert None not in used.take(asked, [(CELL, VARIATIONS[0], ())])
-    assert "damaged entries of the store, deleted and made anew: 1" in list(used.lines())
+    assert "damaged entries of the cache, deleted and made anew: 1" in list(used.lines())
 
 
 def test_a_store_that_cannot_be_written_any_more_ends_no_run(used: Reuse, tmp_path: Path) -> None:
@@ -391,16 +391,16 @@ def test_a_store_that_cannot_be_written_any_more_ends_no_run(used: Reuse, tmp_pa
     used.store.root = tmp_path / "file"
     used.store.root.write_text("")
     used.put(asked, (CELL, VARIATIONS[0], ()), made(), NOTHING)
-    assert any(line.startswith("nothing more was kept: the store") for line in used.lines())
+    assert any(line.startswith("nothing more was kept: the cache") for line in used.lines())
 
 
 def test_a_run_keeps_what_it_made_and_takes_nothing_until_it_is_asked_to(runner: Runner) -> None:
-    words = ("--models", "tests.zoo", "--cell", "xnnpack-fp32/steady", "--hash-seeds", "0", "--store")
+    words = ("--models", "tests.zoo", "--cell", "xnnpack-fp32/steady", "--variations", "1", "--cache-dir")
     words = (*words, str(runner.folder / "store"))
-    kept = "exports kept for --reuse: 1;"
+    kept = "exports kept for --cache on: 1;"
     assert kept in runner(*words).output
     assert kept in runner(*words).output
-    assert f"reused 1 of 1 exports; store: {runner.folder / 'store'}" in runner(*words, "--reuse").output
+    assert f"reused 1 of 1 exports; cache: {runner.folder / 'store'}" in runner(*words, "--cache=on").output
 
 
 @pytest.mark.slow
@@ -410,9 +410,9 @@ def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner, isol
     root = runner.folder / "store"
     words = (
         *(word for cell in cells for word in ("--cell", cell)),
-        "--hash-seeds",
-        "0",
-        "--store",
+        "--variations",
+        "1",
+        "--cache-dir",
         str(root),
     )
     runner("--models", "tests.zoo", *words, "--isolation", isolation)
@@ -439,26 +439,26 @@ def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner, isol
     ("words", "ci", "keeping"),
     [
         ((), "", True),
-        (("--no-keep",), "", False),
+        (("--cache=off",), "", False),
         # Machines of CI are new each time, and some keep their caches.
         ((), "1", False),
-        (("--reuse",), "1", True),
+        (("--cache=on",), "1", True),
     ],
 )
 def test_where_a_run_keeps_what_it_made(
     words: tuple[str, ...], ci: str, keeping: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", ci)
-    assert options_of(*words).keeping is keeping
+    assert options_of(*words).keeps is keeping
 
 
 def test_a_run_that_is_not_to_keep_has_no_store(runner: Runner, artifacts: Artifacts) -> None:
     runner.answers({"alpha": artifacts["steady"][0]})
-    words = ("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--hash-seeds", "0")
-    words = (*words, "--store", str(runner.folder / "store"))
-    said = "exports kept for --reuse:"
+    words = ("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--variations", "1")
+    words = (*words, "--cache-dir", str(runner.folder / "store"))
+    said = "exports kept for --cache on:"
     assert said in runner(*words).output
-    assert said not in runner(*words, "--no-keep").output
+    assert said not in runner(*words, "--cache=off").output
     assert said not in runner(*words, CI="1").output
 
 
@@ -468,15 +468,15 @@ def test_a_run_that_only_keeps_does_without_a_store_that_cannot_be_written(runne
         "tests.zoo",
         "--cell",
         "xnnpack-fp32/steady",
-        "--store",
+        "--cache-dir",
         "/dev/null",
-        "--hash-seeds",
+        "--variations",
         "0,4",
         UPDATE,
     )
     assert finished.code == 0
-    assert "nothing more was kept: the store /dev/null cannot be written" in finished.output
-    assert "--no-keep" in finished.output
+    assert "nothing more was kept: the cache /dev/null cannot be written" in finished.output
+    assert "--cache off" in finished.output
 
 
 def test_the_line_of_a_cell_that_was_reused_and_wrong_is_not_accepted(tmp_path: Path) -> None:

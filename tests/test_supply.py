@@ -150,16 +150,6 @@ def test_an_audit_tells_what_is_known_from_what_nobody_said() -> None:
     assert found.unasked == (f"coverage: {skipped['skip_reason']}",)
 
 
-def test_the_table_of_licences_has_what_the_releases_hold() -> None:
-    (table,) = audit.TABLE.findall(audit.PAGE.read_text(encoding="utf-8"))
-    listed = set(re.findall(r"^\| (\S+) \|", table, flags=re.MULTILINE)) - {"distribution"}
-    held: set[str] = set()
-    for release in MATRIX.releases.values():
-        for lock in (release.version, locking.torch_of(release)):
-            held |= locks.read(locking.FOLDER, lock).keys()
-    assert listed == held
-
-
 def test_a_licence_that_is_a_whole_text_is_cut_to_a_line() -> None:
     assert audit.shown("MIT License\n\nCopyright (c) 2022 " + "words " * 30).endswith(" words ...")
     assert audit.shown("UNKNOWN") == "none stated"

@@ -105,7 +105,8 @@ def test_a_target_that_does_not_hold_together_is_refused(field: str, value: obje
 
 
 def test_importing_the_table_imports_neither_torch_nor_executorch(installed: Path) -> None:
-    code = "import sys; from executorch_goldens import targets, patches; print(*targets.known(), *patches.known()); "
+    code = "import sys; from executorch_goldens import targets, patches; "
+    code += "print(*targets.available(), *patches.available()); "
     code += "assert not {'torch', 'executorch'} & set(sys.modules)"
     made = python(code, installed)
     assert made.stdout.split() == [
@@ -131,7 +132,7 @@ def distribution(folder: Path, group: str, name: str, value: str, module: str) -
 
 
 ASK = {
-    "targets": "from executorch_goldens import targets; targets.known()",
+    "targets": "from executorch_goldens import targets; targets.available()",
     "patches": "from executorch_goldens import patches; patches.select('broken', [])",
     "decoders": "from executorch_goldens.decode import decode; decode(bytes(4) + b'NONE' + bytes(8))",
 }
@@ -220,7 +221,7 @@ def test_an_exporting_environment_without_the_extension_is_refused(
 
 def test_a_target_made_by_a_function_has_no_script(monkeypatch: pytest.MonkeyPatch) -> None:
     outside = dataclasses.replace(TARGETS["xnnpack-fp32"], name="outside", partitioner="a:b")
-    monkeypatch.setattr("executorch_goldens.targets.known", lambda: {**TARGETS, "outside": outside})
+    monkeypatch.setattr("executorch_goldens.targets.available", lambda: {**TARGETS, "outside": outside})
     with pytest.raises(NotShownError, match=r"'outside' is made by a:b.*there is no script"):
         quantization("outside", "symmetric")
 
@@ -231,7 +232,7 @@ def test_targets_and_a_patch_from_outside_are_exported_recorded_and_named(
 ) -> None:
     (runner.folder / "outside.py").write_text(ZOO)
     paths = path_with(runner.folder, installed)
-    asked = ("--models", "outside", "--hash-seeds", "0,4", "--cell", "example-*/*")
+    asked = ("--models", "outside", "--variations", "0,4", "--cell", "example-*/*")
     stock = runner(*asked, PYTHONPATH=paths)
     assert stock.verdicts() == {
         "example-operators/smooth": "new",

@@ -216,5 +216,5 @@ def test_the_stages_are_recorded_from_export_to_program() -> None:
 def test_the_text_behind_one_fingerprint_is_kept_when_asked_for() -> None:
     passes = export(ZOO["linear"], "tosa-fp").watched.passes  # type: ignore[union-attr]
     number = next(n for n, run in enumerate(passes, 1) if run.pipeline == "arm backend" and run.changed)
-    kept = export(ZOO["linear"], "tosa-fp", keep=number).watched.kept  # type: ignore[union-attr]
+    kept = export(ZOO["linear"], "tosa-fp", capture=number).watched.kept  # type: ignore[union-attr]
     assert hashlib.sha256(kept.encode()).hexdigest().startswith(passes[number - 1].fingerprint)

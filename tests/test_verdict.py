@@ -42,7 +42,7 @@ PAYLOADS = Path(__file__).with_name("payloads")
 DUPLICATE_OUTPUTS = (PAYLOADS / "equal-buffers-1.2.0.tosa").read_bytes()
 WRONG_CAT = (PAYLOADS / "cat-h-v-1.2.0.tosa").read_bytes()
 
-#: The codes that report #18971 expects of its cat, shape (1, 2, 4, 5): two ramps in steps of 1/127.
+#: The codes that issue #18971 expects of its cat, shape (1, 2, 4, 5): two ramps in steps of 1/127.
 RAMPS = np.stack(np.broadcast_arrays(np.int8([-102, -51, 0, 51, 102]), np.int8([-95, -32, 32, 95])[:, None]))[
     None
 ]
@@ -593,7 +593,7 @@ def test_a_constant_that_no_delegate_holds_in_its_shape_is_corrupt() -> None:
 
 # Difference from the golden
 
-ORIGIN = golden.Origin({"executorch": "1.4.1"}, ["seed0-heap0"], "none")
+ORIGIN = golden.MadeWith({"executorch": "1.4.1"}, ["seed0-heap0"], "none")
 
 
 def texts(result: Lowered | Failure) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """The command line: one subcommand per module of `executorch_goldens.commands`.
 
 Each module has a function `add_to`, which adds its parser and sets the parser's default ``run`` to a function of the
-parsed arguments that returns the exit code. A module is imported only when its subcommand is asked for: the list of
-all of them takes as long as Python itself.
+parsed arguments that returns the exit code, and ``forms`` to its `settings.arguments.Forms` if it has several. A module
+is imported only when its subcommand is asked for: the list of all of them takes as long as Python itself.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module, metadata
-from pathlib import Path
 from typing import Any, TextIO, cast
 
-from executorch_goldens.errors import CommandError, HarnessError
-from executorch_goldens.files import interrupts, machine, untrusted
-from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import share
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.files import interrupts, os_errors, untrusted
+from executorch_goldens.settings.arguments import Forms
 
 #: Subcommands, and what they are for.
 COMMANDS = {
@@ -44,26 +42,6 @@ OWN_SCREEN = ("review", "run")
 
 #: Exit codes, as of ``diff``.
 SAME, DIFFERENT, ERROR = 0, 1, 2
-
-
-def prints_table(parser: argparse.ArgumentParser, table: Callable[[Path], Iterable[str]]) -> None:
-    """Make `parser` one of a subcommand that prints the lines of `table`, a function of the root of the goldens."""
-    share(parser.add_argument, "--goldens")
-
-    def run(arguments: argparse.Namespace) -> int:
-        for line in table(root_of(arguments)):
-            print(line)
-        return SAME
-
-    parser.set_defaults(run=run)
-
-
-def root_of(arguments: argparse.Namespace) -> Path:
-    """Return the root of the goldens that ``--goldens`` names, or the repository's; raise CommandError."""
-    goldens: Path = arguments.goldens or config.load().goldens
-    if not goldens.is_dir():
-        raise CommandError(f"{goldens} is not a folder: name a root of goldens with --goldens")
-    return goldens
 
 
 class Shown:
@@ -132,9 +110,12 @@ def main(
     # A command that hands its words on gets them as they were given.
     parsed.forwarded = words[1:]
     run: Callable[[argparse.Namespace], int] = parsed.run
+    forms: Forms | None = getattr(parsed, "forms", None)
     try:
+        if forms is not None:
+            forms.check(subparsers.choices[words[0]], words[1:], parsed)
         shown = contextlib.nullcontext() if words[0] in OWN_SCREEN else shown_output()
-        with interrupts.ended_in_order(), machine.told(), shown:
+        with interrupts.ended_in_order(), os_errors.as_user_error(), shown:
             code = run(parsed)
         sys.stdout.flush()
         return code

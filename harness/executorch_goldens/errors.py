@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 #: Names that a message lists.
 SHOWN = 10
@@ -21,6 +23,18 @@ class CommandError(HarnessError):
 
 class UsageError(HarnessError, ValueError):
     """A run that cannot start as asked; the message names what is wrong and the way out."""
+
+
+@dataclass(eq=False)
+class FileError(HarnessError):
+    """A file or folder that cannot be used as it is: which, what is wrong with it, and what a person can do."""
+
+    path: Path
+    what: str
+    way_out: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.what}. {self.way_out}"
 
 
 def some(names: Sequence[str]) -> str:

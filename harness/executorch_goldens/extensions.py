@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from importlib import metadata
 from typing import TypeVar
 
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 
 #: The groups: of `targets.Target`, `patches.Patch` and `decode.Format`.
 TARGETS = "executorch_goldens.targets"
@@ -22,30 +22,8 @@ GROUPS = (TARGETS, PATCHES, DECODERS)
 T = TypeVar("T")
 
 
-class ExtensionError(HarnessError, ValueError):
-    """An entry point that gives nothing that can be used.
-
-    Attributes
-    ----------
-    group, name, value
-        Of the entry point: for instance ``executorch_goldens.targets``, ``acme``, ``acme.goldens:TARGET``.
-    distribution
-        Name and version of the distribution that brings it.
-    what
-        What is wrong with it.
-    """
-
-    def __init__(self, point: metadata.EntryPoint, what: str) -> None:
-        self.group, self.name, self.value = point.group, point.name, point.value
-        self.distribution = distribution(point)
-        self.what = what
-        super().__init__(self.group, self.name, self.value, self.distribution, what)
-
-    def __str__(self) -> str:
-        return (
-            f"entry point {self.name!r} = {self.value!r} of {self.distribution}, group {self.group}, {self.what}. "
-            f"Correct it there, or uninstall {self.distribution.partition(' ')[0]}"
-        )
+class ExtensionError(UsageError):
+    """An entry point that gives nothing that can be used; the message names it and the distribution that brings it."""
 
 
 @functools.cache
@@ -57,6 +35,15 @@ def points(group: str) -> tuple[metadata.EntryPoint, ...]:
 def distribution(point: metadata.EntryPoint) -> str:
     """Return name and version of the distribution that brings an entry point."""
     return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unnamed distribution"
+
+
+def refusal(point: metadata.EntryPoint, what: str) -> ExtensionError:
+    """Return the error to raise for an entry point, from what is wrong with it."""
+    brought_by = distribution(point)
+    return ExtensionError(
+        f"entry point {point.name!r} = {point.value!r} of {brought_by}, group {point.group}, {what}. "
+        f"Correct it there, or uninstall {brought_by.partition(' ')[0]}"
+    )
 
 
 def load(group: str, kind: type[T], name_of: Callable[[T], str], taken: Collection[str]) -> dict[str, T]:
@@ -79,18 +66,18 @@ def load(group: str, kind: type[T], name_of: Callable[[T], str], taken: Collecti
     found: dict[str, T] = {}
     for point in points(group):
         if point.name in taken:
-            raise ExtensionError(point, "has a name that is one of the harness's own")
+            raise refusal(point, "has a name that is one of the harness's own")
         if point.name in found:
             others = " and ".join(distribution(each) for each in points(group) if each.name == point.name)
-            raise ExtensionError(point, f"has a name that several distributions use: {others}")
+            raise refusal(point, f"has a name that several distributions use: {others}")
         try:
             given = point.load()
         except Exception as error:
-            raise ExtensionError(point, f"cannot be imported ({type(error).__name__}: {error})") from error
+            raise refusal(point, f"cannot be imported ({type(error).__name__}: {error})") from error
         if not isinstance(given, kind):
             article = f"a {kind.__name__} of {kind.__module__}"
-            raise ExtensionError(point, f"is of type {type(given).__name__}, not {article}")
+            raise refusal(point, f"is of type {type(given).__name__}, not {article}")
         if name_of(given) != point.name:
-            raise ExtensionError(point, f"gives {name_of(given)!r}: both must have one name")
+            raise refusal(point, f"gives {name_of(given)!r}: both must have one name")
         found[point.name] = given
     return found

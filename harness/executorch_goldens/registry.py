@@ -13,10 +13,10 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from executorch_goldens import targets
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 
 if TYPE_CHECKING:
     from executorch_goldens.exporting.data import Data, Example
@@ -29,11 +29,14 @@ NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 #: of the example's; and values drawn anew between these.
 SAMPLES = ("example", "zeros", "extremes", "drawn")
 
+#: What arguments of `case` were called, and are.
+FORMER = {"report": "issue"}
+
 #: A version of ExecuTorch (PEP 440, public, final or not).
 RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev)\d+)?")
 
 
-class ZooError(HarnessError, ValueError):
+class ZooError(UsageError):
     """A zoo that cannot be loaded, or a case that it cannot have; the message names it and the way out."""
 
 
@@ -51,10 +54,10 @@ class Case:
         One line: what this case would show if it broke.
     build
         Makes the example; called in the exporting process only.
-    report
-        Number of the upstream report this case shows, or None.
+    issue
+        Number of the upstream issue this case shows, or None.
     quantization
-        Name of the quantizer settings (`executorch_goldens.targets.SETTINGS`) that the quantized targets use.
+        Name of the quantizer settings (`executorch_goldens.targets.QUANTIZATIONS`) that the quantized targets use.
     constant_outputs
         True where every output is a constant of the model, so that lowering must fold it: the harness then
         looks for the eager (quantized) output among the decoded constants.
@@ -66,7 +69,7 @@ class Case:
         empty for all. Without one where nothing of the model would be delegated, or where the runtime has no kernel for
         what is left outside.
     also
-        Targets it is exported for in addition to those that every case is: some of those that are ``further``.
+        Targets it is exported for in addition to those that every case is: some of those that are ``opt_in``.
     imprecise
         Target to how far rounding alone may move its outputs there, as a fraction of the largest absolute value, where
         that is more than `IMPRECISE`; the case says why.
@@ -83,7 +86,7 @@ class Case:
     family: str
     guards: str
     build: Callable[[Data], Example] = field(repr=False)
-    report: int | None = None
+    issue: int | None = None
     quantization: str = "symmetric"
     constant_outputs: bool = False
     run_on: tuple[str, ...] = SAMPLES
@@ -156,7 +159,7 @@ def wrongs(case: Case) -> Iterator[str]:
         if not isinstance(given := getattr(case, field_of_targets), Mapping):
             yield f"{field_of_targets} is a mapping of targets to numbers, and not {given!r}"
             return
-    yield from _unknown("quantization", [case.quantization], targets.SETTINGS)
+    yield from _unknown("quantization", [case.quantization], targets.QUANTIZATIONS)
     yield from _unknown("run_on", case.run_on, SAMPLES)
     yield from _unknown("backends", case.backends, _backends)
     yield from _unknown("also", case.also, _targets)
@@ -176,8 +179,8 @@ def _unusable(case: Case) -> Iterator[str]:
     for target, least in case.sqnr.items():
         if isinstance(least, bool) or not isinstance(least, int | float) or not least < math.inf:
             yield f"sqnr: {least!r} of {target} is no number of dB"
-    if case.report is not None and (not isinstance(case.report, int) or isinstance(case.report, bool)):
-        yield f"report is the number of an upstream report, and not {case.report!r}"
+    if case.issue is not None and (not isinstance(case.issue, int) or isinstance(case.issue, bool)):
+        yield f"issue is the number of an upstream issue, and not {case.issue!r}"
     if not isinstance(case.constant_outputs, bool):
         yield f"constant_outputs is True or False, and not {case.constant_outputs!r}"
     for release in case.releases:
@@ -199,12 +202,12 @@ def _unknown(
 
 
 def _targets() -> Sequence[str]:
-    return tuple(targets.known())
+    return tuple(targets.available())
 
 
 def _backends() -> Sequence[str]:
     """Return what a case may name in `backends`: backends, and what the names of targets start with."""
-    known = targets.known().values()
+    known = targets.available().values()
     names = {name: None for target in known for name in (target.backend, *_beginnings(target.name))}
     return tuple(names)
 
@@ -275,7 +278,7 @@ def load(zoos: Sequence[str]) -> dict[str, Case]:
 def case(
     *,
     guards: str,
-    report: int | None = None,
+    issue: int | None = None,
     quantization: str = "symmetric",
     constant_outputs: bool = False,
     run_on: tuple[str, ...] = SAMPLES,
@@ -284,8 +287,18 @@ def case(
     imprecise: Mapping[str, float] | None = None,
     sqnr: Mapping[str, float] | None = None,
     name: str | None = None,
+    **former: Never,
 ) -> Callable[[Callable[[Data], Example]], Callable[[Data], Example]]:
-    """Register the decorated builder; the case's name is `name`, or the function's with dashes."""
+    """Register the decorated builder; the case's name is `name`, or the function's with dashes.
+
+    Raises
+    ------
+    ZooError
+        For an argument of another name, such as `FORMER`.
+    """
+    for given in former:
+        renamed = f"; it is called {FORMER[given]}= now" if given in FORMER else ""
+        raise ZooError(f"case() has no argument {given}={renamed}")
 
     def register(build: Callable[[Data], Example]) -> Callable[[Data], Example]:
         CASES.add(
@@ -294,7 +307,7 @@ def case(
                 family=build.__module__.rpartition(".")[2],
                 guards=guards,
                 build=build,
-                report=report,
+                issue=issue,
                 quantization=quantization,
                 constant_outputs=constant_outputs,
                 run_on=run_on,

@@ -3,50 +3,30 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
 
 from executorch_goldens import targets
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
-from executorch_goldens.files.untrusted import UntrustedError
+from executorch_goldens.settings.tables import TableError, as_declared
 
 MATRIX = Path(__file__).with_name("releases.toml")
 
-#: What the matrix has beside its releases, and of which type.
-FIELDS = {"python": str, "default": str, "common": dict, "releases": dict}
-
-#: What `nox -s lab -- stock` may find of an upstream report on a release; see releases.toml.
-REPORT_STATES = ("bug", "fails", "fixed")
+#: What `nox -s lab -- stock` may find of an upstream issue on a release; see releases.toml.
+IssueState = Literal["bug", "fails", "fixed"]
 
 
-class UnknownReleaseError(HarnessError, ValueError):
-    """A release that the matrix does not know.
-
-    Attributes
-    ----------
-    release
-        The version asked for.
-    known
-        The versions of the matrix.
-    """
-
-    def __init__(self, release: str, known: tuple[str, ...]) -> None:
-        super().__init__(release, known)
-        self.release = release
-        self.known = known
-
-    def __str__(self) -> str:
-        return (
-            f"release {self.release!r} is not in {MATRIX.name}: it knows {', '.join(self.known)}. "
-            f'Choose one of these, or add a [releases."{self.release}"] table.'
-        )
+class UnknownReleaseError(UsageError):
+    """A release that the matrix does not know; the message names those that it does."""
 
 
-class MatrixError(HarnessError, ValueError):
+class MatrixError(UsageError):
     """A table of releases.toml that does not hold together; the message names the table and the field."""
 
 
@@ -77,13 +57,13 @@ class Release:
     pins
         Distribution name to version: all that an environment is made of, executorch included.
     targets
-        Names of the targets (`executorch_goldens.targets.known`) that the release supports.
+        Names of the targets (`executorch_goldens.targets.available`) that the release supports.
     unsupported
         Name of each of the others to the reason.
     patches
         Names of the patches that ``--patches auto`` applies, in order.
-    reports
-        Number of an upstream report to its state with patches off, one of `REPORT_STATES`.
+    issues
+        Number of an upstream issue to its state with patches off, see `IssueState`.
     known
         ``target/case`` to the verdict and the reason of a cell that is known to be wrong on this release.
     compilers
@@ -98,7 +78,7 @@ class Release:
     targets: tuple[str, ...]
     unsupported: dict[str, str]
     patches: tuple[str, ...]
-    reports: dict[int, str]
+    issues: dict[int, str]
     known: dict[str, KnownDefect]
     compilers: dict[str, str] = field(default_factory=dict)
     known_in: str = MATRIX.name
@@ -134,91 +114,87 @@ class Matrix:
         """Return the release, local version label ignored; raise `UnknownReleaseError`."""
         public = version.partition("+")[0]
         if public not in self.releases:
-            raise UnknownReleaseError(public, tuple(self.releases))
+            raise UnknownReleaseError(
+                f"release {public!r} is not in {MATRIX.name}: it knows {', '.join(self.releases)}. "
+                f'Choose one of these, or add a [releases."{public}"] table.'
+            )
         return self.releases[public]
+
+
+_Known = Annotated[
+    dict[str, Annotated[str, Meta(pattern=r": \s*\S")]],
+    Meta(description='a table of "target/case" = "verdict: reason"'),
+]
+_Versions = Annotated[dict[str, str], Meta(description='a table of distribution = "version"')]
+_Version = Annotated[str, Meta(description="a version")]
+
+
+class _Declared(msgspec.Struct):
+    """What any table ``[releases."VERSION"]`` may have."""
+
+    known: _Known = msgspec.field(default_factory=dict)
+
+
+class _Table(_Declared, kw_only=True, rename="kebab"):
+    """A table ``[releases."VERSION"]`` of the matrix; see `Release`."""
+
+    torch: _Version
+    torchao: _Version
+    tosa_tools: _Version
+    pytest: _Version
+    unsupported: Annotated[
+        dict[str, Annotated[str, Meta(min_length=1)]], Meta(description='a table of target = "reason"')
+    ]
+    patches: Annotated[tuple[str, ...], Meta(description="a list of strings")]
+    issues: Annotated[
+        dict[Annotated[str, Meta(pattern="^[0-9]{1,9}$")], IssueState],
+        Meta(description="a table of number = state, one of bug, fails, fixed"),
+    ]
+    compilers: _Versions = msgspec.field(default_factory=dict)
+
+
+class _File(msgspec.Struct):
+    """The matrix."""
+
+    python: _Version
+    default: _Version
+    common: _Versions
+    releases: Annotated[dict[str, dict[str, Any]], Meta(description='tables [releases."VERSION"]')]
 
 
 @functools.cache
 def load(path: Path = MATRIX) -> Matrix:
     """Read and check the matrix; raise `MatrixError` for a table that does not hold together."""
     try:
-        tables = untrusted.toml(path)
+        file = as_declared(untrusted.toml(path), _File)
     except (OSError, ValueError) as error:
         raise MatrixError(f"{path}: {error}") from error
-    for name, kind in FIELDS.items():
-        if not isinstance(tables.get(name), kind):
-            raise MatrixError(f"{path}: the field {name!r} is missing, or no {kind.__name__}")
+    releases = {version: _release(path, version, table, file) for version, table in file.releases.items()}
+    if file.default not in releases:
+        raise MatrixError(f"{path}: default = {file.default!r} has no [releases] table")
+    return Matrix(file.python, file.default, releases)
+
+
+def _release(path: Path, version: str, table: Mapping[str, Any], file: _File) -> Release:
     try:
-        releases = {
-            version: _release(version, table, tables["common"])
-            for version, table in tables["releases"].items()
-        }
-        matrix = Matrix(
-            python=tables["python"],
-            default=tables["default"],
-            releases=releases,
-        )
-    except KeyError as error:
-        raise MatrixError(f"{path}: the field {error} is missing") from error
-    except UntrustedError as error:
-        raise MatrixError(f"{path}: {error}") from error
-    if matrix.default not in releases:
-        raise MatrixError(f"{path}: default = {matrix.default!r} has no [releases] table")
-    return matrix
-
-
-def _release(version: str, table: dict[str, object], common: dict[str, str]) -> Release:
-    def strings(field: str) -> tuple[str, ...]:
-        value = table[field]
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise MatrixError(f'[releases."{version}"] {field}: expected a list of strings')
-        return tuple(value)
-
-    if not isinstance(table, dict):
-        raise MatrixError(f'[releases."{version}"]: expected a table')
-    untrusted.require_name(version)
-    pinned = ("torch", "torchao", "tosa-tools", "pytest")
-    missing = [field for field in (*pinned, "unsupported", "patches", "reports") if field not in table]
-    if missing:
-        raise MatrixError(f'[releases."{version}"] {", ".join(missing)}: missing')
-    pins: dict[str, Any] = {**{name: table[name] for name in pinned}, **common}
-    if not_text := [name for name, pin in pins.items() if not isinstance(pin, str)]:
-        raise MatrixError(f'[releases."{version}"] {", ".join(not_text)}: expected a version')
-    reports = table["reports"]
-    if not isinstance(reports, dict) or any(state not in REPORT_STATES for state in reports.values()):
-        raise MatrixError(f'[releases."{version}"] reports: each is one of {", ".join(REPORT_STATES)}')
-    if not_numbers := [number for number in reports if not re.fullmatch("[0-9]{1,9}", number)]:
-        raise MatrixError(
-            f'[releases."{version}"] reports: {", ".join(map(repr, not_numbers))}: expected numbers of upstream reports'
-        )
-    unsupported = table["unsupported"]
-    if not isinstance(unsupported, dict) or not all(
-        isinstance(reason, str) and reason for reason in unsupported.values()
-    ):
-        raise MatrixError(f'[releases."{version}"] unsupported: expected a table of target = "reason"')
-    known = targets.known()
-    unknown = [name for name in unsupported if name not in known]
-    if unknown:
-        raise MatrixError(
-            f'[releases."{version}"] unsupported: {", ".join(unknown)}: no such target; known: {", ".join(known)}'
-        )
+        untrusted.require_name(version)
+        read = as_declared(table, _Table)
+        known = targets.available()
+        if unknown := [name for name in read.unsupported if name not in known]:
+            raise TableError(f"unsupported: {', '.join(unknown)}: no such target; known: {', '.join(known)}")
+    except ValueError as error:
+        raise MatrixError(f'{path}: [releases."{version}"] {error}') from error
+    named = {"torch": read.torch, "torchao": read.torchao, "tosa-tools": read.tosa_tools}
     return Release(
         version=version,
-        pins={"executorch": version, **pins},
-        targets=tuple(name for name in known if name not in unsupported),
-        unsupported=dict(unsupported),
-        patches=strings("patches"),
-        reports={int(number): state for number, state in reports.items()},
-        known=_known(version, table),
-        compilers=_compilers(version, table),
+        pins={"executorch": version, **named, "pytest": read.pytest, **file.common},
+        targets=tuple(name for name in known if name not in read.unsupported),
+        unsupported=read.unsupported,
+        patches=read.patches,
+        issues={int(number): state for number, state in read.issues.items()},
+        known=_defects(read),
+        compilers=read.compilers,
     )
-
-
-def _compilers(version: str, table: Mapping[str, object]) -> dict[str, str]:
-    compilers = table.get("compilers", {})
-    if not isinstance(compilers, dict) or not all(isinstance(pin, str) for pin in compilers.values()):
-        raise MatrixError(f'[releases."{version}"] compilers: expected a table of distribution = "version"')
-    return dict(compilers)
 
 
 def known_defects(path: Path | None) -> dict[str, dict[str, KnownDefect]]:
@@ -226,23 +202,13 @@ def known_defects(path: Path | None) -> dict[str, dict[str, KnownDefect]]:
     if path is None:
         return {}
     try:
-        tables = untrusted.toml(path)
-        return {version: _known(version, table) for version, table in tables["releases"].items()}
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+        tables = untrusted.toml(path)["releases"].items()
+        # The matrix has such tables too, among others.
+        stated = {version: {"known": table["known"]} if "known" in table else {} for version, table in tables}
+        return {version: _defects(as_declared(table, _Declared)) for version, table in stated.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise MatrixError(f'{path}: expected tables [releases."VERSION".known] ({error})') from error
 
 
-def _known(version: str, table: Mapping[str, object]) -> dict[str, KnownDefect]:
-    defects = table.get("known", {}) if isinstance(table, dict) else None
-    if not isinstance(defects, dict) or not all(isinstance(text, str) for text in defects.values()):
-        raise MatrixError(
-            f'[releases."{version}"] known: expected a table of "target/case" = "verdict: reason"'
-        )
-    return {cell: KnownDefect(*_halves(cell, text)) for cell, text in defects.items()}
-
-
-def _halves(cell: str, text: str) -> tuple[str, str]:
-    verdict, separator, reason = text.partition(": ")
-    if not separator or not reason.strip():
-        raise MatrixError(f'known defect "{cell}" = "{text}": expected "verdict: reason"')
-    return verdict, reason
+def _defects(table: _Declared) -> dict[str, KnownDefect]:
+    return {cell: KnownDefect(*text.split(": ", 1)) for cell, text in table.known.items()}

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from executorch_goldens import extensions
 from executorch_goldens.errors import HarnessError
@@ -39,8 +40,15 @@ INT16_CONFIG = "get_symmetric_a16w8_quantization_config"
 #: `exporting.observers.GridObserver`; ``histogram-on-grid``: these stay, and their ends go to the same grid;
 #: ``as-upstream-tests``: the same, and inputs and outputs are quantized only where an operator asks for it;
 #: ``histogram``: the config as the release ships it; ``int8-head``: the
-#: submodule ``head`` stays int8 where the rest is int16; ``snorm-int8``: fixed, scale 1/127 (report #18971).
-SETTINGS = ("symmetric", "histogram", "histogram-on-grid", "as-upstream-tests", "int8-head", "snorm-int8")
+#: submodule ``head`` stays int8 where the rest is int16; ``snorm-int8``: fixed, scale 1/127 (issue #18971).
+QUANTIZATIONS = (
+    "symmetric",
+    "histogram",
+    "histogram-on-grid",
+    "as-upstream-tests",
+    "int8-head",
+    "snorm-int8",
+)
 
 
 #: See `Target.floor`.
@@ -56,26 +64,7 @@ class TargetError(HarnessError, ValueError):
 
 
 class UnknownTargetError(HarnessError, ValueError):
-    """A name that is no target's.
-
-    Attributes
-    ----------
-    name
-        The name that was asked for.
-    known
-        The names there are in this environment.
-    """
-
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(name, known)
-        self.name = name
-        self.known = known
-
-    def __str__(self) -> str:
-        return (
-            f"there is no target {self.name!r}; known: {', '.join(self.known)}. Distributions in the exporting "
-            f"environment add others (entry points of group {extensions.TARGETS})"
-        )
+    """A name that is no target's; the message names those that there are."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +115,7 @@ class Target:
     floor
         Of a quantized target, the least that an output's signal may be above the noise of quantization, in dB, on the
         example (`executorch_goldens.goldens.accuracy`); None asks for nothing.
-    further
+    opt_in
         Whether only those cases are exported for it that ask for it (`also` of a case).
     partitioner
         ``module:function`` that takes nothing and returns a partitioner, instead of the backend's own. Imported in the
@@ -150,7 +139,7 @@ class Target:
     dtype: str = ""
     bound: float = 0.0
     floor: float | None = None
-    further: bool = False
+    opt_in: bool = False
     partitioner: str = ""
     quantizer: str = ""
 
@@ -230,143 +219,92 @@ class Target:
         return not self.partitioner and not self.quantizer
 
 
+def _tosa(name: str, specification: str, what: str = "", **others: Any) -> Target:
+    """Return a target of TOSA, whose payloads the reference model runs."""
+    description = f"{specification}, {what}" if what else specification
+    others |= {"backend": TOSA, "runs": REFERENCE_MODEL, "specification": specification}
+    return Target(name=name, description=description, **others)
+
+
+def _xnnpack(name: str, what: str, **others: Any) -> Target:
+    """Return a target of XNNPACK."""
+    return Target(name=name, description=f"XNNPACK, {what}", backend=XNNPACK, runs=RUNTIME, **others)
+
+
+_INT8: Mapping[str, Any] = {"quantization": Quantization(), "floor": INT8_FLOOR}
+_MIXED = Quantization(modules=("torch.nn.Linear", "torch.nn.Conv1d", "torch.nn.Conv2d"))
+_DYNAMIC = Quantization(arguments={"is_per_channel": True, "is_dynamic": True})
+
 #: The harness's own targets.
 TARGETS: Mapping[str, Target] = {
     target.name: target
     for target in (
-        Target(
-            name="tosa-fp",
-            description="TOSA-1.0+FP",
-            backend=TOSA,
-            specification="TOSA-1.0+FP",
-            runs=REFERENCE_MODEL,
-        ),
-        Target(
-            name="tosa-int",
-            description="TOSA-1.0+INT, post-training quantized, int8",
-            backend=TOSA,
-            specification="TOSA-1.0+INT",
-            quantization=Quantization(),
-            floor=INT8_FLOOR,
-            runs=REFERENCE_MODEL,
-        ),
-        Target(
-            name="tosa-int16",
-            description="TOSA-1.0+INT+int16, post-training quantized, activations int16, weights int8",
-            backend=TOSA,
-            specification="TOSA-1.0+INT+int16",
+        _tosa("tosa-fp", "TOSA-1.0+FP"),
+        _tosa("tosa-int", "TOSA-1.0+INT", "post-training quantized, int8", **_INT8),
+        _tosa(
+            "tosa-int16",
+            "TOSA-1.0+INT+int16",
+            "post-training quantized, activations int16, weights int8",
             quantization=Quantization(INT16_CONFIG),
             floor=INT16_FLOOR,
-            runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
-        Target(
-            name="tosa-fp+cf",
-            description="TOSA-1.0+FP+cf, conditions and loops in the delegate",
-            backend=TOSA,
-            specification="TOSA-1.0+FP+cf",
-            runs=REFERENCE_MODEL,
-            further=True,
+        _tosa("tosa-fp+cf", "TOSA-1.0+FP+cf", "conditions and loops in the delegate", opt_in=True),
+        _tosa("tosa-fp+shape", "TOSA-1.1+FP+shape", "symbolic sizes in the delegate", opt_in=True),
+        _tosa(
+            "tosa-int+shape",
+            "TOSA-1.1+INT+shape",
+            "as tosa-int, symbolic sizes in the delegate",
+            opt_in=True,
+            **_INT8,
         ),
-        Target(
-            name="tosa-fp+shape",
-            description="TOSA-1.1+FP+shape, symbolic sizes in the delegate",
-            backend=TOSA,
-            specification="TOSA-1.1+FP+shape",
-            runs=REFERENCE_MODEL,
-            further=True,
+        # What EthosUCompileSpec lowers for an Ethos-U55; what Vela then makes of it is not looked at.
+        _tosa(
+            "tosa-u55",
+            "TOSA-1.0+INT+int16+int4+u55",
+            "as tosa-int, within what an Ethos-U55 can do",
+            opt_in=True,
+            **_INT8,
         ),
-        Target(
-            name="tosa-int+shape",
-            description="TOSA-1.1+INT+shape, as tosa-int, symbolic sizes in the delegate",
-            backend=TOSA,
-            specification="TOSA-1.1+INT+shape",
-            quantization=Quantization(),
+        # What EthosUCompileSpec lowers for an Ethos-U85: docs/ethos-u.md.
+        _tosa(
+            "tosa-u85",
+            "TOSA-1.0+INT+int16+int4+cf",
+            "as tosa-int, what an Ethos-U85 takes",
+            opt_in=True,
+            **_INT8,
+        ),
+        _tosa(
+            "tosa-fp+int",
+            "TOSA-1.0+INT+FP",
+            "linear and convolution quantized to int8, the rest float32",
+            quantization=_MIXED,
             floor=INT8_FLOOR,
-            runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
-        Target(
-            name="tosa-u55",
-            description="TOSA-1.0+INT+int16+int4+u55, as tosa-int, within what an Ethos-U55 can do",
-            backend=TOSA,
-            # What EthosUCompileSpec lowers for an Ethos-U55; what Vela then makes of it is not looked at.
-            specification="TOSA-1.0+INT+int16+int4+u55",
-            quantization=Quantization(),
-            floor=INT8_FLOOR,
-            runs=REFERENCE_MODEL,
-            further=True,
-        ),
-        Target(
-            name="tosa-u85",
-            description="TOSA-1.0+INT+int16+int4+cf, as tosa-int, what an Ethos-U85 takes",
-            backend=TOSA,
-            # What EthosUCompileSpec lowers for an Ethos-U85: docs/ethos-u.md.
-            specification="TOSA-1.0+INT+int16+int4+cf",
-            quantization=Quantization(),
-            floor=INT8_FLOOR,
-            runs=REFERENCE_MODEL,
-            further=True,
-        ),
-        Target(
-            name="tosa-fp+int",
-            description="TOSA-1.0+INT+FP, linear and convolution quantized to int8, the rest float32",
-            backend=TOSA,
-            specification="TOSA-1.0+INT+FP",
-            quantization=Quantization(modules=("torch.nn.Linear", "torch.nn.Conv1d", "torch.nn.Conv2d")),
-            floor=INT8_FLOOR,
-            runs=REFERENCE_MODEL,
-            further=True,
-        ),
-        Target(
-            name="tosa-bf16",
-            description="TOSA-1.0+FP+bf16, the model in bfloat16",
-            backend=TOSA,
-            specification="TOSA-1.0+FP+bf16",
-            dtype="bfloat16",
-            runs=REFERENCE_MODEL,
-            further=True,
-        ),
-        Target(
-            name="tosa-fp8e4m3",
-            description="TOSA-1.0+FP+fp8e4m3, the model in float8 with 4 bits of exponent",
-            backend=TOSA,
-            specification="TOSA-1.0+FP+fp8e4m3",
+        _tosa("tosa-bf16", "TOSA-1.0+FP+bf16", "the model in bfloat16", dtype="bfloat16", opt_in=True),
+        _tosa(
+            "tosa-fp8e4m3",
+            "TOSA-1.0+FP+fp8e4m3",
+            "the model in float8 with 4 bits of exponent",
             dtype="float8_e4m3fn",
-            runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
-        Target(
-            name="tosa-fp8e5m2",
-            description="TOSA-1.0+FP+fp8e5m2, the model in float8 with 5 bits of exponent",
-            backend=TOSA,
-            specification="TOSA-1.0+FP+fp8e5m2",
+        _tosa(
+            "tosa-fp8e5m2",
+            "TOSA-1.0+FP+fp8e5m2",
+            "the model in float8 with 5 bits of exponent",
             dtype="float8_e5m2",
-            runs=REFERENCE_MODEL,
-            further=True,
+            opt_in=True,
         ),
-        Target(
-            name="xnnpack-fp32",
-            description="XNNPACK, float32",
-            backend=XNNPACK,
-            runs=RUNTIME,
-        ),
-        Target(
-            name="xnnpack-int8",
-            description="XNNPACK, post-training quantized, int8, per channel",
-            backend=XNNPACK,
-            quantization=Quantization(),
+        _xnnpack("xnnpack-fp32", "float32"),
+        _xnnpack("xnnpack-int8", "post-training quantized, int8, per channel", **_INT8),
+        _xnnpack(
+            "xnnpack-dynamic",
+            "weights int8 per channel, activations quantized as they come",
+            quantization=_DYNAMIC,
             floor=INT8_FLOOR,
-            runs=RUNTIME,
-        ),
-        Target(
-            name="xnnpack-dynamic",
-            description="XNNPACK, weights int8 per channel, activations quantized as they come",
-            backend=XNNPACK,
-            quantization=Quantization(arguments={"is_per_channel": True, "is_dynamic": True}),
-            floor=INT8_FLOOR,
-            runs=RUNTIME,
-            further=True,
+            opt_in=True,
         ),
     )
 }
@@ -376,7 +314,7 @@ ANY_SQNR: Mapping[str, float] = {name: -math.inf for name, target in TARGETS.ite
 
 
 @functools.cache
-def known() -> Mapping[str, Target]:
+def available() -> Mapping[str, Target]:
     """Return every target by name: the harness's own, then those of installed distributions.
 
     Raises
@@ -391,6 +329,14 @@ def find(name: str) -> Target:
     """Return the target called `name`; raise `UnknownTargetError`. Entry points are read if it is not the harness's."""
     if name in TARGETS:
         return TARGETS[name]
-    if name not in known():
-        raise UnknownTargetError(name, tuple(known()))
-    return known()[name]
+    if name not in available():
+        raise unknown(name)
+    return available()[name]
+
+
+def unknown(name: str) -> UnknownTargetError:
+    """Return the error to raise for a name that is no target's."""
+    return UnknownTargetError(
+        f"there is no target {name!r}; known: {', '.join(available())}. Distributions in the exporting "
+        f"environment add others (entry points of group {extensions.TARGETS})"
+    )

@@ -6,75 +6,71 @@ Nothing that a user installs imports the lab, and the wheel does not hold it.
 from __future__ import annotations
 
 import ast
-import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 from executorch_goldens import cli
 
-#: Instruments that are subcommands, and the modules that bring them.
-COMMANDS = {
+#: The modules of the instruments: each has ``add_to``, and a docstring whose first line says what it measures.
+INSTRUMENTS = {
+    "audit": "lab.supply.audit",
+    "bench": "lab.bench.__main__",
     "branches": "lab.branches.command",
+    "cluster-soak": "lab.faults.cluster_soak",
     "core": "lab.core.command",
     "coverage": "lab.coverage.command",
     "failures": "lab.failures.command",
+    "faults": "lab.faults.__main__",
     "fielded": "lab.fielded.command",
+    "findings": "lab.findings",
     "fuzz": "lab.fuzz.command",
+    "fuzz-bytes": "lab.fuzz_bytes.__main__",
     "guests": "lab.guests.command",
+    "history": "lab.mutants.history.__main__",
+    "locks": "lab.supply.locks",
+    "mutants": "lab.mutants.__main__",
+    "pages": "lab.pages",
     "portable": "lab.portable.command",
     "probe": "lab.probe.command",
     "seconds": "lab.seconds.command",
     "shortcuts": "lab.shortcuts.command",
+    "soak": "lab.faults.soak",
     "stock": "lab.stock.command",
     "tolerances": "lab.tolerances.command",
-    "upstream": "lab.upstream.command",
 }
-
-#: Instruments that are programs of their own.
-PROGRAMS = {
-    "audit": "lab.supply.audit",
-    "bench": "lab.bench.__main__",
-    "cluster-soak": "lab.faults.cluster_soak",
-    "faults": "lab.faults.__main__",
-    "findings": "lab.findings",
-    "fuzz-bytes": "lab.fuzz_bytes.__main__",
-    "guest": "lab.guests.one",
-    "history": "lab.mutants.history.__main__",
-    "locks": "lab.supply.locks",
-    "mutants": "lab.mutants.__main__",
-    "soak": "lab.faults.soak",
-}
+#: A run over a guest zoo: ``goldens run`` parses its words, and draws on the terminal.
+GUEST = {"guest": "lab.guests.one"}
 
 
 def summary(module: str) -> str:
-    """Return the first line of a module's docstring, which says what it measures."""
+    """Return the first line of a module's docstring, without how the instrument is called."""
     spec = find_spec(module)
     assert spec is not None
     assert spec.origin is not None
     words = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
-    return words.partition("\n")[0]
+    return words.partition("\n")[0].partition("``: ")[2] or words.partition("\n")[0]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the instrument that the first word names, or list them; return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    instruments = COMMANDS | PROGRAMS
     name = words[0] if words else ""
-    if name in COMMANDS:
-        return cli.main(words, modules=COMMANDS, prog="python -m lab", description="What proves the harness.")
-    if name in PROGRAMS:
-        sys.argv[1:] = words[1:]
-        runpy.run_module(PROGRAMS[name], run_name="__main__", alter_sys=True)
-        return cli.SAME
-    if name not in ("", "-h", "--help"):
-        print(
-            f"python -m lab: no instrument is called {name!r}: {', '.join(sorted(instruments))}",
-            file=sys.stderr,
+    if name in GUEST:
+        guest: Callable[[Sequence[str]], int] = import_module(GUEST[name]).main
+        return guest(words[1:])
+    if name in INSTRUMENTS:
+        return cli.main(
+            words, modules=INSTRUMENTS, prog="python -m lab", description="What proves the harness."
         )
+    instruments = sorted((INSTRUMENTS | GUEST).items())
+    if name not in ("", "-h", "--help"):
+        known = ", ".join(instrument for instrument, _ in instruments)
+        print(f"python -m lab: no instrument is called {name!r}: {known}", file=sys.stderr)
         return cli.ERROR
-    for instrument, module in sorted(instruments.items()):
+    for instrument, module in instruments:
         print(f"{instrument:14}{summary(module)}")
     return cli.SAME
 

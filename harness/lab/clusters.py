@@ -86,6 +86,8 @@ def worker(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a worker with one job and a store of its own, which offers the release that is installed here."""
     command = ["-m", "executorch_goldens", "worker", address, "--interpreter", sys.executable, "--jobs", "1"]
-    with process(folder, name, *command, "--store", str(folder / f"store-{name}"), python=python) as started:
+    with process(
+        folder, name, *command, "--cache-dir", str(folder / f"store-{name}"), python=python
+    ) as started:
         until(lambda: b"Registered to" in (folder / f"{name}.log").read_bytes())
         yield started

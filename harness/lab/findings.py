@@ -1,4 +1,4 @@
-"""Runs the scripts of docs/findings and compares with what findings.toml says of the release; writes their index."""
+"""``python -m lab findings``: whether the scripts of docs/findings show what findings.toml says of the release."""
 
 from __future__ import annotations
 
@@ -7,26 +7,21 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
-from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.repro import alone
 from executorch_goldens.settings.exports import cores
-from lab import REPOSITORY
+from lab import GOLDENS, pages, threads
+from lab.pages import Part
 
-FOLDER = REPOSITORY / "docs" / "findings"
-
+FOLDER = pages.DOCS / "findings"
 TABLE = FOLDER / "findings.toml"
-INDEX = FOLDER / "README.md"
-#: What stands around the index in its page.
-BEGIN, END = "<!-- begin: made from findings.toml -->\n", "<!-- end -->\n"
-
 Severity = Literal["wrong result", "refused program", "lost performance", "other bytes"]
 #: Of upstream's threads about a defect: there is none; they are open; a fix is merged, after the newest release here.
 State = Literal["none found", "open", "merged"]
@@ -107,11 +102,10 @@ def index(findings: Mapping[str, Finding]) -> Iterator[str]:
         yield f"| {' | '.join((*cells, ', '.join(finding.releases), finding.cases))} |"
 
 
-def indexed(page: str) -> str:
-    """Return the text of the page with the index that the table gives."""
-    before, _, rest = page.partition(BEGIN)
-    text = "\n".join(index(load()))
-    return f"{before}{BEGIN}\n{text}\n\n{END}{rest.partition(END)[2]}"
+def parts() -> Iterator[Part]:
+    """Yield the index of docs/findings/README.md, and the threads about what is no finding."""
+    yield Part("findings/README.md", "findings", lambda: ["", *index(load()), ""])
+    yield Part("findings/README.md", "threads", lambda: threads.lines(threads.load(), GOLDENS))
 
 
 def shown(script: Path) -> tuple[bool | None, str]:
@@ -129,19 +123,26 @@ def shown(script: Path) -> tuple[bool | None, str]:
     return None, (ended.errors.strip().splitlines() or [f"exit code {ended.code}"])[-1]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a line per script; return 0 where each shows what the table says, 1 otherwise."""
-    table = load()
-    parser = argparse.ArgumentParser(prog="python -m lab findings", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *table], metavar="NAME", help="default: all")
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("findings", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *load()], metavar="NAME", help="default: all")
     parser.add_argument("--jobs", type=int, default=cores())
     parser.add_argument(
         "--update", action="store_true", help="write the index that the table gives; run nothing"
     )
-    options = parser.parse_args(arguments)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a line per script; return 0 where each shows what the table says, 1 otherwise."""
+    table = load()
     if options.update:
-        INDEX.write_text(indexed(INDEX.read_text(encoding="utf-8")), encoding="utf-8")
+        pages.update(["findings"])
         return 0
+    # Only now: it imports torch, which the index does without.
+    from executorch_goldens.exporting.compat import installed_release
+
     release = installed_release()
     names = options.names or list(table)
     wrong = 0
@@ -157,7 +158,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{name}: {state}{note}: {line}", flush=True)
     print(f"ExecuTorch {release}: {len(names) - wrong} of {len(names)} findings as the table says")
     return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -17,7 +17,7 @@ from tests.decode.conftest import FIXTURES, SCHEMAS
 from tests.decode.oracle import schema_path
 
 CELL = Cell("tosa-int", "linear")
-ORIGIN = golden.Origin({}, ["seed0-heap0"], "none")
+ORIGIN = golden.MadeWith({}, ["seed0-heap0"], "none")
 
 
 def release(folder: Path, name: str) -> str:

@@ -44,16 +44,16 @@ def operator(type_: str, text: str = TEXT) -> str:
 def test_a_payload_is_the_same_as_itself_and_as_its_golden(path: object) -> None:
     decoded = load(identify(path))  # type: ignore[arg-type]
     for other in (decoded, decoded.text()):
-        report = compare(decoded, other)
-        assert report.same
-        assert list(report.lines()) == ["same"]
+        differences = compare(decoded, other)
+        assert differences.same
+        assert list(differences.lines()) == ["same"]
 
 
 def test_a_new_name_is_one_line() -> None:
-    report = compare(TEXT, TEXT.replace("tosa_conv2d_default", "another_name"))
-    assert report.verdict == "renamed only"
-    assert report.order_only
-    (renamed,) = report.changes
+    differences = compare(TEXT, TEXT.replace("tosa_conv2d_default", "another_name"))
+    assert differences.verdict == "renamed only"
+    assert differences.order_only
+    (renamed,) = differences.changes
     assert isinstance(renamed, Renamed)
     assert renamed.count == TEXT.count("  value tosa_conv2d_default")
 
@@ -69,31 +69,31 @@ def test_a_shift_of_a_thousand_numbers_is_one_line() -> None:
     )
     after = re.sub(r"\bv(\d+)", lambda match: f"v{int(match[1]) + 1}", before)
     started = time.process_time()
-    report = compare(before, after)
-    assert list(report.lines()) == ["renamed only", "  1001 renamed: v1 -> v2, v2 -> v3, v3 -> v4, ..."]
+    differences = compare(before, after)
+    assert list(differences.lines()) == ["renamed only", "  1001 renamed: v1 -> v2, v2 -> v3, v3 -> v4, ..."]
     assert time.process_time() - started < 2
 
 
 def test_a_different_order_of_operators_is_order_only() -> None:
     first, second = blocks(TEXT, "operator")[:2]
-    report = compare(TEXT, TEXT.replace(first + second, second + first))
-    assert report.verdict == "order only"
-    (moved,) = report.changes
+    differences = compare(TEXT, TEXT.replace(first + second, second + first))
+    assert differences.verdict == "order only"
+    (moved,) = differences.changes
     assert isinstance(moved, Reordered)
     assert (moved.what, len(moved.moved)) == ("operators", 1)
 
 
 def test_a_different_order_of_values_is_order_only() -> None:
     first, second = blocks(TEXT, "value")[:2]
-    report = compare(TEXT, TEXT.replace(first + second, second + first))
-    assert report.verdict == "order only"
-    assert [change.what for change in report.changes if isinstance(change, Reordered)] == ["values"]
+    differences = compare(TEXT, TEXT.replace(first + second, second + first))
+    assert differences.verdict == "order only"
+    assert [change.what for change in differences.changes if isinstance(change, Reordered)] == ["values"]
 
 
 def test_a_changed_attribute_is_reported_before_and_after() -> None:
-    report = compare(TEXT, TEXT.replace("pad = [1, 1, 1, 1]", "pad = [0, 0, 1, 1]"))
-    assert report.verdict == "different"
-    (change,) = report.changes
+    differences = compare(TEXT, TEXT.replace("pad = [1, 1, 1, 1]", "pad = [0, 0, 1, 1]"))
+    assert differences.verdict == "different"
+    (change,) = differences.changes
     assert isinstance(change, AttributeChanged)
     assert (change.owner, change.name) == ("CONV2D tosa_conv2d_default", "pad")
     assert (change.before, change.after) == ("[1, 1, 1, 1]", "[0, 0, 1, 1]")
@@ -106,8 +106,8 @@ def test_a_changed_constant_is_compared_element_by_element() -> None:
     at = PAYLOAD.index(bytes(weight.data))
     mutated[at + 10] ^= 0x01
     mutated[at + 20] ^= 0x02
-    report = compare(before, decode(bytes(mutated), schemas=SCHEMAS))
-    (change,) = report.changes
+    differences = compare(before, decode(bytes(mutated), schemas=SCHEMAS))
+    (change,) = differences.changes
     assert isinstance(change, ConstantChanged)
     assert change.owner == name
     assert change.difference is not None
@@ -128,8 +128,8 @@ def test_complex_constants_are_read_and_compared_in_both_parts(as_text: bool) ->
         old, new = (np.array([1, imaginary], part).tobytes() for imaginary in (2, 3.5))
         assert data.count(old) == 1
         after = decode(data.replace(old, new), schemas=SCHEMAS)
-        report = compare(before.text(), after.text()) if as_text else compare(before, after)
-        (change,) = report.changes
+        differences = compare(before.text(), after.text()) if as_text else compare(before, after)
+        (change,) = differences.changes
         assert isinstance(change, ConstantChanged)
         assert f"{kind}[2]: 1 of 2 differ, max 1.5, mean 0.75" in next(change.lines())
 
@@ -260,9 +260,9 @@ def test_other_labels_alone_are_layout(two_inputs: str) -> None:
 
 
 def test_sizes_that_follow_are_layout() -> None:
-    report = compare(TEXT, TEXT.replace("tosa 3464 bytes", "tosa 3472 bytes"))
-    assert report.verdict == "layout only"
-    assert [type(change) for change in report.changes] == [LayoutChanged]
+    differences = compare(TEXT, TEXT.replace("tosa 3464 bytes", "tosa 3472 bytes"))
+    assert differences.verdict == "layout only"
+    assert [type(change) for change in differences.changes] == [LayoutChanged]
 
 
 def test_delegates_of_a_program_are_compared_inside() -> None:

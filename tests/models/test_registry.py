@@ -15,7 +15,7 @@ from executorch_goldens import targets
 from executorch_goldens.exporting import arrays
 from executorch_goldens.exporting.data import MANY, PARTS, STEP, Data, Example, cast, example_of, fan_in_bits
 from executorch_goldens.exporting.numerics.samples import samples_of
-from executorch_goldens.registry import SAMPLES, Case, Registry, ZooError, load, zoo_of
+from executorch_goldens.registry import SAMPLES, Case, Registry, ZooError, case, load, zoo_of
 
 DATA = Data("registry-test")
 
@@ -128,7 +128,7 @@ def test_a_case_that_does_not_say_in_one_line_what_it_guards_is_refused(guards: 
         ({"imprecise": {"tosa-int": float("nan")}}, ["imprecise", "nan of tosa-int"]),
         ({"imprecise": {"tosa-int": float("inf")}}, ["imprecise", "inf of tosa-int"]),
         ({"imprecise": 0.2}, ["imprecise is a mapping", "0.2"]),
-        ({"report": "18971"}, ["report", "'18971'"]),
+        ({"issue": "18971"}, ["issue", "'18971'"]),
         ({"constant_outputs": "yes"}, ["constant_outputs", "'yes'"]),
         ({"releases": ("1.4,1",)}, ["releases", "'1.4,1'", "1.4.1"]),
     ],
@@ -153,8 +153,14 @@ def test_names_of_backends_and_of_targets_that_distributions_bring_are_known(
     fields: dict[str, Any] = {"backends": ("example", "tosa-int"), "imprecise": {"example-fp32": 1}}
     with pytest.raises(ZooError, match="'example' is unknown"):
         Registry().add(replace(make(), **fields))
-    monkeypatch.setattr(targets, "known", lambda: known)
+    monkeypatch.setattr(targets, "available", lambda: known)
     Registry().add(replace(make(), **fields))
+
+
+def test_an_argument_by_its_former_name_is_refused_with_the_new_one() -> None:
+    former: Any = {"report": 18866}
+    with pytest.raises(ZooError, match=r"no argument report=; it is called issue= now"):
+        case(guards="nothing", **former)
 
 
 def test_a_zoo_lists_its_cases_in_order_of_registration_and_by_name() -> None:

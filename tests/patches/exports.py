@@ -108,11 +108,11 @@ def graph_digest(program: Any) -> dict[str, Any]:
     return {"graph": sha256(str(module.graph).encode()), "payloads": payloads}
 
 
-# Report #19045
+# Issue #19045
 
 
 class TwoDelegates(torch.nn.Module):
-    """The report's model; the names of its inputs are in the digests that the report prints."""
+    """The issue's model; the names of its inputs are in the digests that the issue prints."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         z = x + y
@@ -157,7 +157,7 @@ def components() -> dict[str, Any]:
     }
 
 
-# Report #18866
+# Issue #18866
 
 
 def equal_buffers() -> dict[str, Any]:
@@ -200,7 +200,7 @@ def identity_dtypes() -> dict[str, Any]:
     }
 
 
-# Report #18971
+# Issue #18971
 
 
 def folded(forward: Any, dtype: torch.dtype, largest: int, **values: torch.Tensor) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def folded(forward: Any, dtype: torch.dtype, largest: int, **values: torch.Tenso
 
 
 def ramps() -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the two gradients of the report, across and down, [1, 1, 4, 5]."""
+    """Return the two gradients of the issue, across and down, [1, 1, 4, 5]."""
     across, down = torch.linspace(-0.8, 0.8, 5), torch.linspace(-0.75, 0.75, 4)
     return across.expand(1, 1, 4, 5).contiguous(), down[:, None].expand(1, 1, 4, 5).contiguous()
 
@@ -273,7 +273,7 @@ def cat_int16() -> dict[str, Any]:
     return cat_across_down(torch.int16, 32767)
 
 
-# Report #19152
+# Issue #19152
 
 
 def xnnpack(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> dict[str, Any]:
@@ -375,7 +375,7 @@ def finding(name: str) -> dict[str, Any]:
 def other_source(name: str) -> dict[str, Any]:
     """Apply a patch as if it had been written for another source of the first function that it names."""
     patch = patches.PATCHES[name]
-    functions = patch.known[RELEASE]
+    functions = patch.fits[RELEASE]
     first = next(iter(functions))
     other = {RELEASE: {**functions, first: "0" * 64}}
     patches.PATCHES[name] = dataclasses.replace(patch, known=other)

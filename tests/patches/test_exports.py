@@ -30,13 +30,13 @@ except PackageNotFoundError:
 
 
 def needs(name: str) -> pytest.MarkDecorator:
-    known = PATCHES[name].known
+    known = PATCHES[name].fits
     return pytest.mark.skipif(
         RELEASE not in known, reason=f"{name} is for {', '.join(known)}, not for {RELEASE}"
     )
 
 
-#: The digests that report #19045 printed for its model; the first is discovery order.
+#: The digests that issue #19045 printed for its model; the first is discovery order.
 DISCOVERY = "c5504f6a7079731396c58bd7e56bb4420b18bb1b5d612df9781247c271aa8230"
 OTHER = "787da2bc084cec910bee01c1480afb0e2655f0be066821757bbbdfcef26eef76"
 
@@ -57,7 +57,7 @@ FAILING = (
 ORDINARY = ("itself_and_sum", "convolution")
 
 #: The findings that a patch corrects on the installed release.
-SHOWN = tuple(name for name in CORRECTED if RELEASE in PATCHES[name].known)
+SHOWN = tuple(name for name in CORRECTED if RELEASE in PATCHES[name].fits)
 
 
 def jobs(seed: int) -> list[str]:
@@ -69,11 +69,11 @@ def jobs(seed: int) -> list[str]:
     both = {"unique-outputs": OUTPUTS, "list-qparams": CATS}
     both["output-aliases"] = ("reshape_and_sum", *FAILING, *ORDINARY)
     for patch, names in both.items():
-        if RELEASE in PATCHES[patch].known:
+        if RELEASE in PATCHES[patch].fits:
             wanted += [f"{name}{suffix}" for name in names for suffix in (f":{patch}", "")]
     for name in SHOWN:
         wanted += [f"finding/{name}:{name}", f"finding/{name}", f"other_source/{name}"]
-    if RELEASE in PATCHES["unique-outputs"].known:
+    if RELEASE in PATCHES["unique-outputs"].fits:
         wanted.append("identity_dtypes:unique-outputs")
     return wanted
 

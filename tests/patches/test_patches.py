@@ -45,11 +45,11 @@ def bench() -> Bench:
 
 
 #: Without what other modules of this session have registered.
-REPORTED = {name: patch for name, patch in PATCHES.items() if patch.report is not None}
+REPORTED = {name: patch for name, patch in PATCHES.items() if patch.issue is not None}
 
 
 def test_names_and_reports_of_the_patches() -> None:
-    assert {name: patch.report for name, patch in REPORTED.items()} == {
+    assert {name: patch.issue for name, patch in REPORTED.items()} == {
         "partition-order": 19045,
         "unique-outputs": 18866,
         "list-qparams": 18971,
@@ -59,7 +59,7 @@ def test_names_and_reports_of_the_patches() -> None:
 
 def test_every_known_digest_is_a_sha256_of_a_named_function() -> None:
     for patch in (*REPORTED.values(), *(PATCHES[name] for name in CORRECTED)):
-        for known in patch.known.values():
+        for known in patch.fits.values():
             assert known
             for function, digest in known.items():
                 assert function.count(":") == 1

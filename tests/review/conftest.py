@@ -20,7 +20,7 @@ from executorch_goldens.settings.config import Config
 from tests import REPOSITORY, replay
 from tests.conftest import Artifacts, Runner, made_once, wrong
 
-RUN = ("--hash-seeds", "0,4", "--models", "zoo_three", "--factors", "0", "--omissions", "0")
+RUN = ("--variations", "0,4", "--models", "zoo_three", "--explain", "off")
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
 
 

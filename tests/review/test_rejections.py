@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens import cli, releases
-from executorch_goldens.review.declaring import DeclaringError, declare
+from executorch_goldens.errors import UsageError
+from executorch_goldens.review.declaring import declare
 from executorch_goldens.settings import config
 from tests.conftest import Runner
 from tests.review.conftest import Review, edit, titled
@@ -62,12 +63,16 @@ def test_known_defects_are_written_in_place_and_all_else_stays(tmp_path: Path) -
     assert {cell: str(known["1.0.0"][cell].reason) for cell in before} == {
         cell: text.partition(": ")[2] for cell, text in before.items()
     }
+    file.write_text('[releases."1.0.0"]\nknown = { "tosa-fp/b" = "corrupt: two" } # ours\n')
+    declare(file, {"1.0.0": {"tosa-fp/a": "corrupt: one"}})
+    assert list(releases.known_defects(file)["1.0.0"]) == ["tosa-fp/a", "tosa-fp/b"]
+    assert file.read_text().endswith("} # ours\n")
     declare(tmp_path / "new.toml", {"1.0.0": {"tosa-fp/a": "corrupt: one"}})
     assert releases.known_defects(tmp_path / "new.toml")["1.0.0"].keys() == {"tosa-fp/a"}
 
 
 @pytest.mark.parametrize(
-    "text", ['[releases."1.0.0"]\nknown = { "tosa-fp/a" = "corrupt: one" }\n', "[releases", "releases = 1\n"]
+    "text", ['[releases."1.0.0"]\nknown = ["tosa-fp/a"]\n', "[releases", "releases = 1\n"]
 )
 def test_a_file_of_known_defects_that_cannot_be_edited_stays_and_the_lines_are_said(
     tmp_path: Path, text: str
@@ -75,7 +80,7 @@ def test_a_file_of_known_defects_that_cannot_be_edited_stays_and_the_lines_are_s
     file = tmp_path / "known.toml"
     file.write_text(text)
     for place, why in ((file, f"{file} cannot be edited"), (None, "names no file")):
-        with pytest.raises(DeclaringError) as refused:
+        with pytest.raises(UsageError) as refused:
             declare(place, {"1.0.0": {"tosa-fp/b": "corrupt: two"}})
         assert why in str(refused.value)
         assert '[releases."1.0.0".known]; "tosa-fp/b" = "corrupt: two"' in str(refused.value)

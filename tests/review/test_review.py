@@ -14,6 +14,7 @@ import filelock
 import pytest
 
 from executorch_goldens import cli, releases
+from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.results import merging, proposals, provenance
@@ -23,7 +24,7 @@ from executorch_goldens.results.rows import lock
 from executorch_goldens.review import listing
 from executorch_goldens.review.edits import edits, quantities
 from executorch_goldens.review.groups import BARRED, PENDING, grouped
-from executorch_goldens.review.recording import RefusedError, record
+from executorch_goldens.review.recording import record
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 from tests import REPOSITORY, replay
@@ -59,7 +60,7 @@ def test_a_cell_that_is_stable_again_proposes_nothing(proposed: Runner, artifact
 
 
 def test_one_variation_proposes_nothing_that_could_be_recorded(proposed: Runner) -> None:
-    finished = proposed(*RUN, "--hash-seeds", "4", "--cell", "tosa-fp/alpha")
+    finished = proposed(*RUN, "--variations", "4,", "--cell", "tosa-fp/alpha")
     assert finished.verdicts() == {"tosa-fp/alpha": "changed"}
     assert Proposal.read(path_of(proposed, "tosa-fp/alpha")).content is None
 
@@ -158,7 +159,8 @@ def test_a_group_says_how_much_more_there_is_and_which_cells_are_unlike_the_othe
 
 def test_quantities_count_operators_and_bytes_with_their_direction(artifacts: Artifacts) -> None:
     old, new = (
-        golden.render(artifacts[case][0], golden.Origin({}, (), "")) for case in ("steady", "hashed-constant")
+        golden.render(artifacts[case][0], golden.MadeWith({}, (), ""))
+        for case in ("steady", "hashed-constant")
     )
     more = quantities(old, new)
     assert more.operators == {"XNNAdd": 1, "XNNFullyConnected": -1}
@@ -341,7 +343,7 @@ def test_what_has_been_proposed_anew_since_it_was_reviewed_is_refused(proposed: 
     group = titled(proposed, "constants with different values")
     edit(proposed, "tosa-int/alpha", reason="differs again")
     before = proposed.files()
-    with pytest.raises(RefusedError, match="proposed otherwise than it was reviewed"):
+    with pytest.raises(UsageError, match="proposed otherwise than it was reviewed"):
         record(group.members, proposed.sweeps.parent, proposed.goldens, standing)
     assert proposed.files() == before
 
@@ -394,8 +396,8 @@ def test_nothing_to_review_is_a_sentence_and_no_error(
         (["--reject", "01234567", "--reason", "no"], ["'01234567'", "--list"]),
         (["--reject", "01234567"], ["--reason TEXT"]),
         (["--reject", "01234567", "--reason", " "], ["--reason TEXT"]),
-        (["--list", "--reason", "no"], ["--reject"]),
-        (["--list", "--known"], ["--known takes --reject GROUP"]),
+        (["--list", "--reason", "no"], ["--reason goes with --reject"]),
+        (["--list", "--known"], ["--known goes with --reject"]),
         (
             ["--list", "--sweeps", "no-such-folder"],
             ["no cell proposes anything", "no-such-folder", "goldens run"],

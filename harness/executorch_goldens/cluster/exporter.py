@@ -37,7 +37,7 @@ def settings_of(message: Mapping[str, Any], reuse: Reuse) -> Settings:
         limit=message["limit"],
         memory=message["memory"],
         isolation=message["isolation"],
-        keep=message["keep"],
+        capture=message["capture"],
         execute=message["execute"],
         machine=Machine(machine["capability"], machine["threads"], machine["onednn"], machine["environment"]),
         shortcuts=tuple(message["shortcuts"]),

@@ -35,30 +35,6 @@ LARGEST = 16
 TURNS = 6
 
 
-class ClusterError(SweepError):
-    """A cluster that cannot export, or does not any more; the message says what to do.
-
-    Attributes
-    ----------
-    address
-        Of the scheduler.
-    what
-        What is wrong.
-    kept
-        How many exports of the run are in the store.
-    """
-
-    def __init__(self, address: str, what: str, kept: int = 0) -> None:
-        super().__init__(address, what, kept)
-        self.address = address
-        self.what = what
-        self.kept = kept
-
-    def __str__(self) -> str:
-        kept = f"; {self.kept} exports are in the store and are not made again" if self.kept else ""
-        return f"--cluster {self.address}: {self.what}{kept}"
-
-
 @dataclass(frozen=True)
 class Batch:
     """Exports that one worker makes.
@@ -84,7 +60,7 @@ def message_of(settings: Settings, release: str, targets: Sequence[str]) -> dict
         "limit": settings.limit,
         "memory": settings.memory,
         "isolation": settings.isolation,
-        "keep": settings.keep,
+        "capture": settings.capture,
         "execute": settings.execute,
         "shortcuts": settings.shortcuts,
         "tolerances": dict(settings.tolerances),
@@ -160,9 +136,7 @@ class ClusterSweep(Sweep):
                     start_new_session=True,
                 )
             except OSError as error:
-                raise ClusterError(
-                    self.address, f"{PYTHON}={python} cannot be run ({error.strerror})"
-                ) from error
+                raise self._error(f"{PYTHON}={python} cannot be run ({error.strerror})") from error
         try:
             self._serve(client, log, jobs)
         finally:
@@ -188,22 +162,25 @@ class ClusterSweep(Sweep):
                 chunk = os.read(client.stdout.fileno(), 1 << 20)
                 if not chunk:
                     last = " ".join(log.read_text(errors="replace").split("\n")[-2:]).strip()
-                    raise ClusterError(self.address, f"its client ended ({last}): {WITH_DASK}", self.kept)
+                    raise self._error(f"its client ended ({last}): {WITH_DASK}")
                 *lines, buffer = (buffer + chunk).split(b"\n")
                 for answer in map(json.loads, lines):
                     if "error" in answer:
-                        raise ClusterError(self.address, answer["error"], self.kept)
+                        raise self._error(answer["error"])
                     if begun:
                         self._answered(requests, answer)
                     else:
                         self._begin(requests, answer["workers"], jobs)
                         begun = True
 
+    def _error(self, what: str) -> SweepError:
+        kept = f"; {self.kept} exports are in the store and are not made again" if self.kept else ""
+        return SweepError(f"--cluster {self.address}: {what}{kept}")
+
     def _begin(self, requests: Requests, workers: int, jobs: Sequence[Job]) -> None:
         """Hand out all exports."""
         if not workers:
-            raise ClusterError(
-                self.address,
+            raise self._error(
                 f"no worker there can export with ExecuTorch {self.release}; start one in a checkout of this "
                 f"repository: nox -s worker -- {shlex.quote(self.address)} --make {self.release}",
             )
@@ -216,7 +193,7 @@ class ClusterSweep(Sweep):
         if "refused" in answer:
             self.refused[answer["worker"]] = tuple(answer["refused"])
             if not answer["left"]:
-                raise ClusterError(self.address, self._all_refused(), self.kept)
+                raise self._error(self._all_refused())
             again = replace(batch, attempt=batch.attempt + 1)
             self.waiting[batch.number] = again
             requests.add(self._message(again))
@@ -239,7 +216,7 @@ class ClusterSweep(Sweep):
                 self.changed.notify_all()
 
     def _ended(self, job: Job, row: Mapping[str, Any]) -> Callable[[], Outcome]:
-        """Return what reads the outcome of a job; raise ClusterError where its entry is not what its key says."""
+        """Return what reads the outcome of a job; raise SweepError where its entry is not what its key says."""
         if row["casualty"] is not None:
             figures = (row["seconds"], row["peak_mb"], row["core_seconds"])
             casualty = Outcome(job.cell, job.variation.name, Casualty(*row["casualty"]), *figures)
@@ -247,7 +224,7 @@ class ClusterSweep(Sweep):
         key, lists = row["made"]
         stored = self.reuse.accept(self.settings, self._wanted(job), Made(key, tuple(lists)))
         if stored is None:
-            raise ClusterError(self.address, f"what came back of {job} is damaged: run again", self.kept)
+            raise self._error(f"what came back of {job} is damaged: run again")
         self.kept += 1
         return stored
 

@@ -28,13 +28,12 @@ from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.judging.verdict import FAILS
 from executorch_goldens.running.selection import (
     EXPORT_TIMEOUT,
-    Installed,
-    find_release,
+    Environment,
     require_repeats,
     select,
 )
 from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.arguments import Forms, share
 from executorch_goldens.settings.exports import Settings, cores, default_interpreter
 from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.variations import Variation, named, variations
@@ -47,6 +46,9 @@ examples:
 """
 #: Where the payloads of the last run are, below the folder of builds.
 BUILD = Path("build/compiled")
+#: The forms of the command, and the options of each.
+EXPORTING, EXPORTED = "exporting", "--exported"
+OPTIONS = {EXPORTING: ("--models", "--jobs"), EXPORTED: (EXPORTED,)}
 #: Fits the verdicts in which a golden may be recorded.
 RECORDED = ("new", "changed", "stable")
 
@@ -125,12 +127,13 @@ def add_to(subparsers: Any) -> None:
         help="compare with what the compiler of this environment makes of the same payloads, not with goldens",
     )
     parser.add_argument(
-        "--exported",
+        EXPORTED,
         action="store_true",
         help=f"take the payloads that the last run has left in {BUILD}, and export nothing; needs --release",
     )
     parser.add_argument(UPDATE, action="store_true", help="record cells that are new or changed")
-    parser.set_defaults(run=run)
+    forms = Forms(OPTIONS, lambda arguments: EXPORTED if arguments.exported else EXPORTING)
+    parser.set_defaults(run=run, forms=forms)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -199,13 +202,10 @@ def compiler_of(
 def release_of(arguments: argparse.Namespace) -> releases.Release:
     """Return the release that is installed; with ``--exported`` the one that is named."""
     if not arguments.exported:
-        return find_release(Installed.probe(default_interpreter()), arguments.release)
+        return Environment.of(arguments.release).release
     if arguments.release is None:
         raise CommandError("--exported needs --release: the folder of payloads is that of a release")
-    try:
-        return releases.load().release(arguments.release)
-    except releases.UnknownReleaseError as error:
-        raise CommandError(str(error)) from error
+    return releases.load().release(arguments.release)
 
 
 def source(cell: Cell) -> Cell:

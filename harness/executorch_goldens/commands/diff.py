@@ -17,7 +17,7 @@ from executorch_goldens.decode.decoded import KIND
 from executorch_goldens.errors import CommandError
 from executorch_goldens.registry import RELEASE
 from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.arguments import Forms, share
 from executorch_goldens.structure import OutlineError, compare
 
 EXAMPLES = """\
@@ -33,6 +33,13 @@ exit code: 0 the same, 1 different, 2 error
 
 #: How the text of a decoded payload begins.
 _GOLDEN = re.compile(KIND.pattern.encode() + rb" \d+ bytes\n")
+#: The forms of the command, and the options of each.
+RELEASES, FOLDERS, FILES = "two releases", "two folders", "two files"
+OPTIONS = {
+    RELEASES: ("--cell", "--json", "--goldens"),
+    FOLDERS: ("--limit", "--schemas"),
+    FILES: ("--limit", "--schemas"),
+}
 #: Lines shown of files that only compare line by line.
 LINES_SHOWN = 40
 
@@ -57,19 +64,17 @@ def add_to(subparsers: Any) -> None:
     of_releases.add_argument("--cell", metavar="TARGET/CASE", default="*", help="only these cells; wildcards")
     of_releases.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
     share(of_releases.add_argument, "--goldens")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, forms=Forms(OPTIONS, form_of))
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare two files or folders and print the report."""
+    """Compare two files or folders and print the differences."""
     before, after = arguments.before, arguments.after
-    if are_releases(before, after):
+    form = form_of(arguments)
+    if form == RELEASES:
         return _releases(arguments)
-    folders = [name for name in (before, after) if name != STANDARD and Path(name).is_dir()]
-    if len(folders) == 1:
-        raise CommandError(f"{folders[0]} is a folder and the other is not: name two folders or two files")
     differs = False
-    for heading, lines in _folders(arguments) if folders else _files(before, after, arguments):
+    for heading, lines in _folders(arguments) if form == FOLDERS else _files(before, after, arguments):
         differs = True
         if heading:
             print(heading)
@@ -78,15 +83,22 @@ def run(arguments: argparse.Namespace) -> int:
     return DIFFERENT if differs else SAME
 
 
-def are_releases(before: str, after: str) -> bool:
-    """Whether two words name releases: versions, and no files."""
-    return all(RELEASE.fullmatch(name) and not Path(name).exists() for name in (before, after))
+def form_of(arguments: argparse.Namespace) -> str:
+    """Return which of `OPTIONS` two words are; raise CommandError for a mixture."""
+    # Releases are versions, and no files.
+    names = (arguments.before, arguments.after)
+    if all(RELEASE.fullmatch(name) and not Path(name).exists() for name in names):
+        return RELEASES
+    folders = [name for name in names if name != STANDARD and Path(name).is_dir()]
+    if len(folders) == 1:
+        raise CommandError(f"{folders[0]} is a folder and the other is not: name two folders or two files")
+    return FOLDERS if folders else FILES
 
 
 def _releases(arguments: argparse.Namespace) -> int:
     """Print what changed from one release to the other, from their goldens alone."""
     # Files do not wait for what reads whole releases.
-    from executorch_goldens.compare.report import Drift
+    from executorch_goldens.compare.drift import Drift
 
     goldens = arguments.goldens or config.load().goldens
     for version in (arguments.before, arguments.after):
@@ -130,11 +142,11 @@ def _files(before: str, after: str, arguments: argparse.Namespace) -> Iterator[_
         yield "", _by_line(ours, theirs, before, after)
         return
     try:
-        report = compare(ours, theirs)
+        differences = compare(ours, theirs)
     except OutlineError as error:
         raise CommandError(f"{before} or {after} is no golden of this version: {error}") from error
-    if not report.same:
-        yield "", report.lines(arguments.limit)
+    if not differences.same:
+        yield "", differences.lines(arguments.limit)
 
 
 def _load(name: str, schemas: str | None) -> Decoded | str | bytes:

@@ -21,8 +21,8 @@ from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError, some
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import UPDATE
-from executorch_goldens.running.selection import Installed, find_release, require_flatc
-from executorch_goldens.settings.exports import default_interpreter, worker_environment
+from executorch_goldens.running.selection import Environment, require_flatc
+from executorch_goldens.settings.exports import worker_environment
 from executorch_goldens.starting.files import OPTIONAL, Beginning, write
 from executorch_goldens.starting.source import ModelName, model_named, models_of
 
@@ -83,8 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     from executorch_goldens.exporting import first
 
     folder = Path.cwd()
-    interpreter = default_interpreter()
-    release = find_release(Installed.probe(interpreter), None)
+    environment = Environment.of()
+    release, interpreter = environment.release, environment.python
     require_flatc(interpreter)
     ask = Questions(arguments.yes)
     model = _model(folder, arguments.model, ask)
@@ -170,7 +170,7 @@ def _shapes(guess: tuple[int, ...] | None, ask: Questions) -> Sequence[tuple[int
 
 def _targets(given: Sequence[str] | None, release: releases.Release, ask: Questions) -> tuple[str, ...]:
     every = [
-        name for name, target in targets.TARGETS.items() if not target.further and name in release.targets
+        name for name, target in targets.TARGETS.items() if not target.opt_in and name in release.targets
     ]
     chosen = tuple(dict.fromkeys(given or ask("targets", " ".join(every), "--target").split()))
     for name in chosen:

@@ -5,25 +5,31 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.releases import MATRIX
-from executorch_goldens.results import merging, proposals
+from executorch_goldens.results import ledger, merging, proposals
 from executorch_goldens.results.ledger import Ledger
 from executorch_goldens.results.merging import Merged
-from executorch_goldens.review.groups import grouped
-from executorch_goldens.review.standing import Standing
-from executorch_goldens.review.summary import Row, Summary, marks
 from executorch_goldens.running import messages
 from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.arguments import Forms, share
 from executorch_goldens.settings.config import Config
 
-LEDGER = Path("docs") / "proof.md"
+if TYPE_CHECKING:
+    from executorch_goldens.review.summary import Row
+
+#: The forms of the command, and the options of each.
+JOINING, MARKDOWN, ANNOTATIONS = "joining", "--markdown", "--annotations"
+OPTIONS = {
+    JOINING: ("--into", "--ledger"),
+    MARKDOWN: (MARKDOWN, "--base", "--link"),
+    ANNOTATIONS: (ANNOTATIONS,),
+}
 
 EXAMPLES = """\
 examples:
@@ -52,13 +58,13 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--ledger",
         action="store_true",
-        help=f"write a line of {LEDGER} for each release: only for whole runs",
+        help=f"write a row of {ledger.FILE} beside the goldens for each release: only for whole runs",
     )
     told = parser.add_argument_group("in place of joining")
     form = told.add_mutually_exclusive_group()
-    form.add_argument("--markdown", action="store_true", help="print ten lines of Markdown: what runs found")
+    form.add_argument(MARKDOWN, action="store_true", help="print ten lines of Markdown: what runs found")
     form.add_argument(
-        "--annotations", action="store_true", help="print GitHub's commands that mark the changed goldens"
+        ANNOTATIONS, action="store_true", help="print GitHub's commands that mark the changed goldens"
     )
     told.add_argument(
         "--base",
@@ -68,18 +74,22 @@ def add_to(subparsers: Any) -> None:
         help="results of the commit that they are based on; repeatable",
     )
     told.add_argument("--link", default="", metavar="URL", help="where the whole report is")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, forms=Forms(OPTIONS, form_of))
+
+
+def form_of(arguments: argparse.Namespace) -> str:
+    """Return which of `OPTIONS` it is."""
+    return MARKDOWN if arguments.markdown else ANNOTATIONS if arguments.annotations else JOINING
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Merge, and print what the end of one run would have; or say what was found."""
     repository = config.load()
-    if arguments.markdown or arguments.annotations:
+    if form_of(arguments) != JOINING:
         return tell(arguments, repository)
     goldens = arguments.goldens or repository.goldens
     into = arguments.into or repository.root / "build" / "merged"
-    path = repository.root / LEDGER
-    ledger = Ledger.read(path) if arguments.ledger else None
+    proved = Ledger.read(goldens) if arguments.ledger else None
     code = SAME
     with merging.at_rest(arguments.results):
         joined = list(merging.of_releases(merging.find(arguments.results), into))
@@ -93,16 +103,21 @@ def run(arguments: argparse.Namespace) -> int:
         )
         if merged.wrong() or stale(merged, goldens):
             code = DIFFERENT
-        if ledger is not None:
-            ledger = ledger.with_run(merged)
-    if ledger is not None:
-        durable.replace(path, ledger.text())
-        print(f"ledger: {path}")
+        if proved is not None:
+            proved = proved.with_run(merged, goldens)
+    if proved is not None:
+        durable.replace(goldens / ledger.FILE, proved.text())
+        print(f"ledger: {goldens / ledger.FILE}")
     return code
 
 
 def tell(arguments: argparse.Namespace, repository: Config) -> int:
     """Print the summary; raise `executorch_goldens.results.merging.MergeError` for a folder without results."""
+    # Joining shards does not wait for what groups what they propose.
+    from executorch_goldens.review.groups import grouped
+    from executorch_goldens.review.standing import Standing
+    from executorch_goldens.review.summary import Summary, marks
+
     goldens = (arguments.goldens or repository.goldens).resolve()
     found = rows(arguments.results)
     standing = Standing(repository, goldens, MATRIX)

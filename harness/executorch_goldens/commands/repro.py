@@ -15,12 +15,12 @@ from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
+from executorch_goldens.files import durable
 from executorch_goldens.repro.issue import issue
 from executorch_goldens.repro.reproduction import Options, Repro, confirm, say
 from executorch_goldens.running.selection import (
     EXPORT_TIMEOUT,
-    Installed,
-    find_release,
+    Environment,
     interpreter_of,
     load_cells,
     require_flatc,
@@ -31,10 +31,10 @@ from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import cores, worker_environment
 from executorch_goldens.workers.worker import with_harness
 
-#: One seed for each order of report #19045.
-HASH_SEEDS = "0,4"
+#: One seed for each order of issue #19045.
+VARIATIONS = "0,4"
 #: Options with one value.
-OPTIONS = ("output", "hash_seeds", "interpreter", "jobs", "export_timeout")
+OPTIONS = ("output", "variations", "interpreter", "jobs", "export_timeout")
 
 
 def add_to(subparsers: Any) -> None:
@@ -51,10 +51,10 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--issue",
         action="store_true",
-        help="write a bug report in Markdown, with the script, the verdict and the environment in it",
+        help="write an issue for the tracker, in Markdown, with the script, the verdict and the environment in it",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
-    parser.add_argument("--hash-seeds", default=HASH_SEEDS, help="default: %(default)s")
+    share(parser.add_argument, "--variations", default=VARIATIONS, help="default: %(default)s")
     share(parser.add_argument, "--models")
     share(
         parser.add_argument,
@@ -70,9 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the script."""
     wanted = releases.load().release(arguments.release).version
     interpreter = (arguments.interpreter or interpreter_of(wanted)).absolute()
-    installed = Installed.probe(interpreter)
-    release = find_release(installed, wanted)
-    if installed.site_packages != Path(sysconfig.get_path("purelib")):
+    environment = Environment.of(wanted, interpreter)
+    release = environment.release
+    if environment.site_packages != Path(sysconfig.get_path("purelib")):
         return _elsewhere(interpreter, arguments)
     models = config.load().zoos(arguments.models)
     cell = _cell(arguments.cell, load_cells(models, release))
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{output} cannot be written: {output.parent} is no folder that can be written to")
     require_flatc(interpreter)
     options = Options(
-        arguments.hash_seeds,
+        arguments.variations,
         models,
         arguments.jobs,
         arguments.export_timeout,
@@ -124,11 +124,8 @@ def _cell(name: str, cells: Sequence[Cell]) -> Cell:
 
 def _write(text: str, output: Path) -> None:
     """Write the script, whole or not at all."""
-    aside = output.with_name(f".{output.name}.partial")
     try:
-        aside.write_text(text, encoding="utf-8", errors="backslashreplace")
-        aside.rename(output)
+        durable.replace(output, text)
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise UsageError(f"{output} cannot be written: {error}") from error
     say(f"wrote {output}")

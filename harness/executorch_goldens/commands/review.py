@@ -24,7 +24,16 @@ from executorch_goldens.review.rejections import Rejections
 from executorch_goldens.review.session import Session
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.arguments import Forms, share
+
+#: The forms of the command, and the options of each.
+TERMINAL, LIST, ACCEPT, REJECT = "the terminal", "--list", "--accept", "--reject"
+OPTIONS = {
+    TERMINAL: (FEWER,),
+    LIST: (LIST, FEWER),
+    ACCEPT: (ACCEPT, FEWER),
+    REJECT: (REJECT, "--reason", "--known"),
+}
 
 EXAMPLES = """\
 examples:
@@ -46,11 +55,9 @@ def add_to(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     asked = parser.add_mutually_exclusive_group()
-    asked.add_argument("--list", action="store_true", help="print the groups")
-    asked.add_argument("--accept", action="append", metavar="GROUP", help="record a group; repeatable")
-    asked.add_argument(
-        "--reject", action="append", metavar="GROUP", help="keep a reason against it; repeatable"
-    )
+    asked.add_argument(LIST, action="store_true", help="print the groups")
+    asked.add_argument(ACCEPT, action="append", metavar="GROUP", help="record a group; repeatable")
+    asked.add_argument(REJECT, action="append", metavar="GROUP", help="keep a reason against it; repeatable")
     parser.add_argument(
         "--reason", metavar="TEXT", help="with --reject: why; it is shown when the cause comes again"
     )
@@ -73,17 +80,20 @@ def add_to(subparsers: Any) -> None:
         metavar="FILE",
         help="a releases.toml in place of the harness's own",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, forms=Forms(OPTIONS, form_of))
+
+
+def form_of(arguments: argparse.Namespace) -> str:
+    """Return which of `OPTIONS` it is."""
+    if arguments.list:
+        return LIST
+    return ACCEPT if arguments.accept is not None else REJECT if arguments.reject is not None else TERMINAL
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Go through the groups, or list, accept or reject them."""
-    if (arguments.reject is not None) != bool(arguments.reason and arguments.reason.strip()):
-        raise CommandError(
-            "--reject GROUP takes --reason TEXT, which is kept and shown, and --reason takes --reject"
-        )
-    if arguments.known and arguments.reject is None:
-        raise CommandError("--known takes --reject GROUP --reason TEXT: it says how that is kept")
+    if arguments.reject is not None and not (arguments.reason and arguments.reason.strip()):
+        raise CommandError("--reject GROUP takes --reason TEXT, which is kept and shown")
     repository = config.load()
     sweeps, goldens = (
         arguments.sweeps or repository.sweeps,
@@ -179,10 +189,8 @@ class Reviewed:
 
         Raises
         ------
-        RefusedError
-            For what may not be recorded.
-        DeclaringError
-            For known defects that cannot be written.
+        executorch_goldens.errors.UsageError
+            For what may not be recorded, and for known defects that cannot be written.
         """
         goldens = self.standing.goldens
         declared = entries([group for group in self.groups if group.cause in known], rejected)

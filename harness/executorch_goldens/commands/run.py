@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens import releases
+from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
+from executorch_goldens.files import untrusted
 from executorch_goldens.running import options
+from executorch_goldens.running.plan import plan
 from executorch_goldens.settings.exports import default_interpreter
 
 #: The command that a wrapper of this one was called with, for messages: nox, for instance.
@@ -43,12 +46,34 @@ def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
     parser = subparsers.add_parser(
         "run",
         description="Export the cells of a zoo and compare them with their goldens.",
-        epilog="--snapshot-update records what is right and repeats; pytest's own options (-x, -q, -v, -k, "
-        "--junit-xml) are passed on.",
+        epilog="pytest's own options (-x, -q, -v, -k, --junit-xml) are passed on.",
+        usage=f"{subparsers._prog_prefix} run [OPTION ...] [an option of pytest's ...]",
         allow_abbrev=False,
     )
-    options.add_to(parser.add_argument)
+    _add_options(parser, every=False)
     parser.set_defaults(run=run, forwarded=())
+
+
+def _add_options(parser: argparse.ArgumentParser, every: bool) -> None:
+    parser.add_argument(
+        "--help-all", action=_HelpAll, nargs=0, help="show the options that few need as well, and exit"
+    )
+    adders = {title: parser.add_argument_group(title).add_argument for title in options.GROUPS}
+    adders[options.SELECT]("--plan", action="store_true", help="print what the run would do, and do nothing")
+    options.add_syrupys(adders, every)
+    options.add_to(adders, every)
+
+
+class _HelpAll(argparse.Action):
+    """Prints the help of every option."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        full = argparse.ArgumentParser(
+            usage=parser.usage, description=parser.description, epilog=parser.epilog, add_help=False
+        )
+        _add_options(full, every=True)
+        full.print_help()
+        parser.exit()
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -59,9 +84,13 @@ def run(arguments: argparse.Namespace) -> int:
     words = arguments.forwarded
     called = os.environ.pop(CALLED_AS, "") or shlex.join(["goldens", "run", *words])
     if arguments.interpreter is None and importlib.util.find_spec("executorch") is None:
-        interpreter = _elsewhere(arguments.release, arguments.matrix)
+        interpreter = _elsewhere(arguments.release, arguments.matrix or releases.MATRIX)
         os.environ[CALLED_AS] = called
         os.execv(interpreter, [str(interpreter), "-m", "executorch_goldens", "run", *words])
+    if arguments.plan:
+        for line in plan(options.read(arguments, words)).lines():
+            print(untrusted.shown(line))
+        return SAME
     import pytest
 
     return int(pytest.main([*PYTEST, f"--called-as={called}", *words]))
@@ -71,11 +100,8 @@ def _elsewhere(wanted: str | None, matrix: Path) -> Path:
     """Return the Python of the environment that nox made for a release, the default one for None; raise UsageError."""
     from executorch_goldens.running.selection import interpreter_of
 
-    try:
-        known = releases.load(matrix)
-        version = known.release(wanted or known.default).version
-    except (releases.MatrixError, releases.UnknownReleaseError) as error:
-        raise UsageError(str(error)) from error
+    known = releases.load(matrix)
+    version = known.release(wanted or known.default).version
     interpreter = interpreter_of(version)
     if interpreter == default_interpreter():
         raise UsageError(

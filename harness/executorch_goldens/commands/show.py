@@ -1,4 +1,4 @@
-"""``goldens show``: a payload or a program as text; a cell in Google's Model Explorer."""
+"""``goldens show``: a payload or a program as text; a cell as text, or in Google's Model Explorer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,27 @@ from executorch_goldens.commands.payload_files import STANDARD, add_schemas, dec
 from executorch_goldens.decode import Decoded
 from executorch_goldens.decode.json_form import json_form
 from executorch_goldens.errors import CommandError
-from executorch_goldens.settings.arguments import share
+from executorch_goldens.registry import NAME_PATTERN
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import Forms, share
 
 #: Model Explorer's own.
 PORT = 8080
+#: The forms of the command, and the options of each.
+FILE, TENSOR, CELL, EXPLORE = "a file", "--tensor", "a cell", "--explore"
+OPTIONS = {
+    FILE: ("--json", "--schemas"),
+    TENSOR: (TENSOR, "--output", "--schemas"),
+    CELL: ("--release", "--sweeps", "--goldens"),
+    EXPLORE: (EXPLORE, "--release", "--sweeps", "--goldens", "--port", "--no-browser"),
+}
 EXAMPLES = """\
 examples:
   goldens show model.pte
   goldens show --json payload.tosa | jq '.graphs[0].operators[].type'
   goldens show payload.tosa --tensor conv_weight --output weight.npy
   goldens show - --schemas envs/1.4.1/lib/python3.11/site-packages < delegate.bin
+  goldens show tosa-int/cat-h-v --release 1.2.0
   goldens show --explore tosa-int/cat-h-v --release 1.2.0 --no-browser
 """
 
@@ -35,6 +47,7 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "show",
         description="Print a TOSA payload, an XNNPACK payload or a .pte as text: its kind is recognized by its bytes. "
+        "Of a cell, print its golden, or what a run has left of it since. "
         "With --explore, open what a run found of a cell in Google's Model Explorer: its golden and what the run made "
         "side by side, what differs and by how much as node data, and the payloads as Arm's adapters read them.",
         epilog=EXAMPLES,
@@ -45,19 +58,38 @@ def add_to(subparsers: Any) -> None:
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the object form as JSON")
-    form.add_argument("--tensor", metavar="NAME", help="write one constant as .npy instead")
-    form.add_argument("--explore", action="store_true", help="open a cell in Model Explorer")
+    form.add_argument(TENSOR, metavar="NAME", help="write one constant as .npy instead")
+    form.add_argument(EXPLORE, action="store_true", help="open a cell in Model Explorer")
     parser.add_argument(
         "--output", metavar="FILE", help="where --tensor writes; NAME.npy by default, - for standard output"
     )
     add_schemas(parser)
-    cell = parser.add_argument_group("with --explore")
-    share(cell.add_argument, "--release", help="of the results of this release (default: of the only one)")
+    cell = parser.add_argument_group("of a cell")
+    share(
+        cell.add_argument,
+        "--release",
+        help="on this release (default: the installed one, or of releases.toml; with --explore that of the results)",
+    )
     share(cell.add_argument, "--sweeps")
     share(cell.add_argument, "--goldens")
-    cell.add_argument("--port", type=int, default=PORT, help="of the server (default: %(default)s)")
-    cell.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
-    parser.set_defaults(run=run)
+    cell.add_argument(
+        "--port", type=int, default=PORT, help="with --explore: of the server (default: %(default)s)"
+    )
+    cell.add_argument(
+        "--no-browser", action="store_true", help="with --explore: print the address, and open no browser"
+    )
+    parser.set_defaults(run=run, forms=Forms(OPTIONS, form_of))
+
+
+def form_of(arguments: argparse.Namespace) -> str:
+    """Return which of `OPTIONS` it is: what is the name of a cell, and no file, is a cell."""
+    if arguments.explore:
+        return EXPLORE
+    if arguments.tensor is not None:
+        return TENSOR
+    names = arguments.what.split("/")
+    is_cell = len(names) == 2 and all(map(NAME_PATTERN.fullmatch, names))
+    return CELL if is_cell and not Path(arguments.what).exists() else FILE
 
 
 def load(name: str, schemas: str | None) -> Decoded:
@@ -66,8 +98,9 @@ def load(name: str, schemas: str | None) -> Decoded:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Decode a file and print it, or serve a cell."""
-    if arguments.explore:
+    """Decode a file and print it, or print or serve a cell."""
+    form = form_of(arguments)
+    if form == EXPLORE:
         # A payload does not wait for what reads runs.
         from executorch_goldens.explore import opening
 
@@ -80,6 +113,9 @@ def run(arguments: argparse.Namespace) -> int:
             not arguments.no_browser,
         )
         return SAME
+    if form == CELL:
+        print("\n".join(_of_cell(arguments)))
+        return SAME
     decoded = load(arguments.what, arguments.schemas)
     if arguments.tensor is not None:
         _write_tensor(decoded, arguments)
@@ -89,6 +125,20 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         sys.stdout.writelines(line + "\n" for line in decoded.lines())
     return SAME
+
+
+def _of_cell(arguments: argparse.Namespace) -> Iterator[str]:
+    # A payload does not wait for what reads goldens and runs.
+    from executorch_goldens.artifact import Cell
+    from executorch_goldens.results import texts
+
+    repository = config.load()
+    cell = Cell(*arguments.what.split("/"))
+    goldens, sweeps = arguments.goldens or repository.goldens, arguments.sweeps or repository.sweeps
+    source, found = texts.latest(cell, arguments.release, goldens, sweeps)
+    yield f"{cell}: {source}"
+    for file, text in found.items():
+        yield from ("", f"==> {file} <==", text.rstrip("\n"))
 
 
 def _write_tensor(decoded: Decoded, arguments: argparse.Namespace) -> None:

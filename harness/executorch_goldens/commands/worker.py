@@ -19,7 +19,7 @@ from typing import Any
 from executorch_goldens import releases
 from executorch_goldens.cluster import EXTRA, OFFER, RESOURCE
 from executorch_goldens.errors import CommandError
-from executorch_goldens.running.selection import Installed, find_release
+from executorch_goldens.running.selection import Environment
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import absolute, cores
 from executorch_goldens.store.store import default_root
@@ -45,11 +45,11 @@ def add_to(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="VERSION",
-        help="make an environment of this release, beside the store, and offer it; repeatable",
+        help="make an environment of this release, beside the cache, and offer it; repeatable",
     )
     share(parser.add_argument, "--jobs", default=cores())
     parser.add_argument(
-        "--store", type=Path, default=default_root(), metavar="DIR", help="default: %(default)s"
+        "--cache-dir", type=Path, default=default_root(), metavar="DIR", help="default: %(default)s"
     )
     parser.set_defaults(run=run)
 
@@ -60,12 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"this environment has no Dask: {EXTRA}")
     if not arguments.interpreter and not arguments.make:
         raise CommandError("nothing is offered: name an environment by --interpreter, or a release by --make")
-    store = arguments.store.absolute()
+    store = arguments.cache_dir.absolute()
     interpreters = {}
     for version in arguments.make:
         interpreters[version] = made(store / "environments" / version, version)
     for interpreter in arguments.interpreter:
-        release = find_release(Installed.probe(interpreter), None)
+        release = Environment.of(python=interpreter).release
         interpreters[release.version] = absolute(interpreter)
     offer = {
         "interpreters": {version: str(path) for version, path in interpreters.items()},

@@ -15,7 +15,7 @@ from executorch_goldens.compiling import stream, vgf
 from executorch_goldens.compiling.compilers import Compiled, Died, Refused, Result
 from executorch_goldens.compiling.stream import digest
 from executorch_goldens.compiling.targets import CONVERTER, VELA
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import FileError
 from executorch_goldens.files import durable, untrusted
 
 FORMAT = "1"
@@ -26,16 +26,12 @@ CONTENTS = "contents"
 Facts = Mapping[str, str]
 
 
-class CompiledGoldenError(HarnessError):
-    """A compiled golden that cannot be used; the message names the file, what is wrong, and the way out."""
+class CompiledGoldenError(FileError):
+    """A compiled golden that cannot be used."""
 
-    def __init__(self, path: Path, what: str) -> None:
-        super().__init__(path, what)
-        self.path = path
-        self.what = what
 
-    def __str__(self) -> str:
-        return f"{self.path}: {self.what}; restore it from git, or delete it and record it again"
+def _refusal(path: Path, what: str) -> CompiledGoldenError:
+    return CompiledGoldenError(path, what, "Restore it from git, or delete it and record it again")
 
 
 @dataclass(frozen=True)
@@ -128,15 +124,15 @@ def read(path: Path) -> Golden | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise CompiledGoldenError(path, f"cannot be read ({error})") from error
+        raise _refusal(path, f"cannot be read ({error})") from error
     body, separator, seal = source.rpartition(f"{CONTENTS}: sha256 ")
     if not separator or seal.strip() != hashlib.sha256(body.encode()).hexdigest():
-        raise CompiledGoldenError(path, "was edited by hand or damaged: its digest is not that of its lines")
+        raise _refusal(path, "was edited by hand or damaged: its digest is not that of its lines")
     head, *parts = (_fields(part, path) for part in body.strip().split("\n\n"))
     if head.pop("format", None) != FORMAT:
-        raise CompiledGoldenError(path, f"is not of format {FORMAT}")
+        raise _refusal(path, f"is not of format {FORMAT}")
     if not all("tosa" in facts for facts in parts):
-        raise CompiledGoldenError(path, "has a delegate without the digest of its payload")
+        raise _refusal(path, "has a delegate without the digest of its payload")
     return Golden(head, tuple(parts))
 
 
@@ -145,7 +141,7 @@ def _fields(part: str, path: Path) -> dict[str, str]:
     for line in part.splitlines():
         name, separator, value = line.partition(": ")
         if not separator:
-            raise CompiledGoldenError(path, f"has a line that is no fact: {line!r:.80}")
+            raise _refusal(path, f"has a line that is no fact: {line!r:.80}")
         found[name] = value
     return found
 

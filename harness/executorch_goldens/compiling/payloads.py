@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import CommandError
 from executorch_goldens.files import untrusted
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.variations import variations
@@ -17,10 +17,6 @@ from executorch_goldens.workers.sweep import Sweep
 
 LIST = "delegates.json"
 LARGEST_PAYLOAD = 1 << 31
-
-
-class PayloadsError(HarnessError):
-    """Payloads that are not there; the message says what is missing, and the way out."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,7 @@ def keep(folder: Path, payloads: Payloads) -> None:
 
 
 def kept(cell: Cell, folder: Path) -> Payloads:
-    """Read what an earlier run kept of a cell; raise `PayloadsError`."""
+    """Read what an earlier run kept of a cell; raise `CommandError`."""
     try:
         place = untrusted.inside(folder, cell.target, cell.case)
         listed = untrusted.json_of(untrusted.text(place / LIST))
@@ -86,6 +82,6 @@ def kept(cell: Cell, folder: Path) -> Payloads:
         )
         return Payloads(named, str(listed["failure"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PayloadsError(
+        raise CommandError(
             f"--exported: {folder} has no payloads of {cell} ({error}); run without --exported once"
         ) from error

@@ -42,7 +42,7 @@ class TensorDifference:
     size
         How many elements there are.
     largest, mean
-        Largest absolute difference, and the mean one over all elements, the equal ones included, as upstream reports
+        Largest absolute difference, and the mean one over all elements, the equal ones included, as upstream issues
         give it. Differences that are not finite do not count; None where none is.
     first
         Index, value before and value after of the first few differing elements.

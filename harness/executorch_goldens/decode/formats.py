@@ -93,7 +93,7 @@ FORMATS: tuple[Format, ...] = (
 
 
 @functools.cache
-def further() -> tuple[Format, ...]:
+def installed() -> tuple[Format, ...]:
     """Return the formats of installed distributions; raise `executorch_goldens.extensions.ExtensionError`."""
     own = [known.kind for known in FORMATS]
     found = extensions.load(extensions.DECODERS, Format, lambda given: given.kind, own)
@@ -102,7 +102,7 @@ def further() -> tuple[Format, ...]:
         for other in (*FORMATS, *found.values()):
             if other is not given and overlap(given.identifier, other.identifier):
                 taken = f"{other.kind} of {other.owner} has {other.identifier!r}"
-                raise extensions.ExtensionError(point, f"has the identifier {given.identifier!r}; {taken}")
+                raise extensions.refusal(point, f"has the identifier {given.identifier!r}; {taken}")
     return tuple(found.values())
 
 
@@ -115,7 +115,7 @@ def decode_any(payload: memoryview, schemas: Schemas, named_data: NamedData) -> 
     """Decode a payload of any known format."""
     found = _find(payload)
     if found is None:
-        expected = ", ".join(f"{known.identifier!r} ({known.kind})" for known in (*FORMATS, *further()))
+        expected = ", ".join(f"{known.identifier!r} ({known.kind})" for known in (*FORMATS, *installed()))
         identifier = bytes(payload[START : START + 4])
         way_out = f"a distribution can add a format (entry points of group {extensions.DECODERS})"
         raise DecodeError("payload", START, f"one of {expected} expected, {identifier!r} found; {way_out}")
@@ -142,4 +142,4 @@ def _find(payload: memoryview) -> Format | None:
     def first(formats: Iterable[Format]) -> Format | None:
         return next((format_ for format_ in formats if format_.fits(payload)), None)
 
-    return first(FORMATS) or first(further())
+    return first(FORMATS) or first(installed())

@@ -6,7 +6,7 @@ Explorer selects an operator in one when a reader selects it in the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from model_explorer.graph_builder import Graph, GraphNode, IncomingEdge, KeyValue, MetadataItem
@@ -92,18 +92,23 @@ def _id(place: Place) -> str:
 def _compared(before: Texts, after: Texts) -> Iterator[tuple[Place, str, Place | None]]:
     """Yield what is in delegates, its state, and where the same is in `after` if it is in `before` as well."""
     for name in dict.fromkeys([*before, *after]):
-        if not name.startswith("delegate_"):
-            continue
-        sides = [outline(texts[name]).graphs if name in texts else () for texts in (before, after)]
-        pairs = graph_pairs(*sides)
-        for one, other in pairs:
-            yield from _of_pair(name, paired(one, other))
-        matched = {id(graph) for pair in pairs for graph in pair}
-        for state, graphs in zip((REMOVED, ADDED), sides, strict=True):
-            for graph in graphs:
-                if id(graph) not in matched:
-                    keys = [*range(len(graph.operators)), *_leaves(Side(graph))]
-                    yield from (((name, graph.name, key), state, None) for key in keys)
+        if name.startswith("delegate_"):
+            sides = [outline(texts[name]).graphs if name in texts else () for texts in (before, after)]
+            yield from _of_delegate(name, *sides)
+
+
+def _of_delegate(
+    name: str, before: Sequence[OutlineGraph], after: Sequence[OutlineGraph]
+) -> Iterator[tuple[Place, str, Place | None]]:
+    pairs = graph_pairs(before, after)
+    for one, other in pairs:
+        yield from _of_pair(name, paired(one, other))
+    matched = {id(graph) for pair in pairs for graph in pair}
+    for state, graphs in ((REMOVED, before), (ADDED, after)):
+        for graph in graphs:
+            if id(graph) not in matched:
+                keys = [*range(len(graph.operators)), *_leaves(Side(graph))]
+                yield from (((name, graph.name, key), state, None) for key in keys)
 
 
 def _of_pair(name: str, pair: Pairing) -> Iterator[tuple[Place, str, Place | None]]:

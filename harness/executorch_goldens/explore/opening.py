@@ -122,7 +122,7 @@ def _made_by(
         if name != GOLDEN
     }
     if None in kept.values():
-        print(f"{ORIGIN}: not recorded: goldens run --cell {found.cell} --origins records it")
+        print(f"{ORIGIN}: not recorded: goldens run --cell {found.cell} --explain all records it")
     known = {name: made_by(drawn[name], each) for name, each in kept.items() if each is not None}
     return {name: known.get(name) or of_same(each, known.get(NOW, {})) for name, each in drawn.items()}
 

@@ -127,7 +127,7 @@ class Export:
         self,
         case: Case,
         lowering: Lowering,
-        keep: int = 0,
+        capture: int = 0,
         execute: bool = True,
         bound: float | None = None,
         omission: Omission | None = None,
@@ -152,7 +152,7 @@ class Export:
         self.program: beginning.Program | None = None
         self.log: int | None = None
         self.unbounded: tuple[str, ...] = ()
-        self.watch = Watch(keep, omission)
+        self.watch = Watch(capture, omission)
         self.observer = observer
 
     def run(self) -> Lowered:
@@ -478,7 +478,7 @@ def export(
     case: Case,
     target: str,
     patches: Sequence[str] = (),
-    keep: int = 0,
+    capture: int = 0,
     execute: bool = True,
     bound: float | None = None,
     omission: Omission | None = None,
@@ -490,7 +490,7 @@ def export(
     ----------
     patches
         Names of the patches that the caller has installed in this process; noted in the artifact.
-    keep, omission
+    capture, omission
         See `executorch_goldens.exporting.trace.Watch`.
     execute
         Whether the program is executed on the case's samples.
@@ -510,7 +510,7 @@ def export(
     """
     started = time.perf_counter()
     kernels.load()
-    attempt = Export(case, Lowering.named(target), keep, execute, bound, omission, observer)
+    attempt = Export(case, Lowering.named(target), capture, execute, bound, omission, observer)
     result: Lowered | Failure
     try:
         with attempt.watch:

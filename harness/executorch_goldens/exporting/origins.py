@@ -56,7 +56,7 @@ class Mark(NamedTuple):
     origin: tuple[str, ...]
 
 
-class Origins:
+class OriginMarks:
     """The origins of the nodes of one export, and of what is serialized from them.
 
     Attributes

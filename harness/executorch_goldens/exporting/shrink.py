@@ -102,11 +102,9 @@ def bypassed(program: Program) -> Iterator[Program]:
     kinds = [[node for node in calls if node.target == target] for target in {n.target: None for n in calls}]
     alone = [[node] for node in reversed(calls)]
     for chosen in [kind for kind in kinds if len(kind) > 1] + alone:
-        for which in range(max(len(node.all_input_nodes) for node in chosen)):
-            pairs = [
-                (node, node.all_input_nodes[which]) for node in chosen if len(node.all_input_nodes) > which
-            ]
-            yield _replaced(program, pairs)
+        arguments = {node: node.all_input_nodes for node in chosen}
+        for which in range(max(map(len, arguments.values()))):
+            yield _replaced(program, [(node, of[which]) for node, of in arguments.items() if which < len(of)])
 
 
 def merged(program: Program) -> Iterator[Program]:

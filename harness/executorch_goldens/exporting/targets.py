@@ -161,7 +161,7 @@ def _annotator(target: Target, quantization: Quantization, settings: str) -> Any
 
 
 def config_of(backend: str, quantization: Quantization, settings: str) -> Any:
-    """Return the config that `settings`, one of `executorch_goldens.targets.SETTINGS`, make of a quantization."""
+    """Return the config that `settings`, one of `executorch_goldens.targets.QUANTIZATIONS`, make of a quantization."""
     if settings == "snorm-int8":
         return _config_type(backend)(snorm_int8(), snorm_int8(), None, None)
     config = getattr(_quantizers(backend), quantization.config)(**quantization.arguments)
@@ -172,7 +172,7 @@ def config_of(backend: str, quantization: Quantization, settings: str) -> Any:
 
 
 def snorm_int8() -> QuantizationSpec:
-    """Return the fixed SNORM int8 specification: scale 1/127, zero point 0, codes -127..127 (report #18971)."""
+    """Return the fixed SNORM int8 specification: scale 1/127, zero point 0, codes -127..127 (issue #18971)."""
     return QuantizationSpec(
         dtype=torch.int8,
         observer_or_fake_quant_ctr=FixedQParamsObserver.with_args(

@@ -35,7 +35,7 @@ from executorch_goldens.artifact import (
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.given import Given
-from executorch_goldens.exporting.origins import Origins
+from executorch_goldens.exporting.origins import OriginMarks
 
 #: The pipeline of passes that run outside of all of `compat.pipelines`.
 OUTSIDE = "exir"
@@ -154,7 +154,7 @@ class Watch:
 
     Parameters
     ----------
-    keep
+    capture
         Number, from 1, of the run whose text is kept with its fingerprint; 0 keeps none, and `ORIGINS` keeps origins.
     omission
         The run of a pass that is left out, or of a partitioner whose tags are put in order.
@@ -173,8 +173,8 @@ class Watch:
         The model that is lowered; None if nobody asks what becomes of it.
     """
 
-    def __init__(self, keep: int = 0, omission: Omission | None = None) -> None:
-        self.keep = keep
+    def __init__(self, capture: int = 0, omission: Omission | None = None) -> None:
+        self.capture = capture
         self.omission = omission
         self.kept = ""
         self.making = EXPORTED
@@ -183,7 +183,7 @@ class Watch:
         self.visitors: dict[str, None] = {}
         self.refusals: dict[str, tuple[str, str]] = {}
         self._fingerprints = Fingerprints()
-        self._origins = Origins() if keep == ORIGINS else None
+        self._origins = OriginMarks() if capture == ORIGINS else None
         self._pipelines = [OUTSIDE]
         # The program that the running pipeline works on, and the graph that the last pass left, with its fingerprint.
         self._program: torch.export.ExportedProgram | None = None
@@ -247,7 +247,7 @@ class Watch:
             self._origins.note(module, maker)
 
     def _keep(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None) -> None:
-        if len(self.passes) + 1 == self.keep:
+        if len(self.passes) + 1 == self.capture:
             self.kept = self._fingerprints.text(module, program)
 
     def _wrap(self, owner: type, name: str, around: Callable[..., Any]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from pathlib import Path
 
 #: Ends the name of what is being written.
@@ -34,31 +35,42 @@ def make_folder(folder: Path) -> None:
     sync_folder(folder.parent)
 
 
-def write_new(path: Path, text: str) -> None:
+def write_new(path: Path, content: str | bytes, *, synced: bool = True) -> None:
     """Write a file that nobody looks for yet; its name is on the disk when its folder is synced; raise OSError.
 
     What UTF-8 cannot say, half of a pair of UTF-16, is written as its escape.
     """
-    data = text.encode("utf-8", "backslashreplace")
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     with path.open("wb") as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        if synced:
+            file.flush()
+            os.fsync(file.fileno())
 
 
-def replace(path: Path, text: str) -> None:
-    """Write a file in the place of one that may be there; on an error that one stays; raise OSError."""
-    make_folder(path.parent)
-    # Of this process alone: two may write the same file at once.
-    aside = path.with_name(f"{path.name}.{os.getpid()}{ASIDE}")
+def replace(path: Path, content: str | bytes, *, synced: bool = True) -> None:
+    """Write a file in the place of one that may be there; on an error that one stays; raise OSError.
+
+    Parameters
+    ----------
+    synced
+        Whether it is to outlast a power cut: what can be made again, and is known to be damaged, need not.
+    """
+    if synced:
+        make_folder(path.parent)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    # Of this thread alone: two may write the same file at once.
+    aside = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident():x}{ASIDE}")
     try:
-        write_new(aside, text)
+        write_new(aside, content, synced=synced)
         aside.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
             aside.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    if synced:
+        sync_folder(path.parent)
 
 
 def delete_left_over(folder: Path) -> None:

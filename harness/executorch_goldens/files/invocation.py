@@ -1,7 +1,8 @@
-"""The command line that a run was started with, and the same for one cell: what messages print to be typed again."""
+"""How a run was called: in CI or not; its command line, and the same for one cell, which messages print."""
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
@@ -24,6 +25,14 @@ WRITING = {
     **dict.fromkeys(("--snapshot-update", "--snapshot-update-new-only", "--prune", "--adopt"), 0),
     **dict.fromkeys(("--collect-only", "--co"), 0),
 }
+
+#: What an environment variable says where it is set and means no, whatever the case of its letters.
+NO = ("", "0", "false", "no", "off", "n", "f")
+
+
+def in_ci() -> bool:
+    """Whether this process runs in a CI service: the variable ``CI`` is set, and does not say no."""
+    return os.environ.get("CI", "").strip().lower() not in NO
 
 
 def again(called: Sequence[str], *further: str) -> str:

@@ -20,7 +20,7 @@ from executorch_goldens import variations
 from executorch_goldens.artifact import DELEGATE, STAGE, Artifact, Cell, Failure, Lowered, PassRun, Watched
 from executorch_goldens.decode import Decoded, Schemas, decode
 from executorch_goldens.decode.formats import layout_digest
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import FileError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
 from executorch_goldens.goldens import accuracy, merging, table
@@ -73,7 +73,7 @@ CONTENTS = "contents"
 NEEDED = ("variations", "shortcuts", CONTENTS)
 
 #: Suffixes of directories that stand beside a golden only while it is being replaced or deleted.
-ASIDE = ".new~"
+ASIDE = durable.ASIDE
 REPLACED = ".old~"
 DELETED = ".gone~"
 
@@ -84,7 +84,7 @@ Texts = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Origin:
+class MadeWith:
     """How an artifact was made: what a manifest says in addition to the artifact itself.
 
     Attributes
@@ -105,27 +105,8 @@ class Origin:
     architecture: str = field(default_factory=lambda: here())
 
 
-class GoldenError(HarnessError):
-    """A golden that cannot be used as it is.
-
-    Attributes
-    ----------
-    path
-        The golden's directory, or the file in it.
-    what
-        What is wrong.
-    way_out
-        What the reader can do.
-    """
-
-    def __init__(self, path: Path, what: str, way_out: str) -> None:
-        super().__init__(path, what, way_out)
-        self.path = path
-        self.what = what
-        self.way_out = way_out
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.what}. {self.way_out}"
+class GoldenError(FileError):
+    """A golden, or a file of it, that cannot be used as it is."""
 
 
 class ConflictError(GoldenError):
@@ -136,14 +117,14 @@ class UnwritableError(GoldenError):
     """A golden that cannot be written or deleted: that says nothing of what stands there."""
 
 
-def render(artifact: Artifact, origin: Origin) -> dict[str, str]:
+def render(artifact: Artifact, made_with: MadeWith) -> dict[str, str]:
     """Return the golden of an artifact: file name to text."""
     result = artifact.result
     texts = _render_failure(result) if isinstance(result, Failure) else _render_lowered(result)
-    fields = [("format", str(FORMAT)), *origin.stack.items()]
+    fields = [("format", str(FORMAT)), *made_with.stack.items()]
     fields.append(("patches", " ".join(artifact.patches) or "none"))
     fields.append(("shortcuts", " ".join(artifact.shortcuts) or "none"))
-    fields.append(("variations", " ".join(origin.variations)))
+    fields.append(("variations", " ".join(made_with.variations)))
     if isinstance(result, Lowered):
         for index, delegate in enumerate(result.delegates):
             digest = hashlib.sha256(delegate.payload).hexdigest()
@@ -152,9 +133,9 @@ def render(artifact: Artifact, origin: Origin) -> dict[str, str]:
             fields.append((f"delegate {index}", f"{identity} {size} bytes sha256 {digest}"))
         fields.append(("pte", f"{len(result.pte)} bytes sha256 {result.pte_sha256}"))
         fields.append((LAYOUT, f"sha256 {_layout(result)}"))
-        if origin.architecture != FIRST:
-            fields.append((DIGESTS, origin.architecture))
-    fields.append(("numerics", origin.numerics))
+        if made_with.architecture != FIRST:
+            fields.append((DIGESTS, made_with.architecture))
+    fields.append(("numerics", made_with.numerics))
     if isinstance(result, Lowered):
         fields += [
             (f"{accuracy.FIELD}{at}", near.text) for at, near in enumerate(accuracy.nearnesses(result))
@@ -273,11 +254,7 @@ def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
     lines = []
     for line in _lines(texts[MANIFEST]):
         name, _, value = line.rstrip("\n").partition(": ")
-        if name in (*INFORMATIVE, CONTENTS) or name.partition(" ")[0] == DIGESTS:
-            continue
-        if name.startswith(ADDED) and name not in theirs:
-            continue
-        if name.startswith(accuracy.FIELD) and accuracy.same(value, theirs[name]):
+        if not _is_compared(name, value, theirs):
             continue
         if _OF_BYTES.fullmatch(name):
             digest = next(of_bytes, None)
@@ -287,6 +264,15 @@ def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
     if COUNTED in kept and not _added_counts(other):
         kept[COUNTED] = "".join(line for line in _lines(kept[COUNTED]) if not line.startswith(ADDED_COUNTS))
     return {**kept, MANIFEST: "".join(lines)}
+
+
+def _is_compared(name: str, value: str, theirs: Mapping[str, str]) -> bool:
+    """Whether a field of a manifest is compared with those of another one."""
+    if name in (*INFORMATIVE, CONTENTS) or name.partition(" ")[0] == DIGESTS:
+        return False
+    if name.startswith(ADDED) and name not in theirs:
+        return False
+    return not (name.startswith(accuracy.FIELD) and accuracy.same(value, theirs[name]))
 
 
 def equal(one: Texts, other: Texts) -> bool:

@@ -63,7 +63,7 @@ def compare(
     if objection is None:
         artifact = verdict.agreed(outcomes)
         variations = [outcome.variation for outcome in outcomes]
-        texts = golden.render(artifact, origin(artifact, variations, release, reviewed))
+        texts = golden.render(artifact, made_with(artifact, variations, release, reviewed))
         objection = _over_budget(cell, texts, budgets)
     defect = release.known.get(str(cell))
     if objection is not None:
@@ -143,13 +143,13 @@ def _divergence(
         return divergence.Divergence(line, altered.writer)
     if reviewed is None or recorded is None:
         return None
-    found = _departure(result, passes(outcomes[0]), recorded, reviewed)
+    found = _from_golden(result, passes(outcomes[0]), recorded, reviewed)
     made = result.made if isinstance(result, Failure) else result
     change = verdict.payload_difference(found.name, reviewed, made) if found and made else ""
     return dataclasses.replace(found, line=f"{found.line}: {change}") if found and change else found
 
 
-def _departure(
+def _from_golden(
     result: Lowered | Failure,
     runs: Sequence[PassRun],
     recorded: Sequence[PassRun],
@@ -160,7 +160,7 @@ def _departure(
     if tuple(golden.digests(reviewed)) != (golden.here(),):
         # Payloads of equal content have other bytes there.
         recorded, runs = ([run for run in each if not golden.makes_bytes(run)] for each in (recorded, runs))
-    return divergence.departure(recorded, runs, end)
+    return divergence.divergence_from_golden(recorded, runs, end)
 
 
 def passes(outcome: Outcome) -> tuple[PassRun, ...]:
@@ -169,13 +169,13 @@ def passes(outcome: Outcome) -> tuple[PassRun, ...]:
     return artifact.watched.passes if isinstance(artifact, Artifact) and artifact.watched else ()
 
 
-def origin(
+def made_with(
     artifact: Artifact, variations: Sequence[str], release: Release, reviewed: golden.Texts | None = None
-) -> golden.Origin:
+) -> golden.MadeWith:
     """Return how an artifact was made by the variations named, where `reviewed` is the golden that it has."""
     before = WITHIN.search(reviewed[golden.MANIFEST]) if reviewed is not None else None
     numerics = numerics_line(artifact, int(before[1]) if before is not None else None)
-    return golden.Origin(stack=release.stack(), variations=variations, numerics=numerics)
+    return golden.MadeWith(stack=release.stack(), variations=variations, numerics=numerics)
 
 
 #: Less than a unit in the last place of float32 says nothing.

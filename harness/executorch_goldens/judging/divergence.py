@@ -59,12 +59,17 @@ def divergence(
         number, left, right = next((each for each in differing if each[1] != each[2]), (0, None, None))
         if number == 0 or (left is not None and left.pipeline == STAGE):
             return renamed
-    if left is not None and right is not None and _place(left) == _place(right):
-        line = f"{DIVERGES}: {_place(left)}, number {number} of {len(one)}{_tags(left, right)}"
-        orders = (_omission(left, run) for run in (*recorded, left) if _place(run) == _place(left))
-        return Divergence(line, left.name, (number, number), next(filter(None, orders), None))
-    names = [run.name for run in (left, right) if run is not None]
-    shown = " | ".join("nothing" if run is None else _place(run) for run in (left, right))
+    if left is None or right is None or _place(left) != _place(right):
+        return _unlike(number, left, right)
+    line = f"{DIVERGES}: {_place(left)}, number {number} of {len(one)}{_tags(left, right)}"
+    orders = (_omission(left, run) for run in (*recorded, left) if _place(run) == _place(left))
+    return Divergence(line, left.name, (number, number), next(filter(None, orders), None))
+
+
+def _unlike(number: int, one: PassRun | None, other: PassRun | None) -> Divergence:
+    """Return the divergence where two exports do not run the same pass, or only one of them runs one."""
+    names = [run.name for run in (one, other) if run is not None]
+    shown = " | ".join("nothing" if run is None else _place(run) for run in (one, other))
     return Divergence(f"{DIVERGES}: number {number} is {shown}", names[0])
 
 
@@ -86,7 +91,7 @@ def _tags(one: PassRun, other: PassRun) -> str:
     return f": {one.fingerprint} | {other.fingerprint}" if one.pipeline == PARTITIONING else ""
 
 
-def departure(
+def divergence_from_golden(
     recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None = None
 ) -> Divergence | None:
     """Return the first pass whose result is not the one in a golden's trace; None if all are.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from executorch_goldens import releases
-from executorch_goldens.files import durable, toml
+from executorch_goldens.files import durable
 from executorch_goldens.goldens import golden, merging, roots
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import KnownDefect
@@ -67,14 +67,15 @@ def settled(known: Mapping[str, KnownDefect], judged: Verdict) -> dict[str, Know
 def write(folder: Path, release: str, known: Mapping[str, KnownDefect]) -> None:
     """Replace what a release's folder of goldens knows; raise `GoldenError`."""
     path = folder / FILE
-    lines = [f'[releases."{release}".known]']
-    lines += [
-        f"{toml.string(cell)} = {toml.string(f'{defect.verdict}: {defect.reason}')}"
-        for cell, defect in sorted(known.items())
-    ]
+    # Only here: what reads them does without.
+    import tomlkit
+
+    texts = {cell: f"{defect.verdict}: {defect.reason}" for cell, defect in sorted(known.items())}
+    # Half of a pair of UTF-16, which no TOML can hold, is there as its escape.
+    texts = {cell: text.encode("utf-8", "backslashreplace").decode() for cell, text in texts.items()}
     try:
         if known:
-            durable.replace(path, "".join(f"{line}\n" for line in lines))
+            durable.replace(path, tomlkit.dumps({"releases": {release: {"known": texts}}}))
         else:
             path.unlink(missing_ok=True)
     except OSError as error:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from executorch_goldens.artifact import Altered, Lowered, Sample, Tensor
 from executorch_goldens.decode import Constant, Graph
@@ -170,21 +171,26 @@ def excess(lowered: Lowered) -> Excess | None:
         if len(sample.outputs) != len(sample.expected):
             return None
         for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=True)):
-            deviation = Deviation("", expected, actual, lowered.tolerance(sample, index))
             if expected.type != actual.type:
                 return None
+            deviation = Deviation("", expected, actual, lowered.tolerance(sample, index))
             if deviation.exceeds_tolerance():
-                differences = deviation.differences()
-                beyond = differences > deviation.tolerance
-                sizes = np.broadcast_to(lowered.sizes(sample, index), differences.shape)[beyond]
-                # Where no rounding touches an output, no bound is for it.
-                allows = deviation.allows() and bool(sizes.all())
-                bound = max(bound, float((differences[beyond] / sizes).max()) if allows else math.inf)
+                bound = max(bound, _bound_for(deviation, lowered.sizes(sample, index)))
                 wrong.append(sample.name)
     if not wrong:
         return None
     right = tuple(sample.name for sample in lowered.samples if sample.name not in wrong)
     return Excess(_rounded_up(bound), tuple(dict.fromkeys(wrong)), right)
+
+
+def _bound_for(deviation: Deviation, sizes: NDArray[np.float64]) -> float:
+    """Return the bound, a part of each element's size, that would allow a deviation; infinity if none would."""
+    differences = deviation.differences()
+    beyond = differences > deviation.tolerance
+    sizes = np.broadcast_to(sizes, differences.shape)[beyond]
+    # Where no rounding touches an output, no bound is for it.
+    allows = deviation.allows() and bool(sizes.all())
+    return float((differences[beyond] / sizes).max()) if allows else math.inf
 
 
 def _rounded_up(value: float) -> float:
@@ -203,23 +209,29 @@ def _rounded_up(value: float) -> float:
 def miswired_outputs(graph: Graph) -> Iterator[str]:
     """Yield a line for each declared output that is declared twice or that nothing writes.
 
-    Outputs are distinguished by name only: an output slot whose name another slot has is lost (report #18866), one that
+    Outputs are distinguished by name only: an output slot whose name another slot has is lost (issue #18866), one that
     nothing writes is read as whatever the memory holds (#22436).
     """
     written = {name for operator in graph.operators for name in operator.outputs}
-    read = {name for operator in graph.operators for name in operator.inputs}
     listed = f"[{', '.join(graph.outputs)}]"
     for name, count in Counter(graph.outputs).items():
         if name not in graph.values:
             yield f"outputs are {listed}: {name} is not declared as a value"
             continue
         if count > 1:
-            dead = sorted(str(dead) for dead in written - read - set(graph.outputs))
+            dead = _dead(graph)
             unused = f"; {', '.join(dead)} is written but never read" if dead else ""
             yield f"outputs are {listed}: {name} is in {count} output slots{unused}"
         if name not in written and graph.values[name].constant is None:
             is_input = ", which is an input" if name in graph.inputs else ""
             yield f"outputs are {listed}: no operator writes {name}{is_input}"
+
+
+def _dead(graph: Graph) -> list[str]:
+    """Return the values that are written and neither read nor given."""
+    written = {name for operator in graph.operators for name in operator.outputs}
+    read = {name for operator in graph.operators for name in operator.inputs}
+    return sorted(map(str, written - read - set(graph.outputs)))
 
 
 #: TOSA operators that hand values on, wherever they put them.

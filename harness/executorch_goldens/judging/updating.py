@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from executorch_goldens import variations
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files.machine import in_ci
+from executorch_goldens.files.invocation import in_ci
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
 

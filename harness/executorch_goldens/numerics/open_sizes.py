@@ -32,20 +32,7 @@ Rule: TypeAlias = "Callable[[Operator, Sequence[Sizes]], Sizes]"
 
 
 class OpenSizeError(HarnessError, ValueError):
-    """A payload whose open sizes do not follow from its inputs.
-
-    Attributes
-    ----------
-    what
-        What it is that does not follow, and from what.
-    """
-
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
-        self.what = what
-
-    def __str__(self) -> str:
-        return self.what
+    """A payload whose open sizes do not follow from its inputs; the message says what does not, and from what."""
 
 
 def lacking(payload: bytes) -> str:
@@ -115,20 +102,23 @@ def sizes_of(graph: Graph, shapes: Sequence[Sizes]) -> dict[str, Sizes]:
     """
     found = dict(zip(graph.inputs, shapes, strict=True))
     for name, value in graph.values.items():
-        if value.dtype != SHAPE:
-            if not _is_open(graph, name):
-                found.setdefault(name, value.shape or ())
-        elif value.shape == (0,):
-            # Of a tensor without dimensions: no constant holds nothing.
-            found[name] = ()
-        elif value.constant is not None:
-            found[name] = tuple(map(int, value.constant.array().reshape(-1)))
+        if value.dtype == SHAPE:
+            found.update({name: sizes} if (sizes := _listed(value)) is not None else {})
+        elif not _is_open(graph, name):
+            found.setdefault(name, value.shape or ())
     for operator in graph.operators:
-        if operator.type in RULES:
-            for made in operator.outputs:
-                if made is not None:
-                    found[made] = _made(graph, operator, made, found)
+        for made in operator.outputs if operator.type in RULES else ():
+            if made is not None:
+                found[made] = _made(graph, operator, made, found)
     return found
+
+
+def _listed(value: Value) -> Sizes | None:
+    """Return the sizes in a list of sizes; None for one that an operator computes."""
+    if value.shape == (0,):
+        # Of a tensor without dimensions: no constant holds nothing.
+        return ()
+    return tuple(map(int, value.constant.array().reshape(-1))) if value.constant is not None else None
 
 
 def _made(graph: Graph, operator: Operator, made: str, found: Mapping[str, Sizes]) -> Sizes:

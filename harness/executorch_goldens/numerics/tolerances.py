@@ -96,19 +96,37 @@ def allowed(
         for number, one in enumerate(made):
             size = max(sizes[0], sizes[number])
             least = max(bound * size, code)
-            seen = moved[number] if moved and not by_code else None
-            is_touched = not moved or bool(moved[number].any())
             for block in group.blocks:
                 at = _at(one.reach, block)
                 one.sizes[at], one.sizes_anywhere[at] = size, max(sizes)
-                if is_touched:
-                    one.reach[at] = least if seen is None else _reach(seen[at], group.around, least)
+                one.reach[at] = _reach(moved[number] if moved else None, at, group.around, least, by_code)
     return made
 
 
-def _reach(moved: Array, around: float, least: float) -> Array:
-    """Return how far elements may be off that moved, and of whose group one moved `around` on average."""
-    return np.maximum(MARGIN * np.maximum(moved, around), least)
+def _reach(
+    moved: Array | None, at: tuple[Any, ...], around: float, least: float, by_code: bool
+) -> Array | float:
+    """Return how far the elements at a place may be off.
+
+    Parameters
+    ----------
+    moved
+        What each element of the sample moved; None where that was not measured.
+    around
+        What one of their group moved on average.
+    least
+        What they may be off by where any element of the sample moved.
+    by_code
+        Whether they may be off by no more than that.
+    """
+    if moved is None:
+        return least
+    if not moved.any():
+        return 0.0
+    if by_code:
+        return least
+    reach: Array = np.maximum(MARGIN * np.maximum(moved[at], around), least)
+    return reach
 
 
 def _groups(values: Sequence[Array], moved: Sequence[Array], code: float) -> Iterator[_Group]:

@@ -1,6 +1,6 @@
 """Corrections of upstream's defects, one module each, for the process that imports ExecuTorch and exports.
 
-Those of the four reports are declared for the releases that need them, in ``releases.toml``, and so is `folded_scales`:
+Those of the four issues are declared for the releases that need them, in ``releases.toml``, and so is `folded_scales`:
 without it, lowering makes the right program of a model and changes the model. No release declares those of other
 findings: ``--patches`` names them, and ``nox -s lab -- stock`` shows what they do.
 
@@ -60,7 +60,7 @@ def register(patch: Patch) -> None:
     PATCHES[patch.name] = patch
 
 
-def known() -> Mapping[str, Patch]:
+def available() -> Mapping[str, Patch]:
     """Return every patch by name: `PATCHES`, then those of installed distributions, in the order of their names.
 
     Raises
@@ -126,11 +126,11 @@ def apply(names: Iterable[str], release: str, target: Target | None = None) -> N
     executorch_goldens.patches.guard.GuardError
         When a function is not the one that a patch was written for.
     """
-    patches = [PATCHES[name] if name in PATCHES else known()[name] for name in _ordered(names)]
+    patches = [PATCHES[name] if name in PATCHES else available()[name] for name in _ordered(names)]
     if target is not None:
-        patches = [patch for patch in patches if target.runs_any(patch.known.get(release, ()))]
+        patches = [patch for patch in patches if target.runs_any(patch.fits.get(release, ()))]
     for patch in patches:
-        guard.verify(guard.PATCH, patch.name, patch.known, release, patch.unguarded)
+        guard.verify(guard.PATCH, patch.name, patch.fits, release, patch.unguarded)
     for patch in patches:
         patch.install(release)
 
@@ -138,4 +138,4 @@ def apply(names: Iterable[str], release: str, target: Target | None = None) -> N
 def _ordered(names: Iterable[str]) -> tuple[str, ...]:
     wanted = list(names)
     # Entry points are read only for a name that is not among the harness's own.
-    return guard.in_order(guard.PATCH, wanted, PATCHES if set(wanted) <= set(PATCHES) else known())
+    return guard.in_order(guard.PATCH, wanted, PATCHES if set(wanted) <= set(PATCHES) else available())

@@ -20,7 +20,7 @@ WRITES = (
 )
 #: The same in every release that has the pass.
 SOURCES = {WRITES: "6c1e789add76a1e6ec1f5f67d1f1e8228d50f5e7c7df0d38d17fd96b6c9fde92"}
-KNOWN = dict.fromkeys(("1.4.1", "1.5.1"), SOURCES)
+FITS = dict.fromkeys(("1.4.1", "1.5.1"), SOURCES)
 
 
 def _install(release: str) -> None:
@@ -46,8 +46,8 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="folded-scales",
-    report=None,
+    issue=None,
     summary="a scale that is folded into a convolution is not written to the model that was given",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

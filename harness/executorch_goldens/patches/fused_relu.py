@@ -18,7 +18,7 @@ PASSES = "executorch.backends.arm._passes"
 RESCALE = f"{PASSES}.rewrite_conv_pass:RewriteConvPass.insert_output_rescale"
 FUSE = f"{PASSES}.fuse_quantized_activation_pass:FuseQuantizedActivationPass._set_quant_qmin_to_zp"
 
-KNOWN = {
+FITS = {
     "1.5.1": {
         RESCALE: "d343f063c398dbe20cb922375000c8bd2531b44b7e07b46a4ec7c23cf25ab7ce",
         FUSE: "3c0b9eb1fcc0fe001bb077eebdd80078d5f596e4b1fe0ad938c52162de56bc0b",
@@ -60,8 +60,8 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="fused-relu",
-    report=None,
+    issue=None,
     summary="an int8 convolution whose ReLU is fused cuts off at its least code",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

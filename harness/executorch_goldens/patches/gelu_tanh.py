@@ -18,7 +18,7 @@ CONSTRAINTS = "executorch.backends.xnnpack.partition.config.generic_node_configs
 INHERITED = "44a5055ed27ebf952e3a431952e7511ec19119f90bae1ea4f118956707065eaa"
 OWN = "b425e6cbe514256ea722215003110e37cca77afe93ba8e232316d06fcb6200e0"
 
-KNOWN = {
+FITS = {
     "1.1.0": {CONSTRAINTS: INHERITED},
     **{release: {CONSTRAINTS: OWN} for release in ("1.2.0", "1.3.1", "1.4.1", "1.5.1")},
 }
@@ -41,8 +41,8 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="gelu-tanh",
-    report=None,
+    issue=None,
     summary="the tanh form of GELU is not delegated to XNNPACK",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

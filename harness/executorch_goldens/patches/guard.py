@@ -21,7 +21,7 @@ from typing import Any
 from executorch_goldens.errors import HarnessError
 
 #: Per release, the functions that are replaced or relied on, as ``module:qualified.name``, and the `digest` of each.
-Known = Mapping[str, Mapping[str, str]]
+Fits = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class UnknownNameError(HarnessError, ValueError):
         `PATCH` or `SHORTCUT`.
     name
         The name that was asked for.
-    known
+    fits
         The names there are.
     """
 
@@ -180,7 +180,7 @@ def digest(function: str) -> str:
     return hashlib.sha256("".join(_texts(resolve(function))).encode()).hexdigest()
 
 
-def verify(kind: Kind, name: str, known: Known, release: str, unguarded: str | None = None) -> None:
+def verify(kind: Kind, name: str, fits: Fits, release: str, unguarded: str | None = None) -> None:
     """Raise `GuardError` unless every function that is known for `release` has the source that is known.
 
     Parameters
@@ -188,9 +188,9 @@ def verify(kind: Kind, name: str, known: Known, release: str, unguarded: str | N
     unguarded
         Why no function needs a digest; without a reason, a table that names none is refused.
     """
-    if release not in known or not (known[release] or unguarded):
+    if release not in fits or not (fits[release] or unguarded):
         raise GuardError(kind, name, release)
-    for function, expected in known[release].items():
+    for function, expected in fits[release].items():
         try:
             found = digest(function)
         except (ImportError, AttributeError, TypeError, OSError) as missing:

@@ -1,4 +1,4 @@
-"""Report #18971: constants in a list argument are folded with the quantization parameters of that argument.
+"""Issue #18971: constants in a list argument are folded with the quantization parameters of that argument.
 
 `FoldAndAnnotateQParamsPass` keys ``node.meta["input_qparams"]`` by the index of the top-level argument: a
 ``cat`` of any number of tensors has one entry, for argument 0. `FuseConstantArgsPass` of 1.1.0 and 1.2.0
@@ -20,7 +20,7 @@ from executorch_goldens.patches.patch import Patch
 
 FUSE = "executorch.backends.arm._passes.fuse_constant_ops_pass:FuseConstantArgsPass._fuse_nodes"
 
-KNOWN = {
+FITS = {
     "1.1.0": {
         FUSE: "79edd5201f5f4dc8faf1325325bb96341923fdcc4fe78235855dc5f5a8caa480",
     },
@@ -86,8 +86,8 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="list-qparams",
-    report=18971,
+    issue=18971,
     summary="a constant in a list argument is folded with the quantization parameters of that argument",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

@@ -19,7 +19,7 @@ SERIES = "executorch.backends.arm._passes.decompose_log1p_pass:DecomposeLog1pPas
 #: Where upstream goes over to the logarithm.
 NEAR_ZERO = 1e-3
 
-KNOWN = {
+FITS = {
     "1.1.0": {
         DECOMPOSE: "cdc26fac3d67d8ca21774fe911b4164d4b7d4f81a7c5afb5378828a9fa12c6de",
         SERIES: "67a01b59a6427c611f96750de1601c895bb3b3c2a26a112300e0837cd1252d5e",
@@ -68,8 +68,8 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="log1p-below-zero",
-    report=None,
+    issue=None,
     summary="log1p is a Taylor series around zero only, and not far below it",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

@@ -26,7 +26,7 @@ ENTRIES = ("input_qparams", "output_qparams", "float_alpha")
 SOURCES = {
     SIGNATURE: "762d025c013dfb32528b08c700256122fc0929b5eb4b3a6bb9b4dc6e419b22e9",
 }
-KNOWN = dict.fromkeys(("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"), SOURCES)
+FITS = dict.fromkeys(("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"), SOURCES)
 
 
 def _install(release: str) -> None:
@@ -46,8 +46,8 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="merged-users",
-    report=None,
+    issue=None,
     summary="nodes that differ in quantization parameters, or in ELU's slope, are not merged",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

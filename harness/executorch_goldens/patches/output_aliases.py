@@ -1,4 +1,4 @@
-"""Report #19152: XNNPACK partitions whose outputs stay distinct inside the delegate.
+"""Issue #19152: XNNPACK partitions whose outputs stay distinct inside the delegate.
 
 The delegate cannot return a value twice, nor an input as it came: `generate_node_to_external_map` stops with
 "Output node ... is already in the inputs". Two of the delegate's own passes make such values out of sound
@@ -42,7 +42,7 @@ SOURCES = {
     REMOVE_COPIES: "1e7cb34d0bbb0b5fbd6fbbad42cbef6ec08d2ae8322cd7d221faa5fc4e14ba05",
 }
 
-KNOWN = dict.fromkeys(("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"), SOURCES)
+FITS = dict.fromkeys(("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"), SOURCES)
 
 
 def _install(release: str) -> None:
@@ -185,8 +185,8 @@ def behind(left_out: set[Any], graph: Any) -> set[Any]:
 
 PATCH = Patch(
     name="output-aliases",
-    report=19152,
+    issue=19152,
     summary="XNNPACK partitions leave out what would make an output an alias of an input or of a second output",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

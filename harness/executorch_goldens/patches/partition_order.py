@@ -1,4 +1,4 @@
-"""Report #19045: TOSA partitions are lowered in the order in which they were found, whatever the hash seed.
+"""Issue #19045: TOSA partitions are lowered in the order in which they were found, whatever the hash seed.
 
 `TOSAPartitioner` numbers its partitions as it finds them (``tag0``, ``tag1``, ...; the modules of a
 control-flow operator before the module that holds it) but gathers the tags in a ``set[str]`` and makes
@@ -26,7 +26,7 @@ PARTITION = "executorch.backends.arm.tosa.partitioner:TOSAPartitioner.partition"
 CONSTANTS = "executorch.backends.arm.tosa.partitioner:tag_constant_data"
 COMPONENTS = "executorch.backends.arm.tosa.partitioner:_find_connected_components"
 
-KNOWN = {
+FITS = {
     "1.1.0": {
         PARTITION: "2eaf2566af9624917027934fd75a83683bca9489d75a62696e784a0b887a7649",
         CONSTANTS: "5d5708919ef3d028cdd7d4a6198d53bb4ec9fe70f28564de3565a1366d1bc20e",
@@ -66,7 +66,7 @@ def number(tag: str) -> int:
 def _install(release: str) -> None:
     from executorch.backends.arm.tosa import partitioner
 
-    functions = KNOWN[release]
+    functions = FITS[release]
     _order_tags(partitioner.TOSAPartitioner)
     if CONSTANTS in functions:
         _order_shared_constants(partitioner)
@@ -118,8 +118,8 @@ def _order_components(partitioner: Any) -> None:
 
 PATCH = Patch(
     name="partition-order",
-    report=19045,
+    issue=19045,
     summary="TOSA partitions are lowered in the order in which they were found",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

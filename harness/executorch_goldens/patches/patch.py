@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from executorch_goldens.patches.guard import Known
+from executorch_goldens.patches.guard import Fits
 
 
 @dataclass(frozen=True)
 class Patch:
-    """The correction of an upstream report or a finding, or another edit of installed code that a zoo brings.
+    """The correction of an upstream issue or a finding, or another edit of installed code that a zoo brings.
 
     Attributes
     ----------
     name
         What ``--patches`` and ``releases.toml`` call it.
-    report
-        Number of the upstream report; None for an edit that corrects none, such as that of a finding.
+    issue
+        Number of the upstream issue; None for an edit that corrects none, such as that of a finding.
     summary
         One line: what is different once it is installed.
-    known
+    fits
         Per release, the functions that the patch replaces or whose behaviour it relies on, as
         ``module:qualified.name``, and the `executorch_goldens.patches.guard.digest` of the source it was written for.
     install
@@ -30,8 +30,8 @@ class Patch:
     """
 
     name: str
-    report: int | None
+    issue: int | None
     summary: str
-    known: Known
+    fits: Fits
     install: Callable[[str], None]
     unguarded: str | None = None

@@ -20,7 +20,7 @@ from executorch_goldens.patches.patch import Patch
 SUPPORT = "executorch.backends.arm.tosa.partitioner:tosa_support_factory"
 ACCUMULATE = "executorch.backends.arm._passes.accumulate_index_put_pass:AccumulateIndexPutPass.call_operator"
 
-KNOWN = {
+FITS = {
     "1.2.0": {
         SUPPORT: "ab1e7616e0709b976791c6194c037add60f8ed1cbd966b63800817fc12a664e2",
         ACCUMULATE: "d831d1d8fc6186d19d925e5fb4a9a425c0ebf17b58ded991001e634b7af1c68d",
@@ -76,8 +76,8 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="repeated-indices",
-    report=None,
+    issue=None,
     summary="an index_put that accumulates is not delegated to TOSA",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

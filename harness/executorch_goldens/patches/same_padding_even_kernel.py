@@ -13,7 +13,7 @@ from executorch_goldens.patches.patch import Patch
 
 CHECK = "executorch.backends.arm.operator_support.tosa_supported_operators:CheckProperQuantization"
 
-KNOWN = {
+FITS = {
     "1.2.0": {
         CHECK: "cecb1b2923f6a382a0365a06b8598650381ba6d3018c58a7341fb933819c4166",
     },
@@ -38,8 +38,8 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="same-padding-even-kernel",
-    report=None,
+    issue=None,
     summary="a padding that is not quantized on both sides is not delegated to TOSA INT",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

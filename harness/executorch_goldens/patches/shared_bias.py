@@ -22,7 +22,7 @@ SOURCES = {
     DEFINE: "fb701c753127ea861a8014d734499eff8fe337b5e695225b0bd75fe6834410b0",
     BIAS: "12f28a744bddfecfa957373226a6e359fa41248b47d079bb7af278420ca40f2c",
 }
-KNOWN = dict.fromkeys(("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"), SOURCES)
+FITS = dict.fromkeys(("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"), SOURCES)
 
 
 def _install(release: str) -> None:
@@ -58,8 +58,8 @@ def _install(release: str) -> None:
 
 PATCH = Patch(
     name="shared-bias",
-    report=None,
+    issue=None,
     summary="an XNNPACK bias is serialized once for each scale that it is read at",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

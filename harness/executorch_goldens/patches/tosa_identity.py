@@ -1,4 +1,4 @@
-"""The TOSA IDENTITY of report #18866: dialect operator, serializer visitor and the pass that places it.
+"""The TOSA IDENTITY of issue #18866: dialect operator, serializer visitor and the pass that places it.
 
 Importing this module registers the operator and the visitor with ExecuTorch; only `unique_outputs` imports
 it, and only to install itself on 1.1.0 and 1.2.0, which have neither.

@@ -1,4 +1,4 @@
-"""Report #18866: every output slot of a TOSA block has a tensor of its own.
+"""Issue #18866: every output slot of a TOSA block has a tensor of its own.
 
 `FuseEqualPlaceholdersPass` merges constants of equal value, after which one node can stand in several output
 slots. `ToTosaMemoryFormatPass` of 1.1.0 and 1.2.0 then makes a TRANSPOSE per slot, and each rewrites *every*
@@ -27,7 +27,7 @@ TRANSPOSE_SLOTS = (
     "executorch.backends.arm._passes.to_tosa_memory_format_pass:ToTosaMemoryFormatPass.insert_tosa_transposes"
 )
 
-KNOWN = {
+FITS = {
     "1.1.0": {
         ADD_PASS: "e88fafaf1cd5f873147cb7ced25fbe9cce69d9a112f1f09d50d3e41f687f48d8",
         TRANSPOSE_INPUT: "fd98795250b5c27611c0f2331975a26524b0b394dcffb13ae0fef7b9284b8655",
@@ -94,8 +94,8 @@ def _transpose_slot_by_slot(pass_class: Any) -> None:
 
 PATCH = Patch(
     name="unique-outputs",
-    report=18866,
+    issue=18866,
     summary="every output slot of a TOSA block has a tensor of its own, repeated ones through an IDENTITY",
-    known=KNOWN,
+    fits=FITS,
     install=_install,
 )

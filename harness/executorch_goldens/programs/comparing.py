@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.programs.format import DEVICE, Program, Sample, Value
+from executorch_goldens.programs.format import DEVICE, FrozenSample, Program, Value
 from executorch_goldens.programs.running import Ran
 
 #: What a program is, beside `executorch_goldens.programs.running.REFUSED`, ``CRASHED`` and ``TIMED_OUT``.
@@ -66,7 +66,7 @@ def compare(program: Program, ran: Ran) -> Result:
     return Result(SAME, "", samples, ran.seconds)
 
 
-def of_sample(sample: Sample, outputs: Sequence[Value]) -> tuple[str, str]:
+def of_sample(sample: FrozenSample, outputs: Sequence[Value]) -> tuple[str, str]:
     """Return ``same``, ``within rounding`` or ``wrong``, and what differs, for what a program gave on a sample."""
     if len(outputs) != len(sample.outputs):
         return WRONG, f"{len(outputs)} outputs where {len(sample.outputs)} were frozen"
@@ -90,7 +90,7 @@ def _facts(value: Value) -> tuple[str, tuple[int, ...], bytes]:
     return value.dtype, tuple(value.shape), value.data
 
 
-def _beyond(sample: Sample, index: int, given: Value) -> Iterator[str]:
+def _beyond(sample: FrozenSample, index: int, given: Value) -> Iterator[str]:
     """Yield how an output is beyond its tolerance; nothing where it is within."""
     expected = sample.expected[index].tensor()
     actual = _measurable(given)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from executorch_goldens.artifact import Tensor
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import FileError
 
 #: Version of what is written.
 FORMAT = 1
@@ -49,27 +48,8 @@ MOST_CELLS, MOST_PROGRAMS, MOST_SAMPLES, MOST_TENSORS = 10_000, 1_000, 100, 1_00
 MOST_DIMENSIONS = 16
 
 
-class CorpusError(HarnessError):
-    """A corpus that is not used.
-
-    Attributes
-    ----------
-    path
-        The file, or the folder.
-    what
-        What is wrong with it.
-    way_out
-        What a person can do.
-    """
-
-    def __init__(self, path: Path, what: str, way_out: str) -> None:
-        super().__init__(path, what, way_out)
-        self.path = path
-        self.what = what
-        self.way_out = way_out
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.what}. {self.way_out}"
+class CorpusError(FileError):
+    """A corpus, or a file of it, that is not used."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +109,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Sample:
+class FrozenSample:
     """What a program is run on, and what it gives.
 
     Attributes
@@ -184,7 +164,7 @@ class Program:
     engine: str
     backends: tuple[str, ...]
     data: bytes = field(repr=False)
-    samples: tuple[Sample, ...]
+    samples: tuple[FrozenSample, ...]
 
 
 # The manifest
@@ -217,7 +197,7 @@ Tensors = Annotated[list[TensorEntry], Meta(max_length=MOST_TENSORS)]
 
 
 class SampleEntry(_Struct):
-    """A `Sample`."""
+    """A `FrozenSample`."""
 
     name: Name
     steps: Annotated[list[Tensors], Meta(min_length=1, max_length=MOST_SAMPLES)]

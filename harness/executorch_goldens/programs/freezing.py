@@ -18,7 +18,14 @@ from executorch_goldens.artifact import Cell, Failure, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.judging import verdict
 from executorch_goldens.programs import comparing
-from executorch_goldens.programs.format import DEVICE, EXECUTORCH, REFERENCE_MODEL, Program, Sample, Value
+from executorch_goldens.programs.format import (
+    DEVICE,
+    EXECUTORCH,
+    REFERENCE_MODEL,
+    FrozenSample,
+    Program,
+    Value,
+)
 from executorch_goldens.programs.record import FOLDER, RECORDER, Call, Record, of_call
 from executorch_goldens.programs.running import Runtime
 from executorch_goldens.settings.exports import Settings
@@ -117,7 +124,7 @@ def _programs(cell: Cell, lowered: Lowered, record: Record) -> Iterator[Program]
     backends = tuple(dict.fromkeys(delegate.backend_id for delegate in lowered.delegates))
     in_runtime = targets.find(cell.target).runs == targets.RUNTIME
     samples = tuple(
-        Sample(
+        FrozenSample(
             sample.name,
             record.samples[sample.name],
             tuple(map(Value.of, sample.outputs)),
@@ -134,7 +141,7 @@ def _programs(cell: Cell, lowered: Lowered, record: Record) -> Iterator[Program]
     for index, delegate in enumerate(lowered.delegates):
         # Two delegates may have one payload: it is frozen once. One that leaves sizes open is frozen at each size that
         # it was run at: no reference model takes it as it is.
-        by_sizes: dict[bytes, list[Sample]] = defaultdict(list)
+        by_sizes: dict[bytes, list[FrozenSample]] = defaultdict(list)
         for at, (name, call) in enumerate(calls.pop(delegate.payload, [])):
             sample = of_call(f"{name}, call {at}", call.inputs, call.outputs, lowered.bound)
             by_sizes[call.ran].append(sample)

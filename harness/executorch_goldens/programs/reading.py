@@ -21,11 +21,11 @@ from executorch_goldens.programs.format import (
     SEAL,
     CellEntry,
     CorpusError,
+    FrozenSample,
     Head,
     Manifest,
     Program,
     ProgramEntry,
-    Sample,
     SampleEntry,
     TensorEntry,
     Value,
@@ -98,8 +98,8 @@ class Corpus:
             tuple(map(self._sample, entry.samples)),
         )
 
-    def _sample(self, entry: SampleEntry) -> Sample:
-        return Sample(
+    def _sample(self, entry: SampleEntry) -> FrozenSample:
+        return FrozenSample(
             entry.name,
             tuple(tuple(map(self._value, step)) for step in entry.steps),
             tuple(map(self._value, entry.outputs)),
@@ -153,13 +153,17 @@ def _require_sound(manifest: Manifest) -> None:
         if len({program.name for program in entry.programs}) < len(entry.programs):
             raise ValueError(f"{cell} has two programs of one name")
         for program in entry.programs:
-            if program.engine not in ENGINES:
-                raise ValueError(f"{cell}: no engine {program.engine!r} is known")
-            for sample in program.samples:
-                try:
-                    require_whole(sample)
-                except ValueError as error:
-                    raise ValueError(f"{cell}, {program.name}, sample {sample.name!r}: {error}") from error
+            _require_sound_program(cell, program)
+
+
+def _require_sound_program(cell: Cell, program: ProgramEntry) -> None:
+    if program.engine not in ENGINES:
+        raise ValueError(f"{cell}: no engine {program.engine!r} is known")
+    for sample in program.samples:
+        try:
+            require_whole(sample)
+        except ValueError as error:
+            raise ValueError(f"{cell}, {program.name}, sample {sample.name!r}: {error}") from error
 
 
 def cell_of(entry: CellEntry) -> Cell:

@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.programs.format import Sample, Value
+from executorch_goldens.files import durable
+from executorch_goldens.programs.format import FrozenSample, Value
 
 #: What writes records, in the processes that export.
 RECORDER = "executorch_goldens.programs.recorder:Recorder"
@@ -36,7 +37,7 @@ class Call:
     outputs: tuple[Value, ...]
 
 
-def of_call(name: str, inputs: tuple[Value, ...], outputs: tuple[Value, ...], bound: float) -> Sample:
+def of_call(name: str, inputs: tuple[Value, ...], outputs: tuple[Value, ...], bound: float) -> FrozenSample:
     """Return a call of a delegate as a sample: there is nothing else to measure it by than what it gave.
 
     Integers are exact in TOSA. Floating values have the target's bound; none was measured inside of a program.
@@ -52,7 +53,7 @@ def of_call(name: str, inputs: tuple[Value, ...], outputs: tuple[Value, ...], bo
         rounded = np.issubdtype(values.dtype, np.inexact)
         sizes = np.abs(values[np.isfinite(values)]) if rounded else np.zeros(0)
         tolerances.append(bound * float(sizes.max(initial=0.0)))
-    return Sample(name, (inputs,), outputs, outputs, tuple(tolerances))
+    return FrozenSample(name, (inputs,), outputs, outputs, tuple(tolerances))
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,7 @@ class Record:
 
     def write(self, folder: Path, cell: Cell) -> None:
         """Leave the record of a cell whole, or nothing."""
-        file = _file(folder, cell)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        aside = file.with_suffix(".partial")
-        aside.write_bytes(msgspec.msgpack.encode(self))
-        aside.replace(file)
+        durable.replace(_file(folder, cell), msgspec.msgpack.encode(self), synced=False)
 
     @classmethod
     def read(cls, folder: Path, cell: Cell) -> Record | None:

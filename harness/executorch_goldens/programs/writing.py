@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Self
 import msgspec
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.files import untrusted
+from executorch_goldens.files import durable, untrusted
 from executorch_goldens.programs.format import (
     FORMAT,
     LARGEST_PROGRAM,
@@ -23,10 +22,10 @@ from executorch_goldens.programs.format import (
     SEAL,
     CellEntry,
     CorpusError,
+    FrozenSample,
     Manifest,
     Program,
     ProgramEntry,
-    Sample,
     SampleEntry,
     TensorEntry,
     Value,
@@ -77,7 +76,7 @@ class Writer:
             for digest, data in objects.items():
                 path = self._aside / OBJECTS / digest
                 if not path.exists():
-                    _write(path, data)
+                    durable.write_new(path, data)
         except OSError as error:
             raise self._unwritable(error) from error
         self.cells.append(CellEntry(str(cell), list(variations), entries))
@@ -94,14 +93,14 @@ class Writer:
             )
         seal = f"{hashlib.sha256(data).hexdigest()}  {MANIFEST}\n"
         try:
-            _write(self._aside / MANIFEST, data)
-            _write(self._aside / SEAL, seal.encode())
+            durable.write_new(self._aside / MANIFEST, data)
+            durable.write_new(self._aside / SEAL, seal.encode())
             self._aside.chmod(0o755)
             for each in (self._aside / OBJECTS, self._aside):
-                _sync(each)
+                durable.sync_folder(each)
             require_new(self.folder)
             self._aside.rename(self.folder)
-            _sync(self.folder.parent)
+            durable.sync_folder(self.folder.parent)
         except OSError as error:
             raise self._unwritable(error) from error
 
@@ -135,7 +134,7 @@ def _program(program: Program, objects: dict[str, bytes]) -> ProgramEntry:
     )
 
 
-def _sample(sample: Sample, objects: dict[str, bytes]) -> SampleEntry:
+def _sample(sample: FrozenSample, objects: dict[str, bytes]) -> SampleEntry:
     def entry(value: Value) -> TensorEntry:
         return TensorEntry(value.dtype, value.shape, _object(value.data, objects), value.strides)
 
@@ -154,19 +153,3 @@ def _object(data: bytes, objects: dict[str, bytes]) -> str:
     digest = hashlib.sha256(data).hexdigest()
     objects[digest] = data
     return digest
-
-
-def _write(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Have the names in a folder on the disk before what follows."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

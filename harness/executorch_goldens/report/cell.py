@@ -97,7 +97,7 @@ def page(found: Found, group: Group | None) -> Page:
     labels = found.labels(evidence)
     member = found.member
     errors = list(tensors.errors(evidence))
-    departing = list(tensors.departing(evidence))
+    departing = list(tensors.beyond_tolerance(evidence))
     if member is None or member.after is None:
         return Page(found, group, evidence, labels, errors=errors, tensors=departing)
     listings = list(operators.listings(member.before, member.after))

@@ -8,7 +8,6 @@ to load anything, and to run any script but its own, by digest.
 from __future__ import annotations
 
 import base64
-import contextlib
 import gzip
 import hashlib
 import json
@@ -17,8 +16,9 @@ from pathlib import Path
 
 import jinja2
 
-from executorch_goldens.compare.report import KINDS
+from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.errors import CommandError
+from executorch_goldens.files import durable
 from executorch_goldens.report import cell, drifting
 from executorch_goldens.report.gathering import Gathered
 from executorch_goldens.report.grid import SIGNS, grid
@@ -86,13 +86,11 @@ def _packed(text: str) -> str:
 
 def write(file: Path, text: str) -> None:
     """Write a report whole, or nothing; raise CommandError."""
-    aside = file.with_name(f"{file.name}.partial")
     try:
-        aside.write_text(text, encoding="utf-8", errors="backslashreplace")
-        aside.replace(file)
+        if not file.parent.is_dir():
+            raise NotADirectoryError(f"{file.parent} is no folder")
+        durable.replace(file, text)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            aside.unlink()
         raise CommandError(
             f"{file} cannot be written ({error}): name a file in a folder that is there"
         ) from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from grandalf.graphs import Edge, Graph, Vertex
 from grandalf.layouts import SugiyamaLayout
@@ -248,10 +249,7 @@ def _laid_out(boxes: Sequence[Box], edges: Collection[tuple[str, str]]) -> Drawi
         layout.init_all()
         layout.draw()
         views = [(vertex.data, vertex.view) for vertex in part.sV]
-        west = min(view.xy[0] - view.w / 2 for _, view in views)
-        north = min(view.xy[1] - view.h / 2 for _, view in views)
-        width = max(view.xy[0] + view.w / 2 for _, view in views) - west
-        height = max(view.xy[1] + view.h / 2 for _, view in views) - north
+        west, north, width, height = _extent([view for _, view in views])
         if left > MARGIN and left + width > ROW:
             left, top = MARGIN, lowest + GAP
         by = (left - west, top - north)
@@ -264,6 +262,15 @@ def _laid_out(boxes: Sequence[Box], edges: Collection[tuple[str, str]]) -> Drawi
     order = {box.key: number for number, box in enumerate(boxes)}
     placed.sort(key=lambda box: order[box.key])
     return Drawing(tuple(placed), tuple(lines), round(rightmost + MARGIN, 1), round(lowest + MARGIN, 1))
+
+
+def _extent(views: Sequence[Any]) -> tuple[float, float, float, float]:
+    """Return the least x and y of what grandalf has placed, its width and its height."""
+    west = min(view.xy[0] - view.w / 2 for view in views)
+    north = min(view.xy[1] - view.h / 2 for view in views)
+    east = max(view.xy[0] + view.w / 2 for view in views)
+    south = max(view.xy[1] + view.h / 2 for view in views)
+    return west, north, east - west, south - north
 
 
 def _line(edge: Edge, by: tuple[float, float]) -> Iterator[tuple[float, float]]:

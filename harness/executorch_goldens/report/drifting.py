@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from packaging.version import Version
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.compare.report import Drift
+from executorch_goldens.compare.drift import Drift
 from executorch_goldens.goldens.reading import Reading
 
 

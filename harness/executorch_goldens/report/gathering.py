@@ -10,7 +10,7 @@ from typing import Any
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
@@ -28,10 +28,6 @@ from executorch_goldens.settings.config import Config
 
 #: What the artifacts of a cell are called where they are not two variations.
 GOLDEN, NOW = "golden", "now"
-
-
-class GatheringError(HarnessError, ValueError):
-    """Results that no report can be made of; the message names them and the way out."""
 
 
 @dataclass(frozen=True)
@@ -109,30 +105,35 @@ class Gathered:
 
 
 def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gathered:
-    """Read the results under `folders`; raise GatheringError and the errors of what is read."""
-    parts = {release: list(each) for release, each in merging.find(folders).items()}
-    roots = dict.fromkeys(part.folder.parent for each in parts.values() for part in each)
+    """Read the results under `folders`; raise UsageError and the errors of what is read."""
+    by_release = {release: list(each) for release, each in merging.find(folders).items()}
+    parts = [part for of_release in by_release.values() for part in of_release]
+    roots = dict.fromkeys(part.folder.parent for part in parts)
     # What earlier runs of other cells propose stays beside the results, and is none of them.
-    checked = {_folder(part, row) for each in parts.values() for part in each for row in part.rows}
+    checked = {_folder(part, row) for part in parts for row in part.rows}
     proposed = [each for root in roots for each in proposals.find(root) if each.folder in checked]
     groups = grouped(proposed, goldens, Standing(repository, goldens, MATRIX))
-    members = {member.proposal.folder: member for group in groups for member in group.members}
-    found: dict[str, Found] = {}
-    for part in (part for each in parts.values() for part in each):
-        for each in _of_part(part, members):
-            if each.name in found:
-                raise GatheringError(
-                    f"{each.cell} of ExecuTorch {each.release} is in both {found[each.name].folder} and "
-                    f"{each.folder}: name one folder with results of it"
-                )
-            found[each.name] = each
     declared = releases.known_defects(repository.known_defects)
     readings = {
         release: dict(_readings(each, goldens / release, known.of(goldens, release, declared)))
-        for release, each in parts.items()
+        for release, each in by_release.items()
     }
     rejected = {cause: why for root in roots for cause, why in Rejections.read(root).reasons.items()}
-    return Gathered(list(found.values()), groups, readings, rejected)
+    return Gathered(_found(parts, groups), groups, readings, rejected)
+
+
+def _found(parts: Sequence[merging.Part], groups: Sequence[Group]) -> list[Found]:
+    """Return what runs found of each cell; raise UsageError where two found something of one."""
+    members = {member.proposal.folder: member for group in groups for member in group.members}
+    found: dict[str, Found] = {}
+    for each in (each for part in parts for each in _of_part(part, members)):
+        if each.name in found:
+            raise UsageError(
+                f"{each.cell} of ExecuTorch {each.release} is in both {found[each.name].folder} and "
+                f"{each.folder}: name one folder with results of it"
+            )
+        found[each.name] = each
+    return list(found.values())
 
 
 def _readings(

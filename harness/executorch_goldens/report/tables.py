@@ -9,7 +9,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from executorch_goldens.report.gathering import GatheringError
+from executorch_goldens.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def tables(root: Path, releases: Sequence[str]) -> Iterator[Table]:
 
     Raises
     ------
-    GatheringError
+    UsageError
         For one that cannot be read.
     """
     places = {
@@ -63,4 +63,4 @@ def tables(root: Path, releases: Sequence[str]) -> Iterator[Table]:
             try:
                 yield Table(f"table/{name}", title, path.read_text(encoding="utf-8"))
             except (OSError, UnicodeDecodeError) as error:
-                raise GatheringError(f"{path} cannot be read ({error}): mend it, or move it away") from error
+                raise UsageError(f"{path} cannot be read ({error}): mend it, or move it away") from error

@@ -12,7 +12,7 @@ from executorch_goldens.artifact import Tensor
 from executorch_goldens.decode.numbers import read_number
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import Texts
-from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, Kept
+from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, ShownTensor
 from executorch_goldens.structure import outline
 from executorch_goldens.structure.comparison import graph_pairs
 from executorch_goldens.structure.graphs import paired
@@ -123,7 +123,7 @@ def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
             )
 
 
-def departing(evidence: Evidence) -> Iterator[Shown]:
+def beyond_tolerance(evidence: Evidence) -> Iterator[Shown]:
     """Yield the values and outputs that are beyond their tolerance, beside what eager gives."""
     for kept in evidence.tensors:
         if kept.kind == CONSTANT or kept.expected is None or kept.tolerance is None:
@@ -146,20 +146,23 @@ def constants(
     kept = {(each.where, each.name, each.variation): each for each in evidence.tensors}
     for name, text in after.items():
         old = (before or {}).get(name)
-        if not name.startswith("delegate_") or old is None or old == text:
-            continue
-        where = name.partition(".")[0]
-        for one, other in graph_pairs(outline(old).graphs, outline(text).graphs):
-            for was, now in paired(one, other).names.items():
-                pair = one.values.get(was), other.values.get(now)
-                if pair[0] is None or pair[1] is None or not _differ(pair[0], pair[1]):
-                    continue
-                sides = [
+        if name.startswith("delegate_") and old is not None and old != text:
+            where = name.partition(".")[0]
+            for now, *pair in _differing(old, text):
+                one, other = (
                     _numbers(value, kept, where, label, evidence)
                     for value, label in zip(pair, labels, strict=True)
-                    if value is not None
-                ]
-                yield _constant(f"{where}: {now}", (pair[0], pair[1]), (sides[0], sides[1]), labels)
+                )
+                yield _constant(f"{where}: {now}", (pair[0], pair[1]), (one, other), labels)
+
+
+def _differing(before: str, after: str) -> Iterator[tuple[str, OutlineValue, OutlineValue]]:
+    """Yield the constants that differ between two texts of a delegate, with their name in the second."""
+    for one, other in graph_pairs(outline(before).graphs, outline(after).graphs):
+        for was, now in paired(one, other).names.items():
+            old, new = one.values.get(was), other.values.get(now)
+            if old is not None and new is not None and _differ(old, new):
+                yield now, old, new
 
 
 def _differ(one: OutlineValue, other: OutlineValue) -> bool:
@@ -193,7 +196,7 @@ def _facts(value: OutlineValue) -> str:
 
 def _numbers(
     value: OutlineValue,
-    kept: Mapping[tuple[str, str, str], Kept],
+    kept: Mapping[tuple[str, str, str], ShownTensor],
     where: str,
     label: str,
     evidence: Evidence,

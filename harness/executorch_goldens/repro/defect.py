@@ -81,14 +81,14 @@ def find(cell: Cell, outcomes: Sequence[Outcome]) -> Defect:
     """
     seeds = tuple(int(o.variation.partition("-")[0].removeprefix("seed")) for o in outcomes)
     results = [o.result.result for o in outcomes if isinstance(o.result, Artifact)]
-    failures = [_raises(result, seeds[:1]) for result in results if isinstance(result, Failure)]
-    # A failure that names a different node under a different seed is the same failure.
-    if len(failures) == len(outcomes) and all(failure.is_like(failures[0]) for failure in failures):
-        return failures[0]
+    if failure := _failing(results, len(outcomes), seeds[:1]):
+        return failure
     judged = verdict.objection(cell, outcomes)
     if judged is None:
         tried = ", ".join(outcome.variation for outcome in outcomes)
-        raise NotShownError(f"is right under {tried}: there is nothing to show (--hash-seeds tries others)")
+        raise NotShownError(
+            f"is right under {tried}: there is nothing to show (--variations 0,1,2,3 tries other seeds)"
+        )
     groups = verdict.group_by_content(outcomes) if judged.name in verdict.DISAGREEING else []
     if groups and not verdict.have_one_program(groups):
         disagreeing = tuple(seeds[outcomes.index(group[0])] for group in groups[:2])
@@ -100,6 +100,14 @@ def find(cell: Cell, outcomes: Sequence[Outcome]) -> Defect:
     for defect in _corrupt(results[0], judged, seeds[:1]) if judged.name == "corrupt" else ():
         return defect
     raise NotShownError(f"is {judged.name} ({judged.reason}), which no script of its own can show")
+
+
+def _failing(results: Sequence[Lowered | Failure], exports: int, seeds: tuple[int, ...]) -> Defect | None:
+    """Return the failure of all exports, if each failed, and all alike."""
+    failures = [_raises(result, seeds) for result in results if isinstance(result, Failure)]
+    # A failure that names a different node under a different seed is the same failure.
+    is_one = len(failures) == exports and all(failure.is_like(failures[0]) for failure in failures)
+    return failures[0] if is_one else None
 
 
 def _raises(failure: Failure, seeds: tuple[int, ...]) -> Defect:

@@ -1,4 +1,4 @@
-"""Writes the text of a bug report around a script: what ExecuTorch's form for bugs asks for."""
+"""Writes the text of an issue around a script: what ExecuTorch's form for bugs asks for."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Script:
         Its source.
     defect
         What was found wrong with the cell's program, or with the smaller one.
-    origin
+    subject
         What a reader learns about where the program comes from.
     """
 
     text: str
     defect: Defect
-    origin: str
+    subject: str
 
 
 def issue(script: Script, target: str, release: Release, seen: str) -> str:
-    """Return the report as Markdown; its first line is the title.
+    """Return the issue as Markdown; its first line is the title.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def issue(script: Script, target: str, release: Release, seen: str) -> str:
             expected=expected,
             seen=seen.splitlines(),
             defect=script.defect,
-            origin=script.origin,
+            subject=script.subject,
             script=script.text,
             stack=release.stack(),
             python=platform.python_version(),

@@ -37,11 +37,11 @@ class Options:
 
     Attributes
     ----------
-    hash_seeds
-        As ``--hash-seeds`` names them.
+    variations
+        As ``--variations`` names them.
     """
 
-    hash_seeds: str
+    variations: str
     models: tuple[str, ...]
     jobs: int
     export_timeout: float
@@ -77,7 +77,7 @@ class Repro:
         self.settings = quantization(cell.target, self.case.quantization)
         self.file = folder / "candidate.py"
         # The heap is left as it is: a script cannot lay it out.
-        seeds = variations.parse_hash_seeds(options.hash_seeds)
+        seeds = variations.named(options.variations)
         self.variations = [variations.Variation(seed, 0) for seed in seeds]
         environment = {
             candidate.FILE: str(self.file),
@@ -123,15 +123,15 @@ class Repro:
                 f"is {defect.verdict} ({defect.reason}), but its exported graph, with the release's own observers, "
                 f"{seen}: there is no script"
             )
-        origin = f"The exported graph of {self.cell}, {program.nodes} nodes."
+        subject = f"The exported graph of {self.cell}, {program.nodes} nodes."
         if minimize:
             whole = program.nodes
             program = shrink(program, lambda tried: self.shows(tried, defect))
             shown = self.shown(program, defect.seeds)
             say(f"minimized from {whole} nodes to {program.nodes}, {self.tried} programs tried")
-            origin = f"Minimized from {self.cell}: {whole} nodes to {program.nodes}."
-        text = script(program, shown, self.release, self.cell.target, self.settings, origin)
-        return Script(text, shown, origin)
+            subject = f"Minimized from {self.cell}: {whole} nodes to {program.nodes}."
+        text = script(program, shown, self.release, self.cell.target, self.settings, subject)
+        return Script(text, shown, subject)
 
     def judge(self) -> Defect:
         """Return what is wrong with the cell under the first hash seed, or else under all of them."""

@@ -54,7 +54,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
 
 
 def quantization(target: str, settings: str) -> str:
-    """Return the settings (`targets.SETTINGS`) that the script for a target repeats; raise `NotShownError`.
+    """Return the settings (`targets.QUANTIZATIONS`) that the script for a target repeats; raise `NotShownError`.
 
     Without the harness there are no observers but the release's own.
     """
@@ -83,7 +83,7 @@ def templates() -> jinja2.Environment:
 
 
 def script(
-    program: Program, defect: Defect, release: Release, target: str, settings: str, origin: str
+    program: Program, defect: Defect, release: Release, target: str, settings: str, subject: str
 ) -> str:
     """Return the text of a script that shows `defect`.
 
@@ -91,7 +91,7 @@ def script(
     ----------
     settings
         What `quantization` returned.
-    origin
+    subject
         What a reader learns about where the program comes from.
     """
     declared = find(target)
@@ -117,7 +117,7 @@ def script(
             requirements=_filled("pip install " + " ".join(f"{n}=={v}" for n, v in release.stack().items())),
             expected=expected,
             seen=_filled(defect.reason),
-            origin=origin,
+            subject=subject,
             defect=defect,
             program=program,
             standard_imports=_sorted(standard),

@@ -60,7 +60,7 @@ class EvidenceError(HarnessError, ValueError):
 
 
 @dataclass(frozen=True)
-class Kept:
+class ShownTensor:
     """A tensor.
 
     Attributes
@@ -116,7 +116,7 @@ class Evidence:
     commands: Mapping[str, str] = field(default_factory=dict)
     diverging: str = ""
     after: Mapping[str, str] = field(default_factory=dict)
-    tensors: Sequence[Kept] = ()
+    tensors: Sequence[ShownTensor] = ()
 
     def write(self, folder: Path) -> None:
         """Leave it in the folder of a cell."""
@@ -142,7 +142,7 @@ class Evidence:
             read = msgspec.convert(fields, _File)
             arrays = _arrays(folder / TENSORS)
             kept = [
-                Kept(**msgspec.structs.asdict(tensor), **arrays.get(number, {}))
+                ShownTensor(**msgspec.structs.asdict(tensor), **arrays.get(number, {}))
                 for number, tensor in enumerate(read.tensors)
             ]
             return cls(**(msgspec.structs.asdict(read) | {"tensors": kept}))
@@ -221,27 +221,38 @@ def discard(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def tensors(groups: Sequence[Sequence[Outcome]]) -> Iterator[Kept]:
+def tensors(groups: Sequence[Sequence[Outcome]]) -> Iterator[ShownTensor]:
     """Yield the tensors of the first artifacts of a cell, each given with all outcomes that made it."""
     for first, *_ in groups[:SHOWN_ARTIFACTS]:
         if isinstance(first.result, Artifact) and isinstance(first.result.result, Lowered):
             yield from _of_program(first.result.result, first.variation)
 
 
-def _of_program(lowered: Lowered, variation: str) -> Iterator[Kept]:
+def _of_program(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:
     for index, _ in enumerate(lowered.samples[0].expected if lowered.samples else ()):
-        worst = max(
-            (kept for kept in _outputs(lowered, index, variation)), key=lambda pair: pair[0], default=None
-        )
-        if worst is not None:
+        outputs = _outputs(lowered, index, variation)
+        if worst := max(outputs, key=lambda pair: pair[0], default=None):
             yield worst[1]
-    begins = lowered.begins.where if lowered.begins is not None else ""
-    if lowered.begins is not None and not isinstance(begins, str):
-        sides = (begins.actual, begins.expected, begins.tolerance)
-        if begins.expected.shape == begins.actual.shape and begins.expected.array().size <= MOST_NUMBERS:
-            actual, expected, tolerance = (side.array() for side in sides)
-            name = begins.operator or begins.node
-            yield Kept(VALUE, name, lowered.begins.sample, variation, actual, expected, tolerance)
+    yield from _of_beginning(lowered, variation)
+    yield from _of_constants(lowered, variation)
+
+
+def _of_beginning(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:
+    """Yield the value of the operator that begins a departure, if one does and its shape is the graph's."""
+    begins = lowered.begins
+    if begins is None or isinstance(begins.where, str):
+        return
+    where = begins.where
+    if where.expected.shape == where.actual.shape and where.expected.array().size <= MOST_NUMBERS:
+        actual, expected, tolerance = (
+            side.array() for side in (where.actual, where.expected, where.tolerance)
+        )
+        name = where.operator or where.node
+        yield ShownTensor(VALUE, name, begins.sample, variation, actual, expected, tolerance)
+
+
+def _of_constants(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:
+    """Yield the constants of delegates that a text only summarizes."""
     try:
         decoded = decode_delegates(lowered)
     except DecodeError:
@@ -249,10 +260,10 @@ def _of_program(lowered: Lowered, variation: str) -> Iterator[Kept]:
     for index, payload in enumerate(decoded):
         for name, constant in payload.constants().items():
             if WRITTEN_OUT < constant.size <= MOST_NUMBERS and constant.codec.name != "bytes":
-                yield Kept(CONSTANT, name, f"delegate_{index}", variation, constant.array())
+                yield ShownTensor(CONSTANT, name, f"delegate_{index}", variation, constant.array())
 
 
-def _outputs(lowered: Lowered, index: int, variation: str) -> Iterator[tuple[float, Kept]]:
+def _outputs(lowered: Lowered, index: int, variation: str) -> Iterator[tuple[float, ShownTensor]]:
     """Yield an output on each sample of inputs, with how far it is beyond its tolerance."""
     for sample in lowered.samples:
         if index >= len(sample.outputs):
@@ -262,7 +273,7 @@ def _outputs(lowered: Lowered, index: int, variation: str) -> Iterator[tuple[flo
             continue
         allowed = np.broadcast_to(lowered.tolerance(sample, index), expected.shape)
         beyond = Deviation("", expected, actual).differences() - allowed
-        kept = Kept(
+        kept = ShownTensor(
             OUTPUT, f"output {index}", sample.name, variation, actual.array(), expected.array(), allowed
         )
         yield float(beyond.max(initial=-np.inf)), kept

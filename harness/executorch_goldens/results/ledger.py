@@ -1,8 +1,8 @@
-"""The ledger of whole runs, ``docs/proof.md``: written from merged results, by nothing else and nobody's hand."""
+"""The ledger of whole runs, ``ledger.tsv`` in a root of goldens: written from merged results, and by nothing else."""
 
 from __future__ import annotations
 
-import re
+import hashlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,61 +11,67 @@ from packaging.version import Version
 
 from executorch_goldens import variations
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import untrusted
+from executorch_goldens.files import tables, untrusted
 from executorch_goldens.results.merging import Merged
 
-HEAD = """\
-# Proof
-
-Every cell of a release, exported under every variation and compared with its golden. `goldens merge --ledger`
-writes this page from the results of such runs, and nothing else does: [running](running.md#the-ledger).
-
-| release | commit | cells | variations | exports | verdicts | core seconds | machine |
-|---|---|---|---|---|---|---|---|
-"""
-
-#: What would end a cell of a table, or begin an HTML tag, in the name of a machine.
-PLAIN = str.maketrans("|<>`", "/()'")
-
-#: Characters of a commit that are shown.
+#: In a root of goldens.
+FILE = "ledger.tsv"
+#: Columns of the file: what a row proves, and the digest of the goldens that it was proved with.
+COLUMNS = (
+    *(
+        "release",
+        "commit",
+        "cells",
+        "variations",
+        "exports",
+        "from the store",
+        "verdicts",
+        "core seconds",
+        "machine",
+    ),
+    "goldens",
+)
+#: Characters of a commit and of a digest that are shown.
 SHORT = 12
-
-ROW = re.compile(r"\| (\d[\w.]*) \|(?: [^|]+ \|){7}")
 
 
 class LedgerError(HarnessError, ValueError):
-    """Results that prove too little for the ledger, or a ledger that something else has written."""
+    """Results that prove too little for the ledger."""
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """The lines of the ledger by release."""
+    """The rows of the ledger by release."""
 
-    rows: dict[str, str]
+    rows: dict[str, dict[str, str]]
 
     @classmethod
-    def read(cls, path: Path) -> Ledger:
-        """Return the ledger in a file, empty where there is none; raise LedgerError unless `text` has written it."""
-        if not path.exists():
-            return cls({})
-        text = path.read_text(encoding="utf-8")
-        found = [match for line in text.splitlines() if (match := ROW.fullmatch(line))]
-        ledger = cls({match[1]: match[0] for match in found})
-        if ledger.text() != text:
-            raise LedgerError(
-                f"{path} was not written by `goldens merge --ledger`: if it is a page of your own, move it; "
-                f"if it was a ledger, bring it back with 'git checkout -- {path}'"
-            )
-        return ledger
+    def read(cls, goldens: Path) -> Ledger:
+        """Return the ledger of a root of goldens, without rows whose goldens have changed since; raise TableError."""
+        rows = tables.read(goldens / FILE, COLUMNS)
+        return cls(
+            {row["release"]: row for row in rows if row["goldens"] == digest(goldens / row["release"])}
+        )
 
     def text(self) -> str:
-        """Return the page, oldest release first."""
-        return HEAD + "".join(f"{self.rows[version]}\n" for version in sorted(self.rows, key=Version))
+        """Return the text of the file, oldest release first."""
+        return tables.text(COLUMNS, (self.rows[version] for version in sorted(self.rows, key=Version)))
 
-    def with_run(self, merged: Merged) -> Ledger:
+    def with_run(self, merged: Merged, goldens: Path) -> Ledger:
         """Return the ledger with a run in the place of an earlier one of its release; raise LedgerError."""
         require_proof(merged)
-        return Ledger({**self.rows, merged.provenance.release: row(merged)})
+        version = merged.provenance.release
+        return Ledger({**self.rows, version: row(merged, digest(goldens / version))})
+
+
+def digest(folder: Path) -> str:
+    """Return a digest of the goldens in a release's folder: of the names and bytes of their files."""
+    found = hashlib.sha256()
+    for path in sorted([*folder.glob("*/*/*"), *folder.glob("*.cells.txt")]):
+        found.update(
+            f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode() + path.read_bytes()
+        )
+    return found.hexdigest()[:SHORT]
 
 
 def require_proof(merged: Merged) -> None:
@@ -90,20 +96,21 @@ def require_proof(merged: Merged) -> None:
         raise LedgerError(f"not for the ledger: the run on ExecuTorch {came.release} {what}")
 
 
-def row(merged: Merged) -> str:
-    """Return the line of a run."""
+def row(merged: Merged, goldens: str) -> dict[str, str]:
+    """Return the row of a run, which compared with goldens of this digest."""
     came = merged.provenance
     assert came.commit is not None
     names = Counter(f"{'known ' if each['known'] else ''}{each['verdict']}" for each in merged.rows)
-    reused = sum(sum(each.get("reused", ())) for each in merged.rows)
     fields = (
         came.release,
         came.commit[:SHORT],
-        str(len(merged.rows)),
-        str(len(came.variations)),
-        f"{merged.exports():,}" + (f", {reused:,} of them from the store" if reused else ""),
+        len(merged.rows),
+        len(came.variations),
+        merged.exports(),
+        sum(sum(each.get("reused", ())) for each in merged.rows),
         ", ".join(f"{count} {name}" for name, count in names.most_common()),
-        f"{merged.core_seconds():,.0f}",
-        "; ".join(" ".join(untrusted.shown(name).split()).translate(PLAIN) for name in came.machines),
+        f"{merged.core_seconds():.0f}",
+        "; ".join(untrusted.shown(name) for name in came.machines),
+        goldens,
     )
-    return f"| {' | '.join(fields)} |"
+    return dict(zip(COLUMNS, map(str, fields), strict=True))

@@ -18,7 +18,7 @@ import filelock
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import untrusted
+from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
 from executorch_goldens.results import provenance
 from executorch_goldens.results import rows as results
@@ -143,7 +143,7 @@ def merge(parts: Sequence[Part], target: Path) -> Merged:
         raise MergeError(f"{target} is there already and holds no results: name another folder with --into")
     if any(part.folder.resolve() == target.resolve() for part in parts):
         raise MergeError(f"{target} is one of the folders that are merged: name another one with --into")
-    aside = target.with_name(target.name + ".new~")
+    aside = target.with_name(target.name + durable.ASIDE)
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
     rows = [row for part in parts for row in part.rows]

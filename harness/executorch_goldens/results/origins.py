@@ -1,4 +1,4 @@
-"""What a run with ``--origins`` keeps of a cell: the pass that made each operator of its delegates.
+"""What a run with ``--explain all`` keeps of a cell: the pass that made each operator of its delegates.
 
 ``origins.json`` in the folder of a cell has this of every variation; variations of which it is the same share it.
 """
@@ -15,7 +15,7 @@ import msgspec
 
 from executorch_goldens.artifact import Artifact, Lowered, Outcome
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import untrusted
+from executorch_goldens.files import durable, untrusted
 
 FILE = "origins.json"
 #: Version of the file.
@@ -69,16 +69,12 @@ def write(folder: Path, outcomes: Sequence[Outcome]) -> None:
         if isinstance(result, Artifact) and isinstance(result.result, Lowered) and result.watched is not None:
             found.setdefault(result.watched.origins, []).append(outcome.variation)
     if found:
-        folder.mkdir(parents=True, exist_ok=True)
         artifacts = [
             {"variations": names, "delegates": [dict(each) for each in origins]}
             for origins, names in found.items()
         ]
-        aside = folder / f"{FILE}.partial"
-        aside.write_text(
-            json.dumps({"format": FORMAT, "artifacts": artifacts}, indent=1) + "\n", encoding="utf-8"
-        )
-        aside.replace(folder / FILE)
+        text = json.dumps({"format": FORMAT, "artifacts": artifacts}, indent=1) + "\n"
+        durable.replace(folder / FILE, text, synced=False)
 
 
 def read(folder: Path, variation: str = "") -> Origins | None:
@@ -93,7 +89,7 @@ def read(folder: Path, variation: str = "") -> Origins | None:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise OriginsError(
-            f"{path} is damaged ({type(error).__name__}: {error}): run its cell again with --origins, or delete it"
+            f"{path} is damaged ({type(error).__name__}: {error}): run its cell again with --explain all, or delete it"
         ) from error
     return next((each for each in artifacts if variation in ("", *each.variations)), None)
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 import msgspec
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import FileError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError, Texts
@@ -29,24 +29,12 @@ FOLDER = "proposal"
 FORMAT = 1
 
 
-class ProposalError(HarnessError, ValueError):
-    """A proposal that cannot be used as it is.
+class ProposalError(FileError, ValueError):
+    """A proposal, or the folder of its golden-to-be, that cannot be used as it is."""
 
-    Attributes
-    ----------
-    path
-        Its file, or the folder of its golden-to-be.
-    what
-        What is wrong with it.
-    """
 
-    def __init__(self, path: Path, what: str) -> None:
-        super().__init__(path, what)
-        self.path = path
-        self.what = what
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.what}. Run its cell again, or delete {self.path.parent}."
+def _refusal(path: Path, what: str) -> ProposalError:
+    return ProposalError(path, what, f"Run its cell again, or delete {path.parent}.")
 
 
 @dataclass(frozen=True)
@@ -112,9 +100,9 @@ class Proposal:
             untrusted.require_names([read.release])
             untrusted.inside(path.parent.parent.parent, read.target, read.case)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ProposalError(path, f"is damaged ({type(error).__name__}: {error})") from error
+            raise _refusal(path, f"is damaged ({type(error).__name__}: {error})") from error
         if (read.target, read.case) != path.parts[-3:-1]:
-            raise ProposalError(path, f"is the proposal of {read.cell}, in the folder of another cell")
+            raise _refusal(path, f"is the proposal of {read.cell}, in the folder of another cell")
         return read
 
     def texts(self) -> Texts:
@@ -123,9 +111,9 @@ class Proposal:
         try:
             texts = golden.read(place)
         except GoldenError as error:
-            raise ProposalError(place, error.what) from error
+            raise _refusal(place, error.what) from error
         if texts is None or golden.digest(texts) != self.content:
-            raise ProposalError(place, f"is not what {FILE} proposes, by digest")
+            raise _refusal(place, f"is not what {FILE} proposes, by digest")
         return texts
 
     def made(self) -> list[Texts]:
@@ -135,7 +123,7 @@ class Proposal:
             try:
                 texts = {file.name: untrusted.text(file) for file in sorted(place.glob("*.txt"))}
             except (OSError, ValueError) as error:
-                raise ProposalError(place, f"cannot be read ({error})") from error
+                raise _refusal(place, f"cannot be read ({error})") from error
             if golden.MANIFEST in texts:
                 found.setdefault(tuple(sorted(golden.compared(texts).items())), texts)
         return list(found.values())
@@ -152,7 +140,5 @@ def find(sweeps: Path) -> Iterator[Proposal]:
     for path in sorted(sweeps.glob(f"*/*/*/{FILE}")):
         proposal = Proposal.read(path)
         if proposal.release != path.parts[-4]:
-            raise ProposalError(
-                path, f"is of ExecuTorch {proposal.release}, in the folder of another release"
-            )
+            raise _refusal(path, f"is of ExecuTorch {proposal.release}, in the folder of another release")
         yield proposal

@@ -3,7 +3,7 @@
 ``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked. Where a cell is neither stable nor
 accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode, and
 ``proposal.json`` beside these what the cell would be recorded as (`results.proposals`), ``evidence.json`` what
-else a report shows of it (`results.evidence`). A run with ``--origins`` leaves ``origins.json`` of every cell
+else a report shows of it (`results.evidence`). A run with ``--explain all`` leaves ``origins.json`` of every cell
 (`executorch_goldens.results.origins`).
 """
 
@@ -25,7 +25,7 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.judging.comparison import origin
+from executorch_goldens.judging.comparison import made_with
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import Release
 from executorch_goldens.results import evidence, origins, proposals
@@ -91,11 +91,6 @@ class Results:
         self, judged: Verdict, outcomes: Sequence[Outcome], accuracy: Accuracy | None, error: str = ""
     ) -> None:
         """Append the cell's line to results.jsonl; with an `error`, the cell fails whatever its verdict."""
-        digests = {
-            outcome.result.result.pte_sha256
-            for outcome in outcomes
-            if isinstance(outcome.result, Artifact) and isinstance(outcome.result.result, Lowered)
-        }
         line = {
             "release": self.release.version,
             "target": judged.cell.target,
@@ -106,12 +101,8 @@ class Results:
             "core_seconds": [round(outcome.core_seconds, 3) for outcome in outcomes],
             "reused": [outcome.reused for outcome in outcomes],
             "peak_mb": round(max(outcome.peak_mb for outcome in outcomes), 1),
-            "pte_sha256": digests.pop() if len(digests) == 1 else None,
-            "difference": accuracy.error if accuracy else None,
-            "tolerance": accuracy.tolerance if accuracy else None,
-            "used": accuracy.used if accuracy else None,
-            "sqnr": accuracy.sqnr if accuracy else None,
-            "unseen": (accuracy.unseen or "") if accuracy else "",
+            "pte_sha256": _digest(outcomes),
+            **_measured(accuracy),
             "reason": error or judged.reason,
             "known": judged.known,
             "recorded": judged.recorded,
@@ -180,7 +171,7 @@ class Results:
             # Of a payload that cannot be decoded there is no text, and the more need of its bytes.
             with contextlib.suppress(DecodeError):
                 golden.write(
-                    place, golden.render(outcome.result, origin(outcome.result, names, self.release))
+                    place, golden.render(outcome.result, made_with(outcome.result, names, self.release))
                 )
             place.mkdir(parents=True, exist_ok=True)
             result = outcome.result.result
@@ -243,3 +234,26 @@ def write(file: Path, rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) 
 def is_kept(row: Mapping[str, Any], folder: Path) -> bool:
     """Whether files of the cell of a line are kept beside ``results.jsonl``, in `folder`, if its exports left any."""
     return (row["verdict"] != "stable" and not row["recorded"]) or (folder / origins.FILE).is_file()
+
+
+def _digest(outcomes: Sequence[Outcome]) -> str | None:
+    """Return the digest of the program that all exports made that made one; None where they made several, or none."""
+    digests = {
+        outcome.result.result.pte_sha256
+        for outcome in outcomes
+        if isinstance(outcome.result, Artifact) and isinstance(outcome.result.result, Lowered)
+    }
+    return digests.pop() if len(digests) == 1 else None
+
+
+def _measured(accuracy: Accuracy | None) -> dict[str, Any]:
+    """Return what a line says of the outputs' accuracy."""
+    if accuracy is None:
+        return {**dict.fromkeys(("difference", "tolerance", "used", "sqnr")), "unseen": ""}
+    return {
+        "difference": accuracy.error,
+        "tolerance": accuracy.tolerance,
+        "used": accuracy.used,
+        "sqnr": accuracy.sqnr,
+        "unseen": accuracy.unseen or "",
+    }

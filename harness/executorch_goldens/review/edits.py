@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from executorch_goldens.compare.differences import differences
-from executorch_goldens.compare.report import KINDS
+from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.reading import Reading, reading
@@ -134,10 +134,10 @@ def _texts(before: Texts, after: Texts) -> Iterator[Edit]:
 def _payload(what: str, old: str, new: str) -> Iterator[Edit]:
     if old == new or not old or not new:
         return
-    report = compare(old, new)
-    changes = [change for change in report.changes if change.content]
+    differences = compare(old, new)
+    changes = [change for change in differences.changes if change.content]
     if not changes:
-        yield Edit(TEXT, f"{what}: {report.verdict}")
+        yield Edit(TEXT, f"{what}: {differences.verdict}")
     for change in changes:
         if isinstance(change, ConstantChanged):
             yield Edit("constants", f"of the {what}")

@@ -136,18 +136,20 @@ class Group:
                 total[name] += more
         if any(total.values()):
             yield "operators: " + ", ".join(f"{name} {more:+d}" for name, more in total.items() if more)
-        for what, bytes_ in (
-            (".pte", [member.quantities.program for member in self.members]),
-            ("constants", [member.quantities.constants for member in self.members]),
-        ):
-            grow, shrink = sum(more > 0 for more in bytes_), sum(more < 0 for more in bytes_)
-            if grow or shrink:
-                ways = (
-                    (grow, "grow" if grow > 1 else "grows"),
-                    (shrink, "shrink" if shrink > 1 else "shrinks"),
-                )
-                shown = ", ".join(f"{number} {way}" for number, way in ways if number)
-                yield f"{what}: {sum(bytes_):+,d} bytes ({shown})"
+        yield from _bytes(".pte", [member.quantities.program for member in self.members])
+        yield from _bytes("constants", [member.quantities.constants for member in self.members])
+
+
+def _bytes(what: str, more: Sequence[int]) -> Iterator[str]:
+    """Yield how many bytes more or less there are, and in how many cells; nothing where none has another number.
+
+    >>> list(_bytes(".pte", [4096, -512, -512])), list(_bytes(".pte", [0]))
+    (['.pte: +3,072 bytes (1 grows, 2 shrink)'], [])
+    """
+    grow, shrink = sum(each > 0 for each in more), sum(each < 0 for each in more)
+    ways = ((grow, "grow" if grow > 1 else "grows"), (shrink, "shrink" if shrink > 1 else "shrinks"))
+    if shown := ", ".join(f"{number} {way}" for number, way in ways if number):
+        yield f"{what}: {sum(more):+,d} bytes ({shown})"
 
 
 def count(number: int, of: str) -> str:

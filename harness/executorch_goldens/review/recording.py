@@ -8,7 +8,7 @@ from pathlib import Path
 
 import filelock
 
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.judging.updating import require_a_person
@@ -19,10 +19,6 @@ from executorch_goldens.review.groups import Member
 from executorch_goldens.review.standing import Standing
 
 
-class RefusedError(HarnessError, ValueError):
-    """A proposal that may not be recorded; the message names the cell, why, and the way out."""
-
-
 def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: Standing) -> list[Path]:
     """Write the goldens that the cells propose, and return where they are.
 
@@ -31,7 +27,7 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
 
     Raises
     ------
-    RefusedError
+    UsageError
         For a cell that may not be recorded, or that is proposed otherwise than it was reviewed.
     executorch_goldens.goldens.golden.GoldenError
         Where goldens cannot be written, or a run is writing them.
@@ -55,12 +51,12 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
 
 
 def _reviewed(member: Member, standing: Standing) -> Texts:
-    """Return the golden-to-be of a cell, if it is what was reviewed and may be recorded; raise RefusedError."""
+    """Return the golden-to-be of a cell, if it is what was reviewed and may be recorded; raise UsageError."""
     try:
         now = Proposal.read(member.proposal.folder / proposals.FILE)
         texts = now.texts()
     except ProposalError as error:
-        raise RefusedError(str(error)) from error
+        raise UsageError(str(error)) from error
     if now != member.proposal or texts != member.after:
         raise _refused(now, "is proposed otherwise than it was reviewed: review it again")
     if objection := standing.objection(now):
@@ -68,20 +64,20 @@ def _reviewed(member: Member, standing: Standing) -> Texts:
     return texts
 
 
-def _refused(proposal: Proposal, why: str) -> RefusedError:
-    return RefusedError(f"nothing was recorded: {proposal.name} {why}")
+def _refused(proposal: Proposal, why: str) -> UsageError:
+    return UsageError(f"nothing was recorded: {proposal.name} {why}")
 
 
 @contextlib.contextmanager
 def _alone(releases: set[str], sweeps: Path, goldens: Path) -> Iterator[None]:
-    """Keep runs from writing results and goldens of the releases; raise RefusedError or GoldenError."""
+    """Keep runs from writing results and goldens of the releases; raise UsageError or GoldenError."""
     with contextlib.ExitStack() as held:
         for release in sorted(releases):
             its_results = lock(sweeps / release)
             try:
                 held.enter_context(its_results.acquire(timeout=0))
             except filelock.Timeout as error:
-                raise RefusedError(
+                raise UsageError(
                     f"nothing was recorded: a run works on {release} (it holds {its_results.lock_file}): wait for it"
                 ) from error
             its_goldens = roots.lock(goldens, release)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from executorch_goldens.files import untrusted
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import kind_of_new
-from executorch_goldens.review.groups import BARRED, Group, count
+from executorch_goldens.review.groups import BARRED, Group, Member, count
 from executorch_goldens.settings.config import QUANTITIES
 
 #: Stands in the comment, so that the next run finds it and puts its own in its place.
@@ -86,13 +87,7 @@ class Summary:
 
     def directed(self) -> Iterator[str]:
         """Yield what grew, then what shrank, over all cells that differ from their golden."""
-        moved: dict[str, list[int]] = {key: [] for key in QUANTITIES}
-        for member in (member for group in self.groups for member in group.members):
-            if member.before is None or member.after is None:
-                continue
-            old, new = measured(reading(member.before)), measured(reading(member.after))
-            for key in old.keys() & new.keys():
-                moved[key].append(new[key] - old[key])
+        moved = _moved(member for group in self.groups for member in group.members)
         for word, sign in (("worse", 1), ("better", -1)):
             for key, of_cells in moved.items():
                 by = [each for each in of_cells if sign * each > 0]
@@ -112,8 +107,23 @@ class Summary:
         gone = [name for name in before if name not in now]
         for words, names in (("not so in the base", worse), ("mended", mended), ("no longer there", gone)):
             if names:
-                more = f" and {len(names) - SHOWN_CELLS} more" if len(names) > SHOWN_CELLS else ""
-                yield f"{words}: {', '.join(map(untrusted.markdown, names[:SHOWN_CELLS]))}{more}"
+                yield f"{words}: {_shortened(names)}"
+
+
+def _moved(members: Iterable[Member]) -> dict[str, list[int]]:
+    """Return, per quantity, by how much it differs from the golden in each cell that has it on both sides."""
+    moved: dict[str, list[int]] = {key: [] for key in QUANTITIES}
+    for member in members:
+        if member.before is not None and member.after is not None:
+            old, new = measured(reading(member.before)), measured(reading(member.after))
+            for key in old.keys() & new.keys():
+                moved[key].append(new[key] - old[key])
+    return moved
+
+
+def _shortened(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN_CELLS} more" if len(names) > SHOWN_CELLS else ""
+    return f"{', '.join(map(untrusted.markdown, names[:SHOWN_CELLS]))}{more}"
 
 
 def _counts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -136,24 +146,25 @@ def marks(groups: Sequence[Group], goldens: str, most: int = 10) -> Iterator[str
     """
     members = [(group, group.specimen) for group in groups]
     members += [(group, each) for group in groups for each in group.members if each is not group.specimen]
-    shown = 0
-    for group, member in members:
-        if member.before is None or member.after is None or shown == most:
-            continue
-        differing = [name for name in sorted(member.before) if member.before[name] != member.after.get(name)]
-        if not differing:
-            continue
-        # What matters to a reader comes after the manifest, which holds the digests of the others.
-        name = next((each for each in differing if each != "manifest.txt"), differing[0])
-        ours, theirs = member.before[name].splitlines(), member.after.get(name, "").splitlines()
-        pairs = zip(ours, theirs, strict=False)
-        line = next(
-            (at for at, (one, other) in enumerate(pairs, 1) if one != other), min(len(ours), len(theirs)) + 1
-        )
-        proposal = member.proposal
+    found = ((group, member.proposal, place) for group, member in members if (place := _place(member)))
+    for group, proposal, (name, line) in itertools.islice(found, most):
         path = f"{goldens}/{proposal.release}/{proposal.cell}/{name}"
-        shown += 1
         yield f"::error file={_data(path)},line={line},title={_data(proposal.verdict)}::{_data(group.title)}"
+
+
+def _place(member: Member) -> tuple[str, int] | None:
+    """Return the text of a golden that differs and its first line that does, from 1; None where none does."""
+    before, after = member.before, member.after
+    if before is None or after is None:
+        return None
+    differing = [name for name in sorted(before) if before[name] != after.get(name)]
+    if not differing:
+        return None
+    # What matters to a reader comes after the manifest, which holds the digests of the others.
+    name = next((each for each in differing if each != "manifest.txt"), differing[0])
+    ours, theirs = before[name].splitlines(), after.get(name, "").splitlines()
+    unlike = (at for at, (one, other) in enumerate(zip(ours, theirs, strict=False), 1) if one != other)
+    return name, next(unlike, min(len(ours), len(theirs)) + 1)
 
 
 def _data(text: str) -> str:

@@ -7,8 +7,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.extensions import ExtensionError
-from executorch_goldens.files import machine, untrusted
-from executorch_goldens.files.machine import MachineError
+from executorch_goldens.files import os_errors, untrusted
+from executorch_goldens.files.os_errors import OsRefusedError
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.running import messages
 from executorch_goldens.running.run import Run
@@ -21,11 +21,11 @@ def test_golden(golden_cell: Cell, golden_run: Run, snapshot: SnapshotAssertion)
     """All variations of the cell agree, the artifact is right, and it equals its golden."""
     message = ""
     try:
-        with machine.told():
+        with os_errors.as_user_error():
             judged = golden_run.check(golden_cell, snapshot)
         if not judged.accepted:
             message = messages.failure(golden_run, judged)
-    except (SweepError, StoreError, ExtensionError, GoldenError, MachineError) as error:
+    except (SweepError, StoreError, ExtensionError, GoldenError, OsRefusedError) as error:
         # Nothing of this run can be exported or written as asked: one error, not one per cell.
         pytest.exit(untrusted.inert(str(error)), returncode=pytest.ExitCode.USAGE_ERROR)
     except ReuseError as error:

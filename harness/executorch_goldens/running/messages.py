@@ -19,6 +19,7 @@ from executorch_goldens.running.options import CORE
 
 if TYPE_CHECKING:
     from executorch_goldens.judging.verdict import Verdict
+    from executorch_goldens.running.plan import Plan
     from executorch_goldens.running.run import Run
 
 #: Variable that names the file for the summary of a job (GitHub Actions, "Workflow commands").
@@ -62,35 +63,35 @@ def ways_out(judged: Verdict, release: str, zoo: bool) -> Iterator[str]:
             )
             yield f"if the model is not meant for {', '.join(found.wrong)}: run_on=({kept}) in its @case"
     if zoo:
-        yield f"if it is a defect: goldens repro {release} {judged.cell} writes a script for a report"
+        yield f"if it is a defect: goldens repro {release} {judged.cell} writes a script for an issue"
 
 
-def commands(run: Run, judged: Verdict) -> dict[str, str]:
+def commands(plan: Plan, judged: Verdict) -> dict[str, str]:
     """Return what can be typed about a cell that needs a look, by what it does."""
     this = ("--cell", str(judged.cell))
-    typed = {"again": invocation.again(run.options.called, *this)}
+    typed = {"again": invocation.again(plan.options.called, *this)}
     if judged.recordable:
-        typed = {"accept": invocation.again(run.options.called, *this, UPDATE), **typed}
-    if judged.name == "corrupt" and not run.compact:
-        typed["repro"] = f"goldens repro {run.release.version} {judged.cell}"
+        typed = {"accept": invocation.again(plan.options.called, *this, UPDATE), **typed}
+    if judged.name == "corrupt" and not plan.compact:
+        typed["repro"] = f"goldens repro {plan.release.version} {judged.cell}"
     return typed
 
 
 def failure(run: Run, judged: Verdict) -> str:
     """Return what a failing test prints: verdict, cell, reason, detail, way on."""
-    typed = commands(run, judged)
+    typed = commands(run.plan, judged)
     lines = [f"{judged.name}: {judged.cell} on ExecuTorch {run.release.version}: {judged.reason}"]
     lines += [f"  {line}" for line in judged.detail]
     # The cases of a compact root are declared nowhere here.
-    own = not run.compact
+    own = not run.plan.compact
     lines += [f"  {line}" for line in ways_out(judged, run.release.version, zoo=own)]
     if judged.refusal:
         lines.append(f"  not recorded: {judged.refusal}")
     elif judged.recordable:
         lines.append(f"  accept: {typed['accept']}")
-    elif run.updating and judged.name == "damaged-golden":
+    elif run.plan.options.updating and judged.name == "damaged-golden":
         lines.append("  not recorded: what stands there is not overwritten.")
-    elif run.updating:
+    elif run.plan.options.updating:
         lines.append(
             "  not recorded: only an artifact that all variations agree on, and that is right, can be."
         )
@@ -103,18 +104,18 @@ def failure(run: Run, judged: Verdict) -> str:
 def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:
     """Yield what is printed before goldens are deleted."""
     for cell in stale:
-        yield f"prune: {golden.directory(run.root, cell)}: a golden with no matching cell"
+        yield f"prune: {golden.directory(run.plan.root, cell)}: a golden with no matching cell"
 
 
 def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
     """Yield the lines at the end of a run."""
     yield counts((judged.name, judged.reason) for judged in run.verdicts.values())
-    yield f"{len(run.variations)} variations: {', '.join(variation.name for variation in run.variations)}"
-    if run.tier == CORE:
-        yield f"tier: core; {len(run.left_out)} cells were left out: --tier full checks them as well"
+    yield f"{len(run.plan.variations)} variations: {', '.join(variation.name for variation in run.plan.variations)}"
+    if run.plan.tier == CORE:
+        yield f"tier: core; {len(run.plan.left_out)} cells were left out: --tier full checks them as well"
     else:
         yield "tier: full"
-    yield f"patches: {', '.join(run.patches) or 'none'}; results: {run.results.file}"
+    yield f"patches: {', '.join(run.plan.settings.patches) or 'none'}; results: {run.results.file}"
     if run.reuse is not None:
         yield from run.reuse.lines()
     for judged in run.verdicts.values():
@@ -135,7 +136,7 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
             f"not recorded yet: {len(run.lacking)} goldens lack what goldens say now; {UPDATE} adds it and changes "
             "nothing else"
         )
-    yield from (f"pruned: {golden.directory(run.root, cell)}" for cell in pruned)
+    yield from (f"pruned: {golden.directory(run.plan.root, cell)}" for cell in pruned)
     yield from _leftovers(run)
 
 
@@ -246,11 +247,11 @@ def step_summary(title: str, verdicts: Iterable[str], wrong: Sequence[str]) -> N
 def _leftovers(run: Run) -> Iterator[str]:
     left = run.leftovers()
     for cell in left.stale:
-        yield stale(golden.directory(run.root, cell))
+        yield stale(golden.directory(run.plan.root, cell))
     for path, reason in left.foreign:
         yield f"not a golden: {path}: {reason}; it is left alone"
     if left.stale:
-        if run.options.pruning:
+        if run.plan.options.pruning:
             yield "nothing was pruned: that takes a run that checks every cell and finds each as it should be"
-        again = invocation.again(run.options.called, UPDATE, "--prune")
+        again = invocation.again(run.plan.options.called, UPDATE, "--prune")
         yield f"a green run of every cell prunes them: {again}"

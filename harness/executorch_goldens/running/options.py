@@ -1,21 +1,24 @@
-"""The options of a run: one table for pytest's command line and for ``goldens run``."""
+"""The options of a run, each stated once: for ``goldens run``, pytest's command line and ``[tool.goldens]``."""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
-from executorch_goldens.files.machine import in_ci
-from executorch_goldens.judging.updating import FEWER, Updating
+from executorch_goldens.errors import UsageError
+from executorch_goldens.files.invocation import in_ci
+from executorch_goldens.judging.updating import FEWER, UPDATE, Updating
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.running.selection import EXPORT_TIMEOUT
 from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import amount, share
-from executorch_goldens.store.reuse import Sample
+from executorch_goldens.settings.arguments import SHARED, amount
+from executorch_goldens.store.reuse import Recheck
 from executorch_goldens.store.store import SIZE, default_root
 from executorch_goldens.workers.shards import Shard
 
@@ -23,110 +26,312 @@ CORE, FULL = TIERS = ("core", "full")
 #: What ``--variations`` is by default: a core is checked often, the whole zoo before a release.
 VARIATIONS = {CORE: "quick", FULL: "full"}
 
-#: Cells of a run for which the factor is sought that their disagreement follows: it takes as long as the export of a
-#: few dozen cells, and many cells mostly disagree for one reason.
-FACTORS = 3
+#: What ``--cache`` may be, and whether exports are then taken from the cache, and put into it.
+CACHES = {"on": (True, True), "fill": (False, True), "read": (True, False), "off": (False, False)}
 
-#: Passes of a run without which a cell is exported again.
-OMISSIONS = 3
+#: What ``--explain`` may be, and for how many cells that disagree the factor is sought that the disagreement follows,
+#: and without how many passes that are blamed a cell is exported again. Each takes as long as the export of a few dozen
+#: cells, and many cells mostly are wrong for one reason.
+EXPLAINED = {"off": 0, "some": 3, "all": math.inf}
+
+#: The groups of ``goldens run --help``.
+SELECT = "which cells"
+COMPARE = "what they are compared with"
+RECORD = "what is recorded"
+EXPORT = "how they are exported"
+CACHE = "exports of earlier runs"
+DIAGNOSE = "what is told"
+GROUPS = (SELECT, COMPARE, RECORD, EXPORT, CACHE, DIAGNOSE)
+
+#: Of syrupy: pytest has them, and ``goldens run --help`` lists them.
+SYRUPYS: Mapping[str, dict[str, Any]] = {
+    UPDATE: {
+        "dest": "update_snapshots",
+        "action": "store_true",
+        "help": "record what is right and repeats, in place of the goldens there are",
+    },
+    f"{UPDATE}-new-only": {
+        "dest": "update_new_snapshots_only",
+        "action": "store_true",
+        "help": "record cells that have no golden",
+    },
+}
 
 
 @dataclass(frozen=True)
-class Options:
-    """What a run was asked for: the command line, read.
+class Option:
+    """An option of the command line.
 
     Attributes
     ----------
-    release
-        The release that must be installed; None takes whichever is.
-    matrix
-        The file that says what there is of releases.
-    cells
-        Patterns ``TARGET/CASE``; empty selects every cell.
-    families
-        Names of families that cells are taken from; empty takes all.
-    tier
-        ``core`` or ``full``; None is what `executorch_goldens.running.core.tier` makes of it.
-    variations, hash_seeds
-        What ``--variations`` says, unless ``--hash-seeds`` names them one by one; None is the tier's default.
-    interpreter
-        Python of the exporting environment; None is this one.
-    goldens, sweeps
-        Directories that hold one directory per release.
+    name
+        ``--jobs``.
+    group
+        One of `GROUPS`.
+    how
+        What ``add_argument`` takes beside the name; pytest's ``addoption`` takes the same.
+    key
+        Field of `settings.config.Config` that has it where the command line does not; empty for none.
+    first
+        Whether it stands in the first help, or in that of ``--help-all`` alone.
+    """
+
+    name: str
+    group: str
+    how: Mapping[str, Any]
+    key: str = ""
+    first: bool = True
+
+
+def _option(name: str, group: str, help: str = "", key: str = "", first: bool = True, **how: Any) -> Option:
+    """Return an option; `how` and `help` go over what commands share of it."""
+    stated = {**SHARED.get(name, {}), **how}
+    return Option(name, group, {**stated, "help": help or stated["help"]}, key, first)
+
+
+def _read_by(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return what reads the word of an option, and says what is wrong with it as argparse shows it."""
+
+    def reading(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return reading
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a run was asked for: the command line, read, and ``[tool.goldens]`` where it says nothing.
+
+    Fields that an option says are explained by the option's help. The others are:
+
+    Attributes
+    ----------
     update
         Which goldens may be written.
-    pruning
-        Whether goldens with no matching cell are deleted after a green run of every cell.
-    adopting
-        Whether goldens that do not say whose they are become those of `models`.
-    shard
-        The part of the cells that the run is over; None is all of them.
-    targets, releases, tolerances
-        See `executorch_goldens.settings.config.Config`.
-    changed_since
-        Revision: only cells that what has changed since can reach; None is all.
-    cluster
-        Address of the Dask scheduler whose workers export; None exports here.
-    reuse
-        Whether exports are taken from the store of artifacts.
-    keeping
-        Whether exports are put into the store.
-    store, store_size
-        Its directory, and how many bytes it may take.
-    sample
-        Which of the reused exports are made again and compared.
-    factors
-        For how many cells that disagree the factor is sought that the disagreement follows.
-    omissions
-        For how many passes that are blamed a cell is exported without the pass.
-    origins
-        Whether exports say which pass made each operator, which is left beside the results.
-    report
-        The HTML file that is written of the run; None for none.
-    budgets
-        See `executorch_goldens.settings.config.Config`.
-    export_memory
+    targets, releases, tolerances, budgets
         See `executorch_goldens.settings.config.Config`.
     called
         The words of the command that a person typed.
     """
 
-    release: str | None
-    matrix: Path
-    cells: tuple[str, ...]
-    families: tuple[str, ...]
-    variations: str | None
-    hash_seeds: str | None
-    jobs: int | None
-    export_timeout: float
-    patches: str
-    shortcuts: str
-    models: tuple[str, ...]
-    goldens: Path
-    sweeps: Path
-    interpreter: Path | None
-    isolation: str
-    update: Updating
+    release: Annotated[str | None, _option("--release", SELECT)] = None
+    models: Annotated[tuple[str, ...], _option("--models", SELECT, key="models")] = ()
+    cells: Annotated[tuple[str, ...], _option("--cell", SELECT)] = ()
+    families: Annotated[
+        tuple[str, ...],
+        _option(
+            "--family", SELECT, "only cases of these families; repeatable", action="append", metavar="NAME"
+        ),
+    ] = ()
+    tier: Annotated[
+        str | None,
+        _option(
+            "--tier",
+            SELECT,
+            "cells that reach all that the zoo reaches, or all cells (default: core; full where no core is committed, "
+            "cells are chosen, or goldens may be written)",
+            choices=TIERS,
+        ),
+    ] = None
+    shard: Annotated[
+        Shard | None,
+        _option(
+            "--shard",
+            SELECT,
+            "only this part of the cells, e.g. 2/5; merge joins them",
+            type=_read_by(Shard.named),
+            metavar="N/COUNT",
+        ),
+    ] = None
+    changed_since: Annotated[
+        str | None,
+        _option(
+            "--changed-since",
+            SELECT,
+            "only cells that what has changed since a git revision can reach",
+            metavar="REV",
+        ),
+    ] = None
+
+    goldens: Annotated[Path, _option("--goldens", COMPARE, key="goldens")]
+    variations: Annotated[
+        str | None,
+        _option(
+            "--variations",
+            COMPARE,
+            f"{SHARED['--variations']['help']} (default: full; quick for the core)",
+            key="variations",
+        ),
+    ] = None
+    patches: Annotated[
+        str, _option("--patches", COMPARE, "patches to apply (default: auto)", metavar="auto|none|NAME,...")
+    ] = "auto"
+    matrix: Annotated[
+        Path,
+        _option(
+            "--matrix",
+            COMPARE,
+            "a releases.toml in place of the harness's own",
+            first=False,
+            type=Path,
+            metavar="FILE",
+        ),
+    ] = MATRIX
+
+    pruning: Annotated[
+        bool,
+        _option(
+            "--prune",
+            RECORD,
+            f"with {UPDATE} and every cell green: delete goldens with no matching cell",
+            action="store_true",
+        ),
+    ] = False
+    adopting: Annotated[
+        bool,
+        _option(
+            "--adopt",
+            RECORD,
+            f"with {UPDATE}: goldens that do not say whose they are become those of --models",
+            first=False,
+            action="store_true",
+        ),
+    ] = False
+    fewer: Annotated[
+        bool,
+        _option(
+            FEWER,
+            RECORD,
+            f"with {UPDATE}: also replace goldens that more variations agreed on than this run has",
+            first=False,
+            action="store_true",
+        ),
+    ] = False
+
+    jobs: Annotated[int | None, _option("--jobs", EXPORT, key="jobs")] = None
+    cluster: Annotated[
+        str | None,
+        _option(
+            "--cluster",
+            EXPORT,
+            "export on the workers of a Dask scheduler; artifacts come back through the cache",
+            metavar="tcp://HOST:PORT",
+        ),
+    ] = None
+    interpreter: Annotated[Path | None, _option("--interpreter", EXPORT, first=False)] = None
+    export_timeout: Annotated[
+        float,
+        _option(
+            "--export-timeout",
+            EXPORT,
+            f"limit per export, of processor time (default: {EXPORT_TIMEOUT:g})",
+            key="export_timeout",
+            first=False,
+        ),
+    ] = EXPORT_TIMEOUT
+    export_memory: Annotated[
+        int | None,
+        _option(
+            "--export-memory",
+            EXPORT,
+            "data that an exporting process may have, e.g. 4GiB (default: no limit)",
+            key="export_memory",
+            first=False,
+            type=_read_by(amount),
+            metavar="BYTES",
+        ),
+    ] = None
+    isolation: Annotated[
+        str,
+        _option(
+            "--isolation",
+            EXPORT,
+            "fork a warm template, or start fresh (default: fork)",
+            first=False,
+            choices=("fork", "fresh"),
+        ),
+    ] = "fork"
+    shortcuts: Annotated[
+        str,
+        _option(
+            "--shortcuts",
+            EXPORT,
+            "what exports are spared, with the same bytes (default: all)",
+            first=False,
+            metavar="all|none|NAME,...",
+        ),
+    ] = "all"
+
+    cache: Annotated[
+        str,
+        _option(
+            "--cache",
+            CACHE,
+            "take exports from the cache and put them there, only put them, only take them, or neither (default: fill; "
+            "off in CI)",
+            choices=tuple(CACHES),
+        ),
+    ] = dataclasses.field(default_factory=lambda: "off" if in_ci() else "fill")
+    recheck: Annotated[
+        Recheck,
+        _option(
+            "--cache-verify",
+            CACHE,
+            "make this part of the exports that are taken again, and compare",
+            type=_read_by(Recheck.of),
+            metavar="PART%[:SEED]",
+        ),
+    ] = dataclasses.field(default_factory=Recheck)
+    cache_dir: Annotated[
+        Path,
+        _option(
+            "--cache-dir",
+            CACHE,
+            "the cache (default: executorch-goldens in your cache directory)",
+            key="cache_dir",
+            first=False,
+            type=Path,
+            metavar="DIR",
+        ),
+    ] = dataclasses.field(default_factory=default_root)
+    cache_size: Annotated[
+        int,
+        _option(
+            "--cache-size",
+            CACHE,
+            "how large the cache may become, e.g. 500M (default: 10GiB)",
+            first=False,
+            type=_read_by(amount),
+            metavar="BYTES",
+        ),
+    ] = SIZE
+
+    explain: Annotated[
+        str,
+        _option(
+            "--explain",
+            DIAGNOSE,
+            "look into what is wrong by further exports: of some cells, or of all, then with the pass that made each "
+            "operator (default: some)",
+            choices=tuple(EXPLAINED),
+        ),
+    ] = "some"
+    report: Annotated[
+        Path | None,
+        _option("--report", DIAGNOSE, "write what the run finds as one HTML file", type=Path, metavar="FILE"),
+    ] = None
+    sweeps: Annotated[
+        Path, _option("--sweeps", DIAGNOSE, "where results go (default: build/sweeps)", key="sweeps")
+    ]
+
+    update: Updating = dataclasses.field(default_factory=Updating)
     targets: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
-    tolerances: Mapping[str, float] = field(default_factory=dict)
-    pruning: bool = False
-    adopting: bool = False
-    tier: str | None = None
-    shard: Shard | None = None
-    changed_since: str | None = None
-    reuse: bool = False
-    keeping: bool = False
-    cluster: str | None = None
-    store: Path = Path()
-    store_size: int = SIZE
-    sample: Sample = field(default_factory=Sample)
-    factors: int = FACTORS
-    omissions: int = OMISSIONS
-    origins: bool = False
-    report: Path | None = None
-    budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    export_memory: int | None = None
+    tolerances: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    budgets: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
     called: tuple[str, ...] = ("goldens", "run")
 
     @property
@@ -134,211 +339,122 @@ class Options:
         """Whether goldens may be written."""
         return self.update.any
 
+    @property
+    def takes(self) -> bool:
+        """Whether exports are taken from the cache."""
+        return CACHES[self.cache][0]
 
-def add_to(add: Callable[..., Any]) -> None:
-    """Add every option by `add`, an argparse parser's ``add_argument`` or a pytest group's ``addoption``."""
-    share(add, "--release")
-    share(add, "--cell")
-    add("--family", action="append", metavar="NAME", help="only cases of these families; repeatable")
-    add(
-        "--tier",
-        choices=TIERS,
-        help="cells that reach all that the zoo reaches, or all cells (default: core; full where no core is committed, "
-        "cells are chosen, or goldens may be written)",
-    )
-    add(
-        "--shard",
-        type=_shard,
-        metavar="N/COUNT",
-        help="only this part of the cells, e.g. 2/5; merge joins them",
-    )
-    share(add, "--models")
-    share(add, "--goldens")
-    add(
-        "--prune",
-        action="store_true",
-        help="with --snapshot-update and every cell green: delete goldens with no matching cell",
-    )
-    add(
-        "--adopt",
-        action="store_true",
-        help="with --snapshot-update: goldens that do not say whose they are become those of --models",
-    )
-    share(
-        add,
-        "--variations",
-        help="how many variations of what must not matter (default: full; quick for the core)",
-    )
-    add(
-        FEWER,
-        action="store_true",
-        help="with --snapshot-update: also replace goldens that more variations agreed on than this run has",
-    )
-    add("--hash-seeds", metavar="N,...", help="these variations instead: one for each hash seed, e.g. 0,3,7")
-    add(
-        "--patches",
-        default="auto",
-        metavar="auto|none|NAME,...",
-        help="patches to apply (default: %(default)s)",
-    )
-    add(
-        "--shortcuts",
-        default="all",
-        metavar="all|none|NAME,...",
-        help="what exports are spared, with the same bytes (default: %(default)s)",
-    )
-    share(add, "--jobs")
-    share(add, "--export-timeout", help=f"limit per export, of processor time (default: {EXPORT_TIMEOUT:g})")
-    add(
-        "--export-memory",
-        type=_bytes,
-        metavar="BYTES",
-        help="data that an exporting process may have, e.g. 4GiB (default: no limit)",
-    )
-    add("--isolation", choices=("fork", "fresh"), default="fork", help="fork a warm template, or start fresh")
-    share(add, "--sweeps", help="where results go (default: build/sweeps)")
-    share(add, "--interpreter")
-    add(
-        "--matrix",
-        type=Path,
-        default=MATRIX,
-        metavar="FILE",
-        help="a releases.toml in place of the harness's own",
-    )
-    add(
-        "--changed-since",
-        metavar="REV",
-        help="only cells that what has changed since a git revision can reach",
-    )
-    add(
-        "--cluster",
-        metavar="tcp://HOST:PORT",
-        help="export on the workers of a Dask scheduler; artifacts come back through the store, as with --reuse",
-    )
-    add("--reuse", action="store_true", help="take exports from the store of artifacts")
-    add(
-        "--no-keep",
-        action="store_true",
-        help="put no exports into the store (default: all are put there, and in CI with --reuse alone)",
-    )
-    add(
-        "--store",
-        type=Path,
-        metavar="DIR",
-        help="the store (default: executorch-goldens in the cache directory)",
-    )
-    add(
-        "--store-size",
-        type=_bytes,
-        metavar="BYTES",
-        help="how large the store may become, e.g. 500M (default: 10GiB)",
-    )
-    add(
-        "--reuse-check",
-        type=_sample,
-        metavar="PART%[:SEED]",
-        help="with --reuse: make a sample of the reused exports again, and compare",
-    )
-    add(
-        "--factors",
-        type=_count,
-        default=FACTORS,
-        metavar="N",
-        help="name what the disagreement follows (hash seed, heap, ...) of so many cells, by exporting them up to 32 "
-        "times more; 0 exports none again (default: %(default)s)",
-    )
-    add(
-        "--omissions",
-        type=_count,
-        default=OMISSIONS,
-        metavar="N",
-        help="for so many passes that are blamed, export a cell without the pass and say what that proves; 0 exports "
-        "none again (default: %(default)s)",
-    )
-    add(
-        "--origins",
-        action="store_true",
-        help="leave which pass made each operator of a delegate, of every cell; explore shows it",
-    )
-    add("--report", type=Path, metavar="FILE", help="write what the run finds as one HTML file")
-    # The command that a wrapper was called with, for messages.
-    add("--called-as", default="", help=argparse.SUPPRESS)
+    @property
+    def keeps(self) -> bool:
+        """Whether exports are put into the cache."""
+        return CACHES[self.cache][1]
+
+    @property
+    def looks_into(self) -> float:
+        """How many cells, and how many passes, further exports look into."""
+        return EXPLAINED[self.explain]
+
+    @property
+    def origins(self) -> bool:
+        """Whether exports say which pass made each operator, which is left beside the results."""
+        return self.explain == "all"
 
 
-def read(option: argparse.Namespace, words: Sequence[str]) -> Options:
-    """Return what pytest's options say, and the repository's configuration where they say nothing.
+#: The options, by the field of `Options` that each says.
+DECLARED: Mapping[str, Option] = {
+    field: option
+    for field, hint in get_type_hints(Options, include_extras=True).items()
+    for option in getattr(hint, "__metadata__", ())
+}
+
+
+#: Adds an option: an argparse group's ``add_argument``, or a pytest group's ``addoption``.
+Adder = Callable[..., Any]
+
+
+def add_to(adders: Mapping[str, Adder], every: bool = True, names: Collection[str] | None = None) -> None:
+    """Add the options of a run, which `read` reads.
+
+    Parameters
+    ----------
+    adders
+        What adds an option to a group, by the title of the group.
+    every
+        Whether all stand in the help, or the first alone.
+    names
+        Of the options to add; None adds all.
+    """
+    for field, option in DECLARED.items():
+        if names is not None and option.name not in names:
+            continue
+        # No default: what is said must be told from what is not.
+        stated = {**option.how, "dest": field}
+        _add(adders[option.group], option.name, stated, every or option.first)
+
+
+def add_syrupys(adders: Mapping[str, Adder], every: bool = True) -> None:
+    """Add the options that pytest has of syrupy, to a command line that is not pytest's."""
+    for name, stated in SYRUPYS.items():
+        _add(adders[RECORD], name, stated, every or name == UPDATE)
+
+
+def _add(add: Adder, name: str, stated: Mapping[str, Any], shown: bool) -> None:
+    add(name, **(stated if shown else {**stated, "help": argparse.SUPPRESS}))
+
+
+def read(said: argparse.Namespace, words: Sequence[str]) -> Options:
+    """Return what the command line says, and the repository's configuration where it says nothing.
 
     `words` is what pytest was called with. Raises `settings.config.ConfigError`, `errors.UsageError`.
     """
     repository = config.load()
-    return Options(
-        release=option.release,
-        matrix=option.matrix,
-        cells=tuple(option.cell or ()),
-        families=tuple(option.family or ()),
-        variations=option.variations or repository.variations,
-        hash_seeds=option.hash_seeds,
-        jobs=option.jobs or repository.jobs,
-        export_timeout=option.export_timeout or repository.export_timeout or EXPORT_TIMEOUT,
-        patches=option.patches,
-        shortcuts=option.shortcuts,
-        models=repository.zoos(option.models),
-        goldens=option.goldens or repository.goldens,
-        sweeps=option.sweeps or repository.sweeps,
-        interpreter=option.interpreter,
-        isolation=option.isolation,
+    options = Options(
+        **dict(_said(said, repository)),
         update=Updating(
-            new=option.update_snapshots or option.update_new_snapshots_only,
-            changed=option.update_snapshots,
-            fewer=option.fewer_variations,
+            new=_of(said, "update_snapshots") or _of(said, "update_new_snapshots_only"),
+            changed=_of(said, "update_snapshots"),
+            fewer=_of(said, "fewer"),
         ),
         targets=repository.targets,
         releases=repository.releases,
         tolerances=repository.tolerances,
-        pruning=option.prune,
-        adopting=option.adopt,
-        tier=option.tier,
-        shard=option.shard,
-        changed_since=option.changed_since,
-        reuse=option.reuse or option.cluster is not None,
-        keeping=not option.no_keep and (option.reuse or option.cluster is not None or not in_ci()),
-        cluster=option.cluster,
-        store=option.store or repository.store or default_root(),
-        store_size=option.store_size or SIZE,
-        sample=option.reuse_check or Sample(),
-        factors=option.factors,
-        omissions=option.omissions,
-        origins=option.origins,
-        report=option.report,
         # They are those of the repository's own zoo.
-        budgets={} if option.models else repository.budgets,
-        export_memory=option.export_memory or repository.export_memory,
-        called=tuple(shlex.split(option.called_as)) or ("python", "-m", "pytest", *words),
+        budgets={} if _of(said, "models") else repository.budgets,
+        called=tuple(shlex.split(_of(said, "called_as") or "")) or ("python", "-m", "pytest", *words),
     )
+    if options.cluster is not None and not _of(said, "cache"):
+        options = dataclasses.replace(options, cache="on")
+    _require_agreeing(options)
+    return options
 
 
-def _shard(text: str) -> Shard:
-    try:
-        return Shard.named(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+def _of(said: argparse.Namespace, name: str) -> Any:
+    """Return what is said of an option; None where the command does not have it."""
+    return getattr(said, name, None)
 
 
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number: say 0 or more")
-    return int(text)
+def _said(said: argparse.Namespace, repository: config.Config) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of `Options` that the command line says, or else the repository."""
+    for field, option in DECLARED.items():
+        value = _of(said, field)
+        if field == "models":
+            value = repository.zoos(value)
+        elif not value and option.key:
+            value = getattr(repository, option.key)
+        if value:
+            yield field, tuple(value) if isinstance(value, list) else value
 
 
-def _bytes(text: str) -> int:
-    try:
-        return amount(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _sample(text: str) -> Sample:
-    try:
-        return Sample.of(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+def _require_agreeing(options: Options) -> None:
+    """Raise UsageError for options of which one makes nothing of another."""
+    for option, asked in (("--prune", options.pruning), ("--adopt", options.adopting)):
+        if asked and not options.updating:
+            raise UsageError(f"{option} changes the root of the goldens: say {UPDATE} as well")
+    if options.recheck.part and not options.takes:
+        raise UsageError(
+            "--cache-verify makes some of the exports again that are taken: say --cache on as well"
+        )
+    if options.cluster is not None and options.cache != "on":
+        raise UsageError(
+            f"--cluster brings artifacts back through the cache: leave --cache {options.cache} out"
+        )

@@ -6,6 +6,7 @@ asks for the fixtures `golden_cell` and `golden_run`: ``harness/executorch_golde
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,8 +14,9 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import machine, untrusted
+from executorch_goldens.files import os_errors, untrusted
 from executorch_goldens.running import messages, options, reporting
+from executorch_goldens.running.plan import plan
 from executorch_goldens.running.progress import Progress
 from executorch_goldens.running.run import Run
 
@@ -34,7 +36,9 @@ REPORT = pytest.StashKey[str]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    options.add_to(parser.getgroup("goldens", "golden artifacts of ExecuTorch exports").addoption)
+    # The command that a wrapper was called with, for messages.
+    parser.getgroup("goldens").addoption("--called-as", default="", help=argparse.SUPPRESS)
+    options.add_to({title: parser.getgroup(f"goldens: {title}").addoption for title in options.GROUPS})
 
 
 def _run(config: pytest.Config) -> Run:
@@ -45,7 +49,7 @@ def _run(config: pytest.Config) -> Run:
                 "golden cells run in processes of their own: use --jobs N instead of -n N"
             )
         try:
-            config.stash[RUN] = Run(options.read(config.option, config.invocation_params.args))
+            config.stash[RUN] = Run(plan(options.read(config.option, config.invocation_params.args)))
         except HarnessError as error:
             raise pytest.UsageError(untrusted.inert(str(error))) from error
     return config.stash[RUN]
@@ -55,7 +59,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if {"golden_cell", "golden_run"} <= set(metafunc.fixturenames):
         try:
             run = _run(metafunc.config)
-            cells = [cell for cell in run.known if cell in run.selected]
+            cells = run.plan.cells
         except pytest.UsageError as error:
             # Raised from here it would be a traceback of the collection; once that is over, it is one line.
             metafunc.config.stash[REFUSED] = error
@@ -96,13 +100,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if RUN not in session.config.stash or session.config.option.collectonly:
         return
     run = session.config.stash[RUN]
-    if run.changes is not None:
-        _print(session.config, run.changes.lines(run.release.version))
+    if run.plan.changes is not None:
+        _print(session.config, run.plan.changes.lines(run.release.version))
     cells = [cell for item in session.items if (cell := _cell(item)) is not None]
     # A shard may be empty, and is merged with the others all the same.
-    if cells or run.options.shard is not None:
+    if cells or run.plan.options.shard is not None:
         try:
-            with machine.told():
+            with os_errors.as_user_error():
                 run.start(cells)
         except HarnessError as error:
             raise pytest.UsageError(untrusted.inert(str(error))) from error
@@ -151,7 +155,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if run is None:
         return
     try:
-        with machine.told():
+        with os_errors.as_user_error():
             _finish(session, run)
     except HarnessError as error:
         _print(session.config, [f"ERROR: {error}"])
@@ -172,15 +176,15 @@ def _finish(session: pytest.Session, run: Run) -> None:
     stale = run.leftovers().stale if whole else ()
     if run.sweep is not None and (xml := getattr(session.config.option, "xmlpath", None)):
         run.results.take_junit(Path(xml))
-    if stale and run.options.pruning:
+    if stale and run.plan.options.pruning:
         _print(session.config, messages.pruning(run, stale))
         run.prune(stale)
         session.config.stash[PRUNED] = stale
     elif stale:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     run.close()
-    if run.options.report is not None and run.sweep is not None:
-        written, said = reporting.write(run.options.report, run.results.root, run.goldens)
+    if run.plan.options.report is not None and run.sweep is not None:
+        written, said = reporting.write(run.plan.options.report, run.results.root, run.plan.goldens)
         session.config.stash[REPORT] = said
         if not written and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

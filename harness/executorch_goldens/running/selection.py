@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from packaging.version import Version
 
@@ -19,7 +20,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError, some
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.settings import config
-from executorch_goldens.settings.exports import default_interpreter, worker_environment
+from executorch_goldens.settings.exports import Settings, default_interpreter, worker_environment
 from executorch_goldens.settings.zoo import load_zoo
 
 #: Seconds of processor time that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
@@ -88,10 +89,27 @@ def interpreter_of(release: str) -> Path:
 
 @dataclass(frozen=True)
 class Environment:
-    """A release with the interpreter that has it."""
+    """A release with the interpreter that has it, and where its packages are."""
 
     release: releases.Release
     python: Path
+    site_packages: Path
+
+    @classmethod
+    def of(
+        cls, wanted: str | None = None, python: Path | None = None, named: str = "--interpreter"
+    ) -> Environment:
+        """Return that of an interpreter, by default this one; raises as `Installed.probe` and `find_release`."""
+        python = python or default_interpreter()
+        installed = Installed.probe(python, named)
+        return cls(find_release(installed, wanted), python, installed.site_packages)
+
+    def settings(
+        self, models: Sequence[str], jobs: int, limit: float = EXPORT_TIMEOUT, **others: Any
+    ) -> Settings:
+        """Return how cells are exported in it: with the release's own patches, unless `others` name some."""
+        others.setdefault("patches", patches.select("auto", self.release.patches))
+        return Settings(self.python, tuple(models), jobs=jobs, limit=limit, **others)
 
 
 def environments(words: Sequence[str]) -> dict[str, Environment]:
@@ -104,9 +122,7 @@ def environments(words: Sequence[str]) -> dict[str, Environment]:
         interpreter = Path(python)
         if interpreter.is_dir():
             raise UsageError(f"{word}: {python} is a folder; name the Python in it")
-        found[version] = Environment(
-            find_release(Installed.probe(interpreter, f"{version}:"), version), interpreter
-        )
+        found[version] = Environment.of(version, interpreter, f"{version}:")
     return dict(sorted(found.items(), key=lambda item: Version(item[0])))
 
 
@@ -117,28 +133,25 @@ def find_release(
     installed: Installed, wanted: str | None, matrix_file: Path = releases.MATRIX
 ) -> releases.Release:
     """Return the matrix's release that is installed; raise UsageError where there is none, or a different one."""
-    try:
-        matrix = releases.load(matrix_file)
-        if wanted is not None:
-            wanted = matrix.release(wanted).version
-        version = installed.versions.get("executorch")
-        if version is None:
-            example = wanted or matrix.default
-            raise UsageError(
-                f'no ExecuTorch is installed in the exporting environment; run: nox -s "goldens({example})"'
-            )
-        if wanted is not None and version != wanted:
-            raise UsageError(
-                f"release {wanted} is not installed in the exporting environment, {version} is; "
-                f'run: nox -s "goldens({wanted})"'
-            )
-        release = matrix.release(version)
-        if matrix_file == releases.MATRIX:
-            # The harness's own matrix states those of its project's zoo; a zoo of someone else's has its own.
-            known = releases.known_defects(config.load().known_defects)
-            release = replace(release, known=known.get(version, {}))
-    except (OSError, releases.UnknownReleaseError, releases.MatrixError, extensions.ExtensionError) as error:
-        raise UsageError(str(error)) from error
+    matrix = releases.load(matrix_file)
+    if wanted is not None:
+        wanted = matrix.release(wanted).version
+    version = installed.versions.get("executorch")
+    if version is None:
+        example = wanted or matrix.default
+        raise UsageError(
+            f'no ExecuTorch is installed in the exporting environment; run: nox -s "goldens({example})"'
+        )
+    if wanted is not None and version != wanted:
+        raise UsageError(
+            f"release {wanted} is not installed in the exporting environment, {version} is; "
+            f'run: nox -s "goldens({wanted})"'
+        )
+    release = matrix.release(version)
+    if matrix_file == releases.MATRIX:
+        # The harness's own matrix states those of its project's zoo; a zoo of someone else's has its own.
+        known = releases.known_defects(config.load().known_defects)
+        release = replace(release, known=known.get(version, {}))
     wrong = {
         n: installed.versions.get(n) for n, v in release.stack().items() if installed.versions.get(n) != v
     }
@@ -198,11 +211,11 @@ def require_supported(release: releases.Release, supported: Sequence[str]) -> No
         )
 
 
-def require_known(names: Iterable[str], where: str) -> None:
+def require_targets(names: Iterable[str], where: str) -> None:
     """Raise UsageError for a target that is named at `where`, ``[tool.goldens] targets``, and that there is not."""
-    known = targets.known()
+    known = targets.available()
     if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"{where}: {targets.UnknownTargetError(unknown[0], tuple(known))}")
+        raise UsageError(f"{where}: {targets.unknown(unknown[0])}")
 
 
 def require_cells(budgets: Iterable[str], known: Iterable[Cell]) -> None:
@@ -226,14 +239,14 @@ def load_cells(
         The targets that every case is exported for; by default all but those that a case must ask for.
     """
     cases = load_zoo(models).values()
-    require_known(wanted, "[tool.goldens] targets")
-    known = targets.known()
-    further = [name for name, target in known.items() if target.further]
-    common = wanted or [name for name in known if name not in further]
+    require_targets(wanted, "[tool.goldens] targets")
+    known = targets.available()
+    opt_in = [name for name, target in known.items() if target.opt_in]
+    common = wanted or [name for name in known if name not in opt_in]
     for case in cases:
-        if unknown := [target for target in case.also if target not in further]:
+        if unknown := [target for target in case.also if target not in opt_in]:
             raise UsageError(
-                f"case {case.name!r} also wants {', '.join(unknown)}; targets to ask for are {', '.join(further)}"
+                f"case {case.name!r} also wants {', '.join(unknown)}; targets to ask for are {', '.join(opt_in)}"
             )
         if void := [target for target in case.also if not known[target].is_for(case.backends)]:
             raise UsageError(

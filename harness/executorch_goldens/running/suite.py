@@ -37,9 +37,9 @@ from executorch_goldens.running.selection import (
     Installed,
     find_release,
     require_flatc,
-    require_known,
     require_repeats,
     require_supported,
+    require_targets,
 )
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Machine, Settings, cores, default_interpreter
@@ -96,8 +96,8 @@ class Suite:
         interpreter = default_interpreter()
         release = find_release(Installed.probe(interpreter), None)
         require_supported(release, repository.releases)
-        require_known(repository.targets, "[tool.goldens] targets")
-        require_known(repository.tolerances, "[tool.goldens] tolerances")
+        require_targets(repository.targets, "[tool.goldens] targets")
+        require_targets(repository.tolerances, "[tool.goldens] tolerances")
         require_flatc(interpreter)
         seeds = variations.named(repository.variations or "quick")
         require_repeats(
@@ -126,14 +126,14 @@ class Suite:
     def targets(self, named: Sequence[str] | None) -> tuple[str, ...]:
         """Return the targets to export for: those named, or the repository's, or all that no case must ask for."""
         wanted = tuple(named or self.repository.targets)
-        require_known(wanted, "golden_export targets")
+        require_targets(wanted, "golden_export targets")
         if missing := [name for name in named or () if name not in self.release.targets]:
             raise UsageError(
                 f"golden_export targets: {missing[0]} is not supported on ExecuTorch {self.release.version}: "
                 f"{self.release.unsupported[missing[0]]}"
             )
-        known = targets.known()
-        wanted = wanted or tuple(name for name in known if not known[name].further)
+        known = targets.available()
+        wanted = wanted or tuple(name for name in known if not known[name].opt_in)
         return tuple(name for name in wanted if name in self.release.targets)
 
     def take(self, name: str, test: str) -> None:

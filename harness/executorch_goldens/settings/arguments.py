@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+from executorch_goldens.errors import CommandError
 
 
 def positive_int(text: str) -> int:
@@ -88,8 +91,8 @@ SHARED: dict[str, dict[str, Any]] = {
         "help": "Python of the environment that exports (default: this)",
     },
     "--variations": {
-        "metavar": "quick|full|N",
-        "help": "how many variations of what must not matter",
+        "metavar": "quick|full|N|SEED,...",
+        "help": "how many variations of what must not matter, or their hash seeds, e.g. 0,3,7",
     },
 }
 
@@ -103,3 +106,39 @@ def share(add: Callable[..., Any], name: str, **own: Any) -> None:
         What a command has otherwise: its default for instance.
     """
     add(name, **{**SHARED[name], **own})
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The forms of a command, and which options each of them takes.
+
+    Attributes
+    ----------
+    options
+        Name of a form to the options that it takes, of those that not every form does.
+    chosen
+        Returns the name of the form that parsed arguments are of.
+    """
+
+    options: Mapping[str, tuple[str, ...]]
+    chosen: Callable[[argparse.Namespace], str]
+
+    def check(
+        self, parser: argparse.ArgumentParser, words: Sequence[str], parsed: argparse.Namespace
+    ) -> None:
+        """Raise CommandError for an option that the form does not take; `parser` made `parsed` of `words`."""
+        form = self.chosen(parsed)
+        for option in dict.fromkeys(option for options in self.options.values() for option in options):
+            if option not in self.options[form] and option in _given(parser, words, parsed):
+                takers = [name for name, options in self.options.items() if option in options]
+                raise CommandError(f"{option} goes with {' and '.join(takers)}, and not with {form}")
+
+
+def _given(
+    parser: argparse.ArgumentParser, words: Sequence[str], parsed: argparse.Namespace
+) -> frozenset[str]:
+    """Return the options that `words` give, though it be with the value that they have without."""
+    # A list: what argparse makes of a repeatable option is a copy of it.
+    unsaid: list[object] = []
+    said = vars(parser.parse_known_args(words, argparse.Namespace(**dict.fromkeys(vars(parsed), unsaid)))[0])
+    return frozenset(f"--{name.replace('_', '-')}" for name, value in said.items() if value is not unsaid)

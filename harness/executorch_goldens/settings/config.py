@@ -7,14 +7,18 @@ directory.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from executorch_goldens.errors import HarnessError
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
+from executorch_goldens.settings import tables
 from executorch_goldens.settings.arguments import amount
 
 FILE = "pyproject.toml"
@@ -34,29 +38,8 @@ QUANTITIES: Mapping[str, str] = {
 SQNR = "sqnr"
 
 
-class ConfigError(HarnessError, ValueError):
-    """A table ``[tool.goldens]`` that cannot be used.
-
-    Attributes
-    ----------
-    file
-        The ``pyproject.toml``.
-    key
-        The key in question; empty for the file as a whole.
-    what
-        What is wrong with it, and the way out.
-    """
-
-    def __init__(self, file: Path, key: str, what: str) -> None:
-        super().__init__(file, key, what)
-        self.file = file
-        self.key = key
-        self.what = what
-
-    def __str__(self) -> str:
-        if not self.key:
-            return f"{self.file}: {self.what}"
-        return f"{self.file}: [tool.goldens] {self.key}: {self.what}; the keys are {', '.join(READERS)}"
+class ConfigError(UsageError):
+    """A table ``[tool.goldens]`` that cannot be used; the message names the file, the key and the way out."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +68,8 @@ class Config:
         Bytes of data that an exporting process may have.
     sweeps
         Where results go: a directory per release.
-    store
-        Directory of the store of artifacts.
+    cache_dir
+        Directory of the cache of exports.
     tolerances
         Target to how far outputs may be from eager there, as a fraction of the largest absolute value, in place of the
         target's own bound.
@@ -110,15 +93,13 @@ class Config:
     tolerances: Mapping[str, float] = field(default_factory=dict)
     budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     known_defects: Path | None = None
-    store: Path | None = None
+    cache_dir: Path | None = None
 
     def zoos(self, named: Sequence[str] | None) -> tuple[str, ...]:
         """Return the zoos that the command line names, or else the file; raise `ConfigError` where neither does."""
         if not named and not self.models:
             raise ConfigError(
-                self.root / FILE,
-                "",
-                "no zoo is named: say --models MODULE, or write a table [tool.goldens] with "
+                f"{self.root / FILE}: no zoo is named: say --models MODULE, or write a table [tool.goldens] with "
                 'models = ["MODULE"], where MODULE registers cases with @executorch_goldens.case',
             )
         return tuple(named or self.models)
@@ -140,97 +121,92 @@ def load(start: Path | None = None) -> Config:
 
 def _table(file: Path) -> dict[str, Any] | None:
     try:
-        tables = untrusted.toml(file)
+        whole = untrusted.toml(file)
     except (OSError, ValueError) as error:
-        raise ConfigError(file, "", f"cannot be read: {error}") from error
-    tool = tables.get("tool", {})
+        raise ConfigError(f"{file}: cannot be read: {error}") from error
+    tool = whole.get("tool", {})
     table = tool.get("goldens") if isinstance(tool, dict) else tool
     if table is not None and not isinstance(table, dict):
-        raise ConfigError(file, "", f"[tool.goldens] must be a table, found {table!r}")
+        raise ConfigError(f"{file}: [tool.goldens] must be a table, found {table!r}")
     return table
 
 
 def _read(file: Path, table: Mapping[str, Any]) -> Config:
-    values: dict[str, Any] = {"goldens": "goldens", "sweeps": "build/sweeps"}
-    for key, value in table.items():
-        if key not in READERS:
-            raise ConfigError(file, key, "is unknown")
-        expected, read = READERS[key]
-        try:
-            values[key.replace("-", "_")] = read(value)
-        except ValueError as error:
-            raise ConfigError(file, key, f"expected {expected}, found {value!r}") from error
-    for key in ("goldens", "sweeps", "known_defects", "store"):
-        if key in values:
-            values[key] = file.parent / values[key]
+    try:
+        read = tables.as_declared(table, _Table, _custom)
+    except tables.TableError as error:
+        raise ConfigError(f"{file}: [tool.goldens] {error}; the keys are {', '.join(KEYS)}") from error
+    values = msgspec.structs.asdict(read)
+    for key, value in values.items():
+        if isinstance(value, Path):
+            values[key] = file.parent / value
+    values["budgets"] = msgspec.to_builtins(read.budgets)
+    values["variations"] = None if read.variations is None else str(read.variations)
     return Config(root=file.parent, **values)
 
 
-def _string(value: object) -> str:
+def _custom(kind: type, value: object) -> object:
+    """Read what TOML has no type for: a path, or a number of bytes with its unit."""
     if not isinstance(value, str) or not value:
         raise ValueError
-    return value
+    return _Bytes(amount(value)) if kind is _Bytes else Path(value)
 
 
-def _strings(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value:
-        raise ValueError
-    return tuple(_string(item) for item in value)
+class _Bytes(int):
+    """A number of bytes, written as ``"4GiB"``."""
 
 
-def _count(value: object) -> int:
-    # To Python, true is 1.
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError
-    return value
+_Text = Annotated[str, Meta(min_length=1)]
+_Texts = tuple[_Text, ...]
+_Count = Annotated[int, Meta(ge=1)]
+_MOST = sys.float_info.max
+_Positive = Annotated[float, Meta(gt=0, le=_MOST)]
+
+_Most = Annotated[int, Meta(ge=0)] | UnsetType
 
 
-def _number(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0.0 < value < math.inf:
-        raise ValueError
-    return float(value)
+class _Limits(msgspec.Struct, forbid_unknown_fields=True):
+    """What a budget states of the cells of a pattern: some of `QUANTITIES`, and `SQNR`."""
+
+    outside: _Most = UNSET
+    memory: _Most = UNSET
+    constants: _Most = UNSET
+    duplicated: _Most = UNSET
+    program: _Most = UNSET
+    operators: _Most = UNSET
+    delegates: _Most = UNSET
+    sqnr: Annotated[float, Meta(ge=-_MOST, le=_MOST)] | UnsetType = UNSET
 
 
-def _variations(value: object) -> str:
-    return _string(value) if isinstance(value, str) else str(_count(value))
+_BUDGETS = f'a table of "TARGET/CASE" = {{ {" or ".join((*QUANTITIES, SQNR))} = number }}'
 
 
-def _numbers(value: object) -> dict[str, float]:
-    if not isinstance(value, dict):
-        raise ValueError
-    return {name: _number(number) for name, number in value.items()}
+class _Table(msgspec.Struct, rename="kebab"):
+    """The keys of ``[tool.goldens]``, as a person writes them; see `Config`."""
+
+    models: Annotated[_Texts, Meta(min_length=1, description="a list of modules")] = ()
+    goldens: Annotated[Path, Meta(description="a directory")] = Path("goldens")
+    targets: Annotated[_Texts, Meta(min_length=1, description="a list of targets")] = ()
+    releases: Annotated[_Texts, Meta(min_length=1, description="a list of ExecuTorch versions")] = ()
+    variations: Annotated[
+        _Text | _Count | None,
+        Meta(description='"quick", "full", a number of at least 1 or hash seeds such as "0,3,7"'),
+    ] = None
+    jobs: Annotated[_Count | None, Meta(description="a number of at least 1")] = None
+    export_timeout: Annotated[_Positive | None, Meta(description="a number of seconds above 0")] = None
+    export_memory: Annotated[_Bytes | None, Meta(description='a number of bytes above 0, such as "4GiB"')] = (
+        None
+    )
+    sweeps: Annotated[Path, Meta(description="a directory")] = Path("build/sweeps")
+    cache_dir: Annotated[Path | None, Meta(description="a directory")] = None
+    tolerances: Annotated[Mapping[str, _Positive], Meta(description="a table of target = number above 0")] = (
+        msgspec.field(default_factory=dict)
+    )
+    budgets: Annotated[Mapping[str, _Limits], Meta(description=_BUDGETS)] = msgspec.field(
+        default_factory=dict
+    )
+    known_defects: Annotated[Path | None, Meta(description="a file")] = None
 
 
-def _budgets(value: object) -> dict[str, dict[str, float]]:
-    if not isinstance(value, dict) or not all(isinstance(limits, dict) for limits in value.values()):
-        raise ValueError
-    for limits in value.values():
-        for key, limit in limits.items():
-            _require_limit(key, limit)
-    return value
-
-
-def _require_limit(key: str, limit: object) -> None:
-    # To Python, true is 1.
-    if not isinstance(limit, int | float) or isinstance(limit, bool) or not math.isfinite(limit):
-        raise ValueError
-    if key != SQNR and (key not in QUANTITIES or not isinstance(limit, int) or limit < 0):
-        raise ValueError
-
-
-#: Each key to what it expects, and the function that reads it or raises ValueError.
-READERS: Mapping[str, tuple[str, Callable[[object], object]]] = {
-    "models": ("a list of modules", _strings),
-    "goldens": ("a directory", _string),
-    "targets": ("a list of targets", _strings),
-    "releases": ("a list of ExecuTorch versions", _strings),
-    "variations": ('"quick", "full" or a number of at least 1', _variations),
-    "jobs": ("a number of at least 1", _count),
-    "export-timeout": ("a number of seconds above 0", _number),
-    "export-memory": ('a number of bytes above 0, such as "4GiB"', lambda value: amount(_string(value))),
-    "sweeps": ("a directory", _string),
-    "store": ("a directory", _string),
-    "tolerances": ("a table of target = number above 0", _numbers),
-    "budgets": (f'a table of "TARGET/CASE" = {{ {" or ".join((*QUANTITIES, SQNR))} = number }}', _budgets),
-    "known-defects": ("a file", _string),
-}
+#: The keys that there are.
+KEYS = tuple(field.encode_name for field in msgspec.structs.fields(_Table))

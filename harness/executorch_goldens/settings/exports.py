@@ -86,7 +86,7 @@ class Settings:
         Seconds that one export may take.
     isolation
         ``fork`` from a warm template, or ``fresh`` interpreter per export.
-    keep
+    capture
         See `executorch_goldens.exporting.trace.Watch`.
     execute
         Whether programs are executed on their samples.
@@ -116,7 +116,7 @@ class Settings:
     jobs: int
     limit: float
     isolation: str = "fork"
-    keep: int = 0
+    capture: int = 0
     execute: bool = True
     machine: Machine = Machine()
     shortcuts: tuple[str, ...] = tuple(SHORTCUTS)

@@ -44,7 +44,7 @@ def models_of(folder: Path) -> list[ModelName]:
     return [
         ModelName(file.relative_to(folder), name)
         for file in sorted(folder.rglob("*.py"))
-        if not any(_is_left_out(folder, parent) for parent in file.parents if folder in parent.parents)
+        if not any(_is_left_out(parent) for parent in file.parents if folder in parent.parents)
         for name in _outermost(file)
     ]
 
@@ -69,7 +69,7 @@ def model_named(text: str, folder: Path) -> ModelName:
     return ModelName(relative, found[0])
 
 
-def _is_left_out(folder: Path, parent: Path) -> bool:
+def _is_left_out(parent: Path) -> bool:
     return (
         parent.name in LEFT_OUT
         or parent.name.startswith(".")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.decode.schemas import PACKAGES as SCHEMA_PACKAGES
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 
 #: What of the environment variables the release's libraries or the loader may read, which no record shows.
 VARIABLES = (
@@ -40,10 +40,6 @@ print(json.dumps({
 
 #: Named values: what an artifact depends on.
 Ingredients = tuple[tuple[str, str], ...]
-
-
-class EnvironmentUnreadableError(HarnessError):
-    """An exporting environment that cannot be asked; the message says which, and why."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ class Environment:
 
         Raises
         ------
-        EnvironmentUnreadableError
+        UsageError
             When it cannot be run.
         """
         try:
@@ -87,7 +83,7 @@ class Environment:
                 env=dict(variables),
             ).stdout
         except (OSError, subprocess.SubprocessError) as error:
-            raise EnvironmentUnreadableError(f"{interpreter} cannot be asked what it is: {error}") from error
+            raise UsageError(f"{interpreter} cannot be asked what it is: {error}") from error
         facts: dict[str, Any] = json.loads(printed)
         ingredients = {
             **{name: facts[name] for name in ("python", "implementation", "platform", "libc")},

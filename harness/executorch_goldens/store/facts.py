@@ -33,6 +33,7 @@ from executorch_goldens.exporting.recording import (
     matching,
     seen,
 )
+from executorch_goldens.files import durable
 
 #: A file that is as young as this when it is read may change again without a new modification time.
 SETTLED_NS = 2_000_000_000
@@ -192,11 +193,8 @@ class Digests:
         """Write what is known for the next run; raise OSError."""
         if self.memory is None or not self.changed:
             return
-        self.memory.parent.mkdir(parents=True, exist_ok=True)
-        aside = self.memory.with_name(f"{self.memory.name}.{os.getpid()}")
         kept = {file: known for file, known in self.known.items() if os.path.exists(file)}
-        aside.write_bytes(msgspec.msgpack.encode(kept))
-        aside.replace(self.memory)
+        durable.replace(self.memory, msgspec.msgpack.encode(kept), synced=False)
         self.changed = False
 
 

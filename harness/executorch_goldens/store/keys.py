@@ -34,7 +34,7 @@ def digest(ingredients: Ingredients) -> str:
 def different(one: Ingredients, other: Ingredients) -> tuple[str, ...]:
     """Return the names of the ingredients that two listings do not share.
 
-    >>> different((("python", "3.11"), ("keep", "0")), (("python", "3.12"), ("keep", "0")))
+    >>> different((("python", "3.11"), ("capture", "0")), (("python", "3.12"), ("capture", "0")))
     ('python',)
     """
     return tuple(sorted({name for name, _ in {*one} ^ {*other}}))
@@ -68,7 +68,7 @@ def _of_settings(settings: Settings) -> Iterator[tuple[str, str]]:
     yield "zoos", " ".join(settings.models)
     yield "shortcuts", " ".join(settings.shortcuts)
     yield "isolation", settings.isolation
-    yield "keep", str(settings.keep)
+    yield "capture", str(settings.capture)
     yield "execute", str(settings.execute)
     yield "omission", repr(settings.omission)
     yield "observer", repr(settings.observer)

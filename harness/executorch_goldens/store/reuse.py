@@ -22,7 +22,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.store.environment import Environment, Ingredients
 from executorch_goldens.store.facts import Digests, Fact, Places, Record, UnsettledError, View, identity
 from executorch_goldens.store.keys import different, digest, request
-from executorch_goldens.store.store import Kept, Made, Store, StoreError
+from executorch_goldens.store.store import Made, Store, StoredExport, StoreError
 from executorch_goldens.variations import Variation
 
 if TYPE_CHECKING:
@@ -35,40 +35,22 @@ CHECK = re.compile(r"(\d+(?:\.\d+)?)%(?::(\d+))?")
 
 
 class ReuseError(HarnessError):
-    """A stored artifact is not what an export makes now.
-
-    Attributes
-    ----------
-    cell, variations
-        Of which.
-    """
-
-    def __init__(self, cell: Cell, variations: Sequence[str]) -> None:
-        super().__init__(cell, tuple(variations))
-        self.cell = cell
-        self.variations = tuple(variations)
-
-    def __str__(self) -> str:
-        return (
-            f"reused and wrong: {self.cell} [{', '.join(self.variations)}]: the stored artifact differs from what an "
-            "export makes now. The entry was replaced. Either something that the artifact depends on is in no record "
-            "(docs/running.md), or exports of this cell do not repeat under one variation"
-        )
+    """A stored artifact is not what an export makes now; the message names the cell and its variations."""
 
 
 @dataclass(frozen=True)
-class Sample:
+class Recheck:
     """How many of the reused exports are made again, as a part of 1, and the seed that chooses them."""
 
     part: float = 0.0
     seed: int = 0
 
     @classmethod
-    def of(cls, text: str) -> Sample:
+    def of(cls, text: str) -> Recheck:
         """Read ``5%`` or ``5%:SEED``; raise ValueError.
 
-        >>> Sample.of("5%:7")
-        Sample(part=0.05, seed=7)
+        >>> Recheck.of("5%:7")
+        Recheck(part=0.05, seed=7)
         """
         match = CHECK.fullmatch(text)
         if match is None or not 0.0 < float(match[1]) <= 100.0:
@@ -109,7 +91,7 @@ class Reuse:
     """
 
     def __init__(
-        self, store: Store, sample: Sample = Sample(), takes: bool = True, keeps: bool = True
+        self, store: Store, recheck: Recheck = Recheck(), takes: bool = True, keeps: bool = True
     ) -> None:
         """Use `store`.
 
@@ -120,7 +102,7 @@ class Reuse:
             no error.
         """
         self.store = store
-        self.sample = sample
+        self.recheck = recheck
         self.takes = takes
         self.keeps = keeps
         self.wanted = self.reused = self.checked = self.kept = 0
@@ -142,7 +124,7 @@ class Reuse:
         except StoreError as error:
             if self.takes:
                 raise
-            self.trouble = f"the store {error.root} {error.what}; --no-keep says no more of it"
+            self.trouble = f"the cache {error.root} {error.what}; --cache off says no more of it"
 
     def close(self) -> None:
         """Keep the store within its size, and what is known of files for the next run."""
@@ -167,7 +149,7 @@ class Reuse:
         exports = list(wanted)
         lookup = self.lookup(settings)
         found = [lookup.answer(digest(self.listing(settings, each))) for each in exports]
-        again = self.sample.choose([made.key for made in found if made is not None])
+        again = self.recheck.choose([made.key for made in found if made is not None])
         self.wanted += len(exports)
         for each, made in zip(exports, found, strict=True):
             if made is None:
@@ -257,7 +239,7 @@ class Reuse:
         if not self.keeps or self.trouble or not is_lasting(outcome) or record is None:
             return
         assert isinstance(outcome.result, Artifact)
-        kept = Kept(outcome.result, outcome.seconds, outcome.peak_mb, outcome.core_seconds)
+        kept = StoredExport(outcome.result, outcome.seconds, outcome.peak_mb, outcome.core_seconds)
         try:
             lists = self._lists(settings, record)
             made = Made(self.store.put((*asked, ("lists", " ".join(lists))), kept), lists)
@@ -286,29 +268,35 @@ class Reuse:
     def _kept(self, settings: Settings, record: Record) -> str:
         facts = self.view(settings).of(record)
         name = identity(facts)
-        self.store.keep_list(name, facts)
+        self.store.put_list(name, facts)
         return name
 
     def error_of(self, cell: Cell) -> ReuseError | None:
         """Return what to raise where a stored artifact of `cell` was another than what an export makes now."""
-        return ReuseError(cell, self.wrong[cell]) if cell in self.wrong else None
+        if cell not in self.wrong:
+            return None
+        return ReuseError(
+            f"reused and wrong: {cell} [{', '.join(self.wrong[cell])}]: the stored artifact differs from what an "
+            "export makes now. The entry was replaced. Either something that the artifact depends on is in no record "
+            "(docs/running.md), or exports of this cell do not repeat under one variation"
+        )
 
     def lines(self) -> Iterator[str]:
         """Yield what a person is told of it."""
         line = f"reused {self.reused} of {self.wanted} exports"
         if not self.takes:
-            line = f"exports kept for --reuse: {self.kept}"
+            line = f"exports kept for --cache on: {self.kept}"
         if self.checked:
             line += (
                 f"; exported {self.checked} of the stored again: {sum(map(len, self.wrong.values()))} differ"
             )
-        yield f"{line}; store: {self.store.root}"
+        yield f"{line}; cache: {self.store.root}"
         for name, count in self.missed.most_common():
             yield f"exported again, because of {name}: {count}"
         for file, count in self.unsettled.most_common():
             yield f"not kept, because {file} was changed while they were made: {count} exports"
         if self.store.damaged:
-            yield f"damaged entries of the store, deleted and made anew: {len(self.store.damaged)}"
+            yield f"damaged entries of the cache, deleted and made anew: {len(self.store.damaged)}"
         if self.trouble:
             yield f"nothing more was kept: {self.trouble}"
 
@@ -363,7 +351,7 @@ class Lookup:
 def _name(settings: Settings, wanted: Wanted) -> str:
     """Return by what an export is known when its key has changed."""
     cell, variation, further_patches = wanted
-    words = (*settings.models, settings.interpreter, cell, variation.name, settings.keep, *further_patches)
+    words = (*settings.models, settings.interpreter, cell, variation.name, settings.capture, *further_patches)
     return " ".join(map(str, words))
 
 

@@ -34,7 +34,7 @@ import msgspec
 
 from executorch_goldens.artifact import Artifact, Failure, Lowered, Watched
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import untrusted
+from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
 from executorch_goldens.store.environment import Ingredients
 from executorch_goldens.store.facts import Fact
@@ -72,31 +72,20 @@ DIGEST_BYTES = 32
 KEY = re.compile(r"[0-9a-f]{64}")
 
 
+@dataclass(eq=False)
 class StoreError(HarnessError):
-    """A store that cannot be used.
+    """A store that cannot be used: its directory, what is wrong with it, and what to do unless it is left out."""
 
-    Attributes
-    ----------
-    root
-        Its directory.
-    what
-        What is wrong with it.
-    way_out
-        What to do, unless the store is left out.
-    """
-
-    def __init__(self, root: Path, what: str, way_out: str = "make it writable") -> None:
-        super().__init__(root, what, way_out)
-        self.root = root
-        self.what = what
-        self.way_out = way_out
+    root: Path
+    what: str
+    way_out: str = "make it writable"
 
     def __str__(self) -> str:
-        return f"the store {self.root} {self.what}: {self.way_out}, say --store DIR for another, or leave --reuse out"
+        return f"the cache {self.root} {self.what}: {self.way_out}, say --cache-dir DIR for another, or --cache off"
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredExport:
     """An artifact with what its export cost; see `executorch_goldens.artifact.Outcome`."""
 
     artifact: Artifact
@@ -188,7 +177,7 @@ class Store:
             os.utime(self.path(key))
         return True
 
-    def get(self, key: str) -> Kept | None:
+    def get(self, key: str) -> StoredExport | None:
         """Return what is kept under `key`; None, and no entry any more, where there is none or a damaged one."""
         entry = self._entry(key)
         if entry is None:
@@ -196,7 +185,7 @@ class Store:
         made = entry.lowered if entry.lowered is not None else entry.failure
         assert made is not None
         artifact = Artifact(made, entry.patches, entry.inside_seconds, entry.watched, entry.shortcuts)
-        return Kept(artifact, entry.seconds, entry.peak_mb, entry.core_seconds)
+        return StoredExport(artifact, entry.seconds, entry.peak_mb, entry.core_seconds)
 
     def _entry(self, key: str) -> _Entry | None:
         content = self._content(key)
@@ -229,7 +218,7 @@ class Store:
             path.unlink()
         return None
 
-    def put(self, ingredients: Ingredients, kept: Kept) -> str:
+    def put(self, ingredients: Ingredients, kept: StoredExport) -> str:
         """Keep an artifact under the digest of `ingredients` and return that; raise `StoreError`."""
         made = kept.artifact.result
         entry = _Entry(
@@ -258,7 +247,7 @@ class Store:
         """Keep an entry or a list of another store; raise `StoreError`. One that is damaged is never read."""
         self._write(self.path(key, folder), content)
 
-    def keep_list(self, name: str, facts: Sequence[Fact]) -> None:
+    def put_list(self, name: str, facts: Sequence[Fact]) -> None:
         """Keep a list of facts; raise `StoreError`. One that is there already counts as used now."""
         path = self.path(name, "lists")
         try:
@@ -312,14 +301,9 @@ class Store:
         return None
 
     def _write(self, path: Path, content: bytes) -> None:
-        aside = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            aside.write_bytes(content)
-            aside.replace(path)
+            durable.replace(path, content, synced=False)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                aside.unlink(missing_ok=True)
             raise StoreError(self.root, f"cannot be written ({error.strerror})") from error
 
     def entries(self) -> Iterator[tuple[Path, os.stat_result]]:

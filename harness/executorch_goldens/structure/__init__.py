@@ -1,10 +1,10 @@
 r"""Reports how two decoded payloads, or goldens, differ: by structure, not by line.
 
 >>> from executorch_goldens.structure import compare
->>> report = compare(before, after)          # doctest: +SKIP
->>> report.order_only, report.same           # doctest: +SKIP
+>>> differences = compare(before, after)          # doctest: +SKIP
+>>> differences.order_only, differences.same           # doctest: +SKIP
 (True, False)
->>> print("\\n".join(report.lines()))         # doctest: +SKIP
+>>> print("\\n".join(differences.lines()))         # doctest: +SKIP
 """
 
 from executorch_goldens.structure.changes import (
@@ -21,7 +21,7 @@ from executorch_goldens.structure.changes import (
     Renamed,
     Reordered,
 )
-from executorch_goldens.structure.comparison import Report, compare
+from executorch_goldens.structure.comparison import Differences, compare
 from executorch_goldens.structure.outline import Outline, OutlineError, outline
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "BoundaryChanged",
     "Change",
     "ConstantChanged",
+    "Differences",
     "EdgeRewired",
     "LayoutChanged",
     "OperatorAdded",
@@ -39,7 +40,6 @@ __all__ = [
     "PartChanged",
     "Renamed",
     "Reordered",
-    "Report",
     "compare",
     "outline",
 ]

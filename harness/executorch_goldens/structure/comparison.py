@@ -38,7 +38,7 @@ LABELS = frozenset({"debug_handle", "external_id"})
 
 
 @dataclass(frozen=True)
-class Report:
+class Differences:
     """Every difference between two payloads.
 
     Attributes
@@ -90,7 +90,7 @@ class Report:
             yield f"  and {len(self.changes) - limit} more"
 
 
-def compare(before: Decoded | str, after: Decoded | str) -> Report:
+def compare(before: Decoded | str, after: Decoded | str) -> Differences:
     """Compare two payloads, two texts of goldens, or one with the other.
 
     Raises
@@ -101,7 +101,7 @@ def compare(before: Decoded | str, after: Decoded | str) -> Report:
     changes = list(_outlines(outline(before), outline(after), ""))
     if not changes:
         changes += _unexplained(_text(before), _text(after))
-    return Report(tuple(sorted(changes, key=lambda change: not change.content)))
+    return Differences(tuple(sorted(changes, key=lambda change: not change.content)))
 
 
 def _text(source: Decoded | str) -> str:

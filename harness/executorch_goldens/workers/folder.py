@@ -13,7 +13,7 @@ from typing import Self
 
 import filelock
 
-from executorch_goldens.files.machine import MachineError
+from executorch_goldens.files.os_errors import OsRefusedError
 
 #: Begins the names of such folders.
 PREFIX = "goldens-sweep-"
@@ -36,12 +36,12 @@ class Folder:
 
     @classmethod
     def make(cls) -> Folder:
-        """Make a folder, and delete those whose sweeps were killed; raise OSError, MachineError."""
+        """Make a folder, and delete those whose sweeps were killed; raise OSError, OsRefusedError."""
         try:
             delete_left_over(Path(tempfile.gettempdir()))
         except FileNotFoundError as error:
             # There is no file: it tells apart those who look for one.
-            raise MachineError(
+            raise OsRefusedError(
                 f"{error.strerror}: make room in one of these, or name another by TMPDIR"
             ) from error
         while True:

@@ -49,14 +49,14 @@ class SecondsError(HarnessError, ValueError):
 class Seconds:
     """Seconds of one export by cell, and what is taken for a cell of which none are known."""
 
-    known: Mapping[Cell, float]
+    measured: Mapping[Cell, float]
 
     def of(self, cell: Cell) -> float:
         """Return those of `cell`, or else the median of its target's, or of all."""
-        if cell in self.known:
-            return self.known[cell]
-        alike = [value for other, value in self.known.items() if other.target == cell.target]
-        return statistics.median(alike or self.known.values() or [UNKNOWN])
+        if cell in self.measured:
+            return self.measured[cell]
+        alike = [value for other, value in self.measured.items() if other.target == cell.target]
+        return statistics.median(alike or self.measured.values() or [UNKNOWN])
 
     def longest_first(self, cells: Iterable[Cell]) -> list[Cell]:
         """Return `cells` in the order in which they are best exported; those that take the same keep theirs."""
@@ -108,7 +108,7 @@ def write_table(root: Path, measured: Mapping[Cell, float]) -> bool:
 
     A cell that was not measured keeps its line.
     """
-    before = committed(root).known
+    before = committed(root).measured
     table = dict(before)
     for cell, value in measured.items():
         if abs(value - before.get(cell, 0.0)) > TOLERANCE * value:
@@ -144,7 +144,7 @@ class Remembered:
     def over(self, table: Seconds) -> Seconds:
         """Return `table` with what was measured here in place of what it says."""
         here = {Cell.named(cell): statistics.median(values) for cell, values in self.runs.items() if values}
-        return Seconds({**table.known, **here})
+        return Seconds({**table.measured, **here})
 
     def note(self, cell: Cell, outcomes: Sequence[Outcome]) -> None:
         """Remember what the exports of `cell` took."""

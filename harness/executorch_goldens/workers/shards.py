@@ -51,13 +51,13 @@ def split(cells: Sequence[Cell], seconds: Seconds, count: int) -> list[list[Cell
     """Return the cells of each of `count` shards."""
     shards: list[list[Cell]] = [[] for _ in range(count)]
     loads = [0.0] * count
-    known = [cell for cell in cells if cell in seconds.known]
-    for cell in sorted(known, key=lambda cell: (-seconds.known[cell], str(cell))):
+    known = [cell for cell in cells if cell in seconds.measured]
+    for cell in sorted(known, key=lambda cell: (-seconds.measured[cell], str(cell))):
         number = loads.index(min(loads))
         shards[number].append(cell)
-        loads[number] += seconds.known[cell]
+        loads[number] += seconds.measured[cell]
     for cell in cells:
-        if cell not in seconds.known:
+        if cell not in seconds.measured:
             shards[max(range(count), key=lambda number: _digest(number, cell))].append(cell)
     return shards
 

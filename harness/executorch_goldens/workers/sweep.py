@@ -30,7 +30,7 @@ from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Outco
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.limits import WALL, processor_seconds
 from executorch_goldens.files import shortage
-from executorch_goldens.files.machine import said
+from executorch_goldens.files.os_errors import explain
 from executorch_goldens.registry import CASES
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings, absolute, worker_environment
@@ -273,7 +273,7 @@ class Sweep:
         with self.changed:
             message = str(error) if isinstance(error, HarnessError) else f"sweep: {error!r}"
             if isinstance(error, OSError):
-                message = said(error) or message
+                message = explain(error) or message
             self.error = error if isinstance(error, SweepError) else SweepError(message)
             self.changed.notify_all()
 
@@ -390,7 +390,7 @@ class Sweep:
                 "case": job.cell.case,
                 "heap_seed": job.variation.heap_seed,
                 "patches": [*self.settings.patches, *self.further_patches.get(job.cell, ())],
-                "keep": self.settings.keep,
+                "capture": self.settings.capture,
                 "execute": self.settings.execute,
                 "omission": asdict(self.settings.omission) if self.settings.omission else None,
                 "observer": self.settings.observer,

@@ -5,7 +5,7 @@ input, one JSON object a line; answers leave on a pipe of their own (``--answers
 prints cannot disturb them. A request::
 
     {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "target": "tosa-int", "tolerance": null,
-     "heap_seed": 1, "patches": ["partition-order"], "keep": 0, "execute": true, "omission": null,
+     "heap_seed": 1, "patches": ["partition-order"], "capture": 0, "execute": true, "omission": null,
      "observer": null, "twins": 0, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>",
      "limit": 120.0, "memory": null, "module": "models.cat", "others": ["models.attention"],
      "record": "<file for the record>"}
@@ -46,9 +46,8 @@ from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.alone import load_all, load_alone
 from executorch_goldens.exporting.observing import NOBODY
 from executorch_goldens.exporting.recording import Recorder
-from executorch_goldens.files import shortage
+from executorch_goldens.files import durable, shortage
 from executorch_goldens.patches.guard import GuardError, resolve
-from executorch_goldens.patches.shortcuts import collector
 from executorch_goldens.registry import Case
 from executorch_goldens.settings.exports import ROOT
 from executorch_goldens.targets import Target, find
@@ -216,7 +215,7 @@ def run_request(request: dict[str, Any]) -> None:
         case,
         request["target"],
         request["patches"],
-        request["keep"],
+        request["capture"],
         request["execute"],
         request["tolerance"],
         Omission(**omission) if omission is not None else None,
@@ -230,9 +229,7 @@ def run_request(request: dict[str, Any]) -> None:
 
 def write_artifact(result: Path, artifact: Artifact) -> None:
     """Leave an artifact whole, or nothing."""
-    aside = result.with_suffix(".partial")
-    aside.write_bytes(pickle.dumps(artifact))
-    aside.replace(result)
+    durable.replace(result, pickle.dumps(artifact), synced=False)
 
 
 def requested_case(request: dict[str, Any]) -> Case:
@@ -435,9 +432,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # The hash seed is the interpreter's, the directory that of each request.
     variation = Variation(0, options.heap_seed, options.listings_seed, options.history_seed)
     sys.path[:0] = options.paths
-    if collector.SHORTCUT.name in options.shortcuts:
-        # For the imports; with the others it is checked and noted.
-        collector.SHORTCUT.install()
     take_on(options.surroundings)
     # What an import makes of a listing stays as well. Children inherit the shuffle, or are given the same seed.
     shuffle_listings(variation.listings)

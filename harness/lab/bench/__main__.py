@@ -1,4 +1,4 @@
-"""Measure ratios side by side: ``python -m lab bench [MEASUREMENT...]``; ``nox -s lab -- bench`` runs it.
+"""``python -m lab bench [MEASUREMENT...]``: ratios of seconds and memory, measured side by side.
 
 Each measurement is repeated, and prints the minimum, the median and the maximum of each of its ratios with its goal.
 Both sides of a ratio are measured in the same run: what else the machine does meets both.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from lab import REPOSITORY
+from lab import REPOSITORY, pages
 from lab.bench import baseline, cluster, decode, exports, scaling, spread
 from lab.bench.measurement import HEADING, Goal, Measurement, keep, repeated, state, write_json
 
@@ -39,9 +38,9 @@ MEASUREMENTS = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print and keep; return 1 if a median misses its goal."""
-    parser = argparse.ArgumentParser(prog="nox -s lab -- bench --", description=__doc__)
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("bench", description=__doc__)
     parser.add_argument(
         "measurements",
         nargs="*",
@@ -51,13 +50,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--json", type=Path, default=REPOSITORY / "build" / "bench.json", metavar="FILE")
     parser.add_argument(
-        "--keep", action="store_true", help="put a row for each ratio into docs/benchmarks.md"
+        "--update", action="store_true", help="put a row for each ratio into the history, and write the page"
     )
-    options = parser.parse_args(arguments)
+    parser.set_defaults(run=run, refuse=parser.error)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure, print and keep; return 1 if a median misses its goal."""
     if unknown := [name for name in options.measurements if name not in MEASUREMENTS]:
-        parser.error(f"no measurement is called {unknown[0]!r}; there are {', '.join(MEASUREMENTS)}")
+        options.refuse(f"no measurement is called {unknown[0]!r}; there are {', '.join(MEASUREMENTS)}")
     if options.repeats < 1:
-        parser.error(f"--repeats {options.repeats} measures nothing: give at least 1")
+        options.refuse(f"--repeats {options.repeats} measures nothing: give at least 1")
     names = options.measurements or [name for name, one in MEASUREMENTS.items() if one.default]
     print(HEADING, flush=True)
     measured = []
@@ -67,10 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(one.line(), flush=True)
     on = state()
     write_json(options.json, measured, on)
-    if options.keep:
+    if options.update:
         keep(measured, on, datetime.date.today().isoformat())
+        pages.update(["bench"])
     return int(any(not one.goal.is_met(one.median) for one in measured))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

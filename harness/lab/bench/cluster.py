@@ -38,7 +38,7 @@ def run(workers: int) -> float:
         command += [
             "--cluster",
             address,
-            "--store",
+            "--cache-dir",
             str(folder / "store"),
             "--sweeps",
             str(folder / "sweeps"),

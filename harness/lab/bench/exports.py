@@ -22,7 +22,7 @@ from executorch_goldens.workers.worker import install_shortcuts, set_kernels
 from lab import REPOSITORY
 from lab.bench.measurement import apart
 from lab.shortcuts.command import draw
-from lab.stock.issues import REPORTS
+from lab.stock.issues import ISSUES
 
 FRESH = "a fresh interpreter per export, without shortcuts: its time / a sweep's"
 PYTEST = "a pytest process per seed, without shortcuts: its time / a sweep's"
@@ -40,16 +40,16 @@ ROUNDS = 3
 def drawn() -> list[Cell]:
     """Return drawn cells of each target that every case is exported for."""
     zoo = load_cells(("models",), releases.load().release(installed_release()))
-    return draw([cell for cell in zoo if not find(cell.target).further], PER_TARGET, seed=0)
+    return draw([cell for cell in zoo if not find(cell.target).opt_in], PER_TARGET, seed=0)
 
 
 def reported() -> list[Cell]:
-    """Return the cells that the upstream reports are shown on."""
+    """Return the cells that the upstream issues are shown on."""
     return [
-        Cell(report.target, case.name)
-        for report in REPORTS
+        Cell(issue.target, case.name)
+        for issue in ISSUES
         for case in load(("models",)).values()
-        if case.report == report.number
+        if case.issue == issue.number
     ]
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import statistics
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from executorch_goldens.exporting.compat import installed_release
+from executorch_goldens.files import markdown, tables
 from executorch_goldens.results import provenance
 from lab import REPOSITORY
+from lab.pages import Part
 
-HISTORY = REPOSITORY / "docs" / "benchmarks.md"
+#: What was measured, the newest of each ratio on each release first.
+HISTORY = Path(__file__).with_name("history.tsv")
+COLUMNS = ("ratio", "release", "minimum", "median", "maximum", "goal", "when", "where")
 #: Rows of a measured ratio that the history keeps, the newest first.
 KEPT = 5
 #: Digits of a commit that it shows.
@@ -115,6 +119,9 @@ def apart(module: str) -> float:
 
 def state() -> dict[str, str]:
     """Return what the figures were measured on."""
+    # Only now: it imports torch, which the history does without.
+    from executorch_goldens.exporting.compat import installed_release
+
     commit = provenance.commit(REPOSITORY) or "no checkout"
     dirty = "-dirty" if provenance.changes(REPOSITORY, REPOSITORY / "goldens") else ""
     return {
@@ -133,24 +140,33 @@ def write_json(path: Path, measured: Iterable[Measured], on: Mapping[str, str]) 
 
 def keep(measured: Sequence[Measured], on: Mapping[str, str], date: str, path: Path = HISTORY) -> None:
     """Put a row for each ratio into the history, above its older ones on this release, of which `KEPT` stay in all."""
-    text = path.read_text(encoding="utf-8")
-    before, header, rows = text.partition("|---|---|---|---|---|---|---|---|\n")
-    if not header:
-        raise ValueError(f"{path} has no table of eight columns: restore it from git")
-    table = [row for row in rows.splitlines() if row.startswith("|")]
-    for one in reversed(measured):
-        numbers = f"{min(one.ratios):.3f} | {one.median:.3f} | {max(one.ratios):.3f}"
-        where = f"{date}, {on['commit']} | {on['machine']}"
-        table.insert(0, f"| {one.goal.name} | {on['release']} | {numbers} | {one.goal!s} | {where} |")
-    seen: dict[tuple[str, ...], int] = defaultdict(int)
-    kept = []
-    for row in sorted(table, key=_measured_on):
-        seen[_measured_on(row)] += 1
-        if seen[_measured_on(row)] <= KEPT:
-            kept.append(row)
-    path.write_text(before + header + "\n".join(kept) + "\n", encoding="utf-8")
+    new = [
+        {
+            "ratio": one.goal.name,
+            "release": on["release"],
+            "minimum": f"{min(one.ratios):.3f}",
+            "median": f"{one.median:.3f}",
+            "maximum": f"{max(one.ratios):.3f}",
+            "goal": str(one.goal),
+            "when": f"{date}, {on['commit']}",
+            "where": on["machine"],
+        }
+        for one in measured
+    ]
+    rows = sorted([*new, *tables.read(path, COLUMNS)], key=_measured_on)
+    kept = [row for _, same in itertools.groupby(rows, _measured_on) for row in itertools.islice(same, KEPT)]
+    tables.write(path, COLUMNS, kept)
 
 
-def _measured_on(row: str) -> tuple[str, ...]:
-    """Return the ratio's name and the release."""
-    return tuple(row.split(" | ")[:2])
+def _measured_on(row: Mapping[str, str]) -> tuple[str, str]:
+    return row["ratio"], row["release"]
+
+
+def parts() -> Iterator[Part]:
+    """Yield the history of docs/benchmarks.md."""
+    yield Part("benchmarks.md", "history", _committed)
+
+
+def _committed() -> Iterator[str]:
+    yield from markdown.head(COLUMNS)
+    yield from (markdown.row([*row.values()]) for row in tables.read(HISTORY, COLUMNS))

@@ -56,7 +56,7 @@ def run(cells: int) -> tuple[float, list[int]]:
             "run",
             "-q",
             "-q",
-            "--no-keep",
+            "--cache=off",
             "-p",
             "watcher",
         ]

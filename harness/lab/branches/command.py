@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from executorch_goldens import patches
 from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
@@ -19,14 +18,14 @@ from executorch_goldens.files import durable
 from executorch_goldens.releases import Release
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL, TIERS
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells
+from executorch_goldens.running.selection import Environment, load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import positive_float, share
 from executorch_goldens.settings.config import Config
-from executorch_goldens.settings.exports import Settings, cores, default_interpreter
+from executorch_goldens.settings.exports import Settings, cores
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep, SweepError
-from lab import branches
+from lab import branches, pages
 from lab.branches import page
 from lab.branches.records import Records
 from lab.branches.sources import Sources, require_coverage
@@ -53,7 +52,7 @@ def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("--minutes", type=positive_float, help="begin no export after (default: none)")
     parser.add_argument("--anew", action="store_true", help="export also what has a record")
     parser.add_argument("--so-far", action="store_true", help="export nothing")
-    parser.add_argument("--update", action="store_true", help="write the page and the lines in docs/coverage")
+    parser.add_argument("--update", action="store_true", help="write the tables and the page")
     parser.add_argument(
         "--records", type=Path, default=Path("build/branches"), metavar="DIR", help="default: %(default)s"
     )
@@ -71,9 +70,8 @@ def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(options: argparse.Namespace) -> int:
     """Record what is asked for, then print or write what all records say."""
     require_coverage()
-    interpreter = default_interpreter()
-    installed = Installed.probe(interpreter)
-    release = find_release(installed, None)
+    environment = Environment.of()
+    release = environment.release
     repository = config.load()
     if not options.so_far:
         folder = repository.goldens / release.version
@@ -85,12 +83,9 @@ def run(options: argparse.Namespace) -> int:
         if not options.anew:
             known = records.cells()
             wanted = [cell for cell in wanted if cell not in known]
-        settings = Settings(
-            interpreter,
+        settings = environment.settings(
             zoos(options.zoo, repository),
-            patches.select("auto", release.patches),
             options.jobs,
-            EXPORT_TIMEOUT,
             tolerances=repository.tolerances,
             observer=branches.RECORDER,
         )
@@ -104,16 +99,16 @@ def run(options: argparse.Namespace) -> int:
         except SweepError as error:
             raise CommandError(str(error)) from error
         print(f"{done} of {len(wanted)} cells exported", file=sys.stderr)
-    sources = Sources(installed.site_packages / "executorch")
+    sources = Sources(environment.site_packages / "executorch")
     taken = groups(options, release, repository, sources)
-    text = "".join(f"{line}\n" for line in page.page(release.version, sources.branches(), taken))
     if not options.update:
-        print(text, end="")
+        print(*page.page(release.version, sources.branches(), taken), sep="\n")
         return SAME
-    each = "".join(f"{line}\n" for line in page.lines(sources.branches(), taken))
-    for path, content in ((page.page_of(release.version), text), (page.lines_of(release.version), each)):
+    files = (page.branches_of(release.version), page.cells_of(release.version))
+    for path, content in zip(files, page.texts(sources.branches(), taken), strict=True):
         durable.replace(path, content)
         print(f"{path}: written")
+    pages.update(["branches"])
     return SAME
 
 
@@ -169,13 +164,5 @@ def groups(
         page.GUESTS: of_zoos(ZOOS),
         page.DRAWN: taken([(drawn, drawn.cells())], None),
     }
-    before = written_before(release.version)
+    _, before = page.read(release.version)
     return {group: each if each.cells else before.get(group, each) for group, each in found.items()}
-
-
-def written_before(release: str) -> dict[str, page.Taken]:
-    """Return what the page of a release says of each group that has cells; nothing where there is no page."""
-    texts = (page.page_of(release), page.lines_of(release))
-    if not all(path.exists() for path in texts):
-        return {}
-    return page.written(*(path.read_text(encoding="utf-8") for path in texts))

@@ -1,16 +1,19 @@
-"""What exports of a release take of its branches, as a page and as lines for programs."""
+"""What exports of a release take of its branches: the tables that keep it, and docs/coverage/<release>-branches.md."""
 
 from __future__ import annotations
 
-import re
+import functools
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from executorch_goldens import releases
+from executorch_goldens.files import tables
 from lab.branches import FOLDERS
 from lab.branches.sources import Branch
-from lab.coverage.visits import TABLES, share
+from lab.coverage.page import share
+from lab.pages import Part
 
 #: What exports are of, in the order of the columns.
 CORE, ZOO, SITUATIONS, GUESTS, DRAWN = GROUPS = ("core", "zoo", "situations", "guests", "generator")
@@ -22,7 +25,12 @@ LISTED = 20
 WHY = Path(__file__).with_name("why.toml")
 #: The sources of a release.
 UPSTREAM = "https://github.com/pytorch/executorch/blob/v{release}/{file}"
+#: The tables of each release.
+TAKEN = Path(__file__).with_name("taken")
+#: Columns of the table of branches; the last one has the groups that take one.
 COLUMNS = ("file", "start", "end", "owner", "function", "raises", "taken by")
+#: Columns of the table of groups: `Taken.cells` and `Taken.known`.
+CELL_COLUMNS = ("exports of", "cells", "known")
 
 
 @dataclass(frozen=True)
@@ -40,53 +48,63 @@ class Taken:
     branches: Collection[Branch]
 
 
-def page_of(release: str) -> Path:
-    return TABLES / f"{release}-branches.md"
+def branches_of(release: str) -> Path:
+    return TAKEN / f"{release}.tsv"
 
 
-def lines_of(release: str) -> Path:
-    return TABLES / f"{release}-branches.tsv"
+def cells_of(release: str) -> Path:
+    return TAKEN / f"{release}-cells.tsv"
 
 
-def lines(branches: Iterable[Branch], taken: Mapping[str, Taken]) -> Iterator[str]:
-    """Yield a head, then a line for each branch: its fields, and the groups that take it, apart by tabs."""
-    yield "\t".join(COLUMNS)
+def parts() -> Iterator[Part]:
+    """Yield the page of each release whose branches were recorded."""
+    for release in releases.load().releases:
+        if branches_of(release).exists():
+            yield Part(f"coverage/{release}-branches.md", "", functools.partial(_committed, release))
+
+
+def _committed(release: str) -> Iterator[str]:
+    return page(release, *read(release))
+
+
+def texts(branches: Iterable[Branch], taken: Mapping[str, Taken]) -> tuple[str, str]:
+    """Return the texts of the tables of branches and of groups."""
+    rows = []
     for each in sorted(branches):
         by = " ".join(group for group in taken if each in taken[group].branches)
         raises = "raises" if each.raises else ""
-        yield "\t".join(
-            (each.file, str(each.start), str(each.end), each.owner, each.function, raises, by or "-")
+        values = (each.file, each.start, each.end, each.owner, each.function, raises, by or "-")
+        rows.append(dict(zip(COLUMNS, values, strict=True)))
+    counts = [
+        {"exports of": group, "cells": each.cells, "known": "" if each.known is None else each.known}
+        for group, each in taken.items()
+    ]
+    return tables.text(COLUMNS, rows), tables.text(CELL_COLUMNS, counts)
+
+
+def read(release: str) -> tuple[list[Branch], dict[str, Taken]]:
+    """Return the branches of a release, and what each group takes, as the tables say; empty where there are none."""
+    branches = []
+    found: dict[str, set[Branch]] = {group: set() for group in GROUPS}
+    for row in tables.read(branches_of(release), COLUMNS):
+        place = (row["file"], int(row["start"]), int(row["end"]))
+        branch = Branch(*place, row["owner"], row["function"], bool(row["raises"]))
+        branches.append(branch)
+        for group in set(row["taken by"].split()) & set(GROUPS):
+            found[group].add(branch)
+    taken = {
+        row["exports of"]: Taken(
+            int(row["cells"]), int(row["known"]) if row["known"] else None, found[row["exports of"]]
         )
-
-
-def read(text: str) -> frozenset[Branch]:
-    """Return the branches of `lines` that cells take, drawn models apart."""
-    return frozenset(branch for branch, groups in _read(text) if not groups.isdisjoint(OF_CELLS))
-
-
-def _read(text: str) -> Iterator[tuple[Branch, set[str]]]:
-    """Yield each branch of `lines` with the groups that take it."""
-    for line in text.splitlines()[1:]:
-        file, start, end, owner, function, raises, by = line.split("\t")
-        groups = set(by.split()) & set(GROUPS)
-        yield Branch(file, int(start), int(end), owner, function, bool(raises)), groups
-
-
-def written(pages: str, each: str) -> dict[str, Taken]:
-    """Return what the texts of a page and of its `lines` say of the groups that have cells."""
-    taken: dict[str, set[Branch]] = {group: set() for group in GROUPS}
-    for branch, groups in _read(each):
-        for group in groups:
-            taken[group].add(branch)
-    counts = {
-        group: (int(cells), int(known) if known else None)
-        for group, cells, known in re.findall(
-            r"^\| (\w+) \| (\d+)(?: of (\d+))? \| \d+ of ", pages, re.MULTILINE
-        )
+        for row in tables.read(cells_of(release), CELL_COLUMNS)
     }
-    return {
-        group: Taken(*counts[group], found) for group, found in taken.items() if counts.get(group, (0,))[0]
-    }
+    return branches, taken
+
+
+def of_cells(release: str) -> frozenset[Branch]:
+    """Return the branches that cells take, drawn models apart, as the tables say."""
+    _, taken = read(release)
+    return frozenset(branch for group in OF_CELLS if group in taken for branch in taken[group].branches)
 
 
 def page(release: str, branches: Iterable[Branch], taken: Mapping[str, Taken]) -> Iterator[str]:
@@ -105,7 +123,7 @@ def page(release: str, branches: Iterable[Branch], taken: Mapping[str, Taken]) -
         "",
         f'Written by `nox -s "lab({release})" -- branches --so-far --update`, from what was recorded by then. What a',
         "branch is, and how it is recorded: [maintaining](../maintaining.md#branches). Each one, with what takes it:",
-        f"[{lines_of(release).name}]({lines_of(release).name}). Passes that neither backend imports are not counted.",
+        f"`harness/lab/branches/taken/{release}.tsv`. Passes that neither backend imports are not counted.",
         "",
         "| exports of | cells recorded | branches taken |",
         "|---|---:|---:|",
@@ -118,8 +136,8 @@ def page(release: str, branches: Iterable[Branch], taken: Mapping[str, Taken]) -
     yield from ("", "## Owners with the most branches that no cell takes", "")
     yield from ("Lines are those of the release; `out` is where a function is left.", "")
     yield from ("| owner | branches | not taken | why | which |", "|---|---:|---:|---|---|")
-    of_cells = {branch for group in OF_CELLS for branch in taken[group].branches}
-    yield from _longest(release, _by_owner(counted), of_cells)
+    by_cells = {branch for group in OF_CELLS for branch in taken[group].branches}
+    yield from _longest(release, _by_owner(counted), by_cells)
     for folder in FOLDERS:
         here = [branch for branch in counted if branch.file.startswith(f"{folder}/")]
         if here:

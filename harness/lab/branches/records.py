@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.files import durable
 
 #: Jumps from line to line by file, as coverage.py has them; a number below 0 is the way into or out of a function.
 Jumps = Mapping[str, Iterable[tuple[int, int]]]
@@ -21,13 +22,8 @@ class Records:
     def write(self, cell: Cell, hash_seed: str, jumps: Jumps) -> None:
         """Leave a whole record, or nothing."""
         file = self._of_cell(cell) / f"{hash_seed}.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        aside = file.with_suffix(".partial")
-        aside.write_text(
-            json.dumps({name: sorted(of_file) for name, of_file in jumps.items()}, separators=(",", ":")),
-            encoding="utf-8",
-        )
-        aside.replace(file)
+        made = {name: sorted(of_file) for name, of_file in jumps.items()}
+        durable.replace(file, json.dumps(made, separators=(",", ":")), synced=False)
 
     def cells(self) -> dict[Cell, list[Path]]:
         """Return the cells that have records, with the files of these."""

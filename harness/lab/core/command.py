@@ -16,14 +16,14 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.zoo import load_zoo
 from lab.core import computing
-from lab.coverage.visits import VISITORS, committed, visited
+from lab.coverage.visits import Reached
 
 
 def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "core",
-        description="Compute the core of each release from its goldens and its table of coverage; exports nothing.",
+        description="Compute the core of each release from its goldens and its tables of coverage; exports nothing.",
     )
     parser.add_argument("--update", action="store_true", help="write it")
     share(parser.add_argument, "--release", help="of this release alone")
@@ -63,12 +63,10 @@ def computed(goldens: Path, version: str) -> str:
     repository = config.load()
     models = repository.zoos(None)
     release = releases.load().release(version)
-    coverage = repository.root / "docs" / "coverage"
     return computing.text(
         version,
         goldens / version,
         load_cells(models, release, repository.targets),
         load_zoo(models).values(),
-        committed(coverage / f"{version}.md"),
-        visited(coverage / VISITORS.format(version)),
+        Reached.read(version),
     )

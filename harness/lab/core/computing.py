@@ -15,7 +15,8 @@ from executorch_goldens.registry import Case
 from executorch_goldens.running.core import UPDATE
 from executorch_goldens.workers.seconds import Seconds, committed
 from lab.core.reading import Reached, reached
-from lab.stock.issues import report_cells
+from lab.coverage import visits
+from lab.stock.issues import issue_cells
 
 #: Of what a cell was taken for, this much is written out.
 SHOWN = 3
@@ -85,8 +86,7 @@ def text(
     folder: Path,
     cells: Sequence[Cell],
     cases: Collection[Case],
-    table: str,
-    visited: Reached,
+    coverage: visits.Reached,
 ) -> str:
     """Return the text of a release's core.
 
@@ -96,19 +96,17 @@ def text(
         Of the release's goldens.
     cells, cases
         All of the zoo on this release.
-    table, visited
-        Of the release's coverage, as `reached` takes them.
     """
     always = {
-        cell: f"report #{number}" for number, of_report in report_cells(cases).items() for cell in of_report
+        cell: f"issue #{number}" for number, of_issue in issue_cells(cases).items() for cell in of_issue
     }
     always |= dict.fromkeys(DEFECTS.get(version, ()), "a known defect that has what no golden tells of")
-    wanted = reached(folder, cells, table, visited)
+    wanted = reached(folder, cells, coverage)
     core = cover(wanted, [cell for cell in always if cell in cells], committed(folder))
     lines = [
         f"# The core of the zoo on ExecuTorch {version}: {len(core)} of {len(cells)} cells. They reach the",
         f"# {len(wanted)} passes, node visitors, operators, attributes and targets that the zoo reaches, and show the",
-        f"# reports. Written by: {UPDATE}",
+        f"# issues. Written by: {UPDATE}",
     ]
     for cell, taken_for in core.items():
         why = [always[cell]] if cell in always else []

@@ -2,14 +2,12 @@
 
 What a cell reaches is read from its golden: its target, the passes and partitioners that changed its graph, with their
 pipelines, and the operators of its delegates with their attributes. No golden tells which node visitors ran:
-`lab.coverage.visits` lists those of each cell. For passes that only cells without a golden reach, its table names one
-cell.
+`lab.coverage.visits` lists those of each cell. For passes that only cells without a golden reach, it names one cell.
 """
 
 from __future__ import annotations
 
 import re
-import types
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +15,8 @@ from pathlib import Path
 from executorch_goldens.artifact import STAGE, Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.running.core import CoreError
-from lab.coverage.visits import SHOWN_VALUES, examples
+from lab.coverage import visits
+from lab.coverage.visits import SHOWN_VALUES
 
 #: Attributes whose values are numbers of nodes: they say nothing of what was lowered.
 NUMBERS_OF_NODES = frozenset(("debug_handle",))
@@ -28,21 +27,17 @@ _LINE = re.compile(
 #: A constant in the place of a value: of it, only the type counts.
 _CONSTANT = re.compile(r"(\w+\[[\d,]*\]) ")
 
+#: Of a zoo whose exports nobody has watched.
+NO_COVERAGE = visits.Reached((), {}, {}, {})
+
 #: What is reached, in words, to the cells that reach it.
 Reached = Mapping[str, Collection[Cell]]
 
 
 def reached(
-    folder: Path, cells: Collection[Cell], table: str = "", visited: Reached = types.MappingProxyType({})
+    folder: Path, cells: Collection[Cell], coverage: visits.Reached = NO_COVERAGE
 ) -> dict[str, set[Cell]]:
-    """Return what `cells` reach, as far as the goldens in a release's folder and its files of coverage tell.
-
-    Parameters
-    ----------
-    table
-        Text of the table of coverage; empty where a zoo has none.
-    visited
-        The cells of each node visitor, ``backend target``.
+    """Return what `cells` reach, as far as the goldens in a release's folder and its tables of coverage tell.
 
     Raises
     ------
@@ -59,12 +54,12 @@ def reached(
                 values[what][value].add(cell)
     for what, of_value in _counted(values):
         found[what] |= of_value
-    for visitor, visiting in visited.items():
+    for visitor, visiting in coverage.visited.items():
         backend, _, name = visitor.partition(" ")
         found[f"visitor {backend}: {name}"] |= set(visiting)
-    for what, example in examples(table).items():
-        if what not in found:
-            found[what].add(example)
+    for name, example in coverage.examples():
+        if f"pass {name}" not in found:
+            found[f"pass {name}"].add(example)
     _require_known(found, cells)
     return found
 
@@ -101,7 +96,7 @@ def _require_known(found: Reached, cells: Collection[Cell]) -> None:
     for what, reaching in found.items():
         if unknown := set(reaching) - known:
             raise CoreError(
-                f"docs/coverage says that {min(unknown)} reaches {what}, and there is no such cell; write it again by: "
+                f"harness/lab/coverage/reached says that {min(unknown)} reaches {what}, and there is no such cell: run "
                 "nox -s lab -- coverage --update"
             )
 

@@ -1,4 +1,4 @@
-"""``python -m lab coverage``: what the zoo reaches of the installed release, against docs/coverage."""
+"""``python -m lab coverage``: what the zoo reaches of the installed release, against what is committed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import patches
 from executorch_goldens.files import durable
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
+from executorch_goldens.running.selection import Environment, load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
-from executorch_goldens.settings.exports import Settings, cores, default_interpreter
+from executorch_goldens.settings.exports import cores
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import SIZE, Store, default_root
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
+from lab import pages
 from lab.core.command import settle
-from lab.coverage.visits import TABLES, VISITORS, Coverage, reasons, table, visits
+from lab.coverage import page
+from lab.coverage.visits import Coverage, Reached, cells_of, table_of
 
 
 def add_to(subparsers: Any) -> None:
@@ -30,32 +31,28 @@ def add_to(subparsers: Any) -> None:
     )
     share(parser.add_argument, "--cell", help="only these: prints, compares nothing")
     parser.add_argument(
-        "--update", action="store_true", help="write the files, and the core that rests on them"
+        "--update", action="store_true", help="write the tables, the page, and the core that rests on them"
     )
     parser.add_argument(
-        "--reuse", action="store_true", help="take exports from the store of artifacts, and put them there"
+        "--cached", action="store_true", help="take exports from the cache, and put them there"
     )
     share(parser.add_argument, "--jobs", default=cores())
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Export, compare with the committed table or write it; return 0 if it is as committed, else 1."""
-    interpreter = default_interpreter()
-    release = find_release(Installed.probe(interpreter), None)
+    """Export, compare with the committed tables or write them; return 0 if it is as committed, else 1."""
+    environment = Environment.of()
+    release = environment.release
     repository = config.load()
     models = repository.zoos(None)
     cells = load_cells(models, release)
     selected = select(cells, options.cell)
-    names = patches.select("auto", release.patches)
-    settings = Settings(
-        interpreter,
+    settings = environment.settings(
         models,
-        names,
         options.jobs,
-        EXPORT_TIMEOUT,
         tolerances=repository.tolerances,
-        reuse=Reuse(Store(repository.store or default_root(), SIZE)) if options.reuse else None,
+        reuse=Reuse(Store(repository.cache_dir or default_root(), SIZE)) if options.cached else None,
     )
     coverage = Coverage()
     if settings.reuse is not None:
@@ -70,19 +67,17 @@ def run(options: argparse.Namespace) -> int:
     # Only now: it imports ExecuTorch, which the process that sweeps does without.
     from executorch_goldens.exporting.compat import visitor_classes
 
-    visitors = visitor_classes()
-    text = table(release.version, coverage, visitors, reasons())
+    reached = Reached.of(coverage, visitor_classes())
     if options.cell:
-        sys.stdout.write(text)
+        print(*page.lines(release.version, reached, page.reasons()), sep="\n")
         return 0
-    found = {
-        TABLES / f"{release.version}.md": text,
-        TABLES / VISITORS.format(release.version): visits(coverage, visitors),
-    }
+    files = (table_of(release.version), cells_of(release.version))
+    found = dict(zip(files, reached.texts(), strict=True))
     if options.update:
         for path, content in found.items():
             durable.replace(path, content)
             print(f"{path}: written")
+        pages.update(["coverage"])
         settle(repository.goldens, release.version, update=True)
         return 0
     same = [_is_committed(path, content) for path, content in found.items()]

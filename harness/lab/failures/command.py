@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from executorch_goldens import releases
-from executorch_goldens.cli import prints_table
+from executorch_goldens.cli import SAME
+from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import Cause, cause
 from executorch_goldens.judging import known
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import share
+from lab import GOLDENS, pages
+from lab.pages import Part
 
 
 def add_to(subparsers: Any) -> None:
@@ -21,7 +27,28 @@ def add_to(subparsers: Any) -> None:
         description="Print a Markdown table of the goldens that are failures, and of the defects that releases.toml "
         "or known.toml declares: a line per cause.",
     )
-    prints_table(parser, table)
+    share(parser.add_argument, "--goldens")
+    parser.add_argument(
+        "--update", action="store_true", help="write it into docs/failures.md, from this project's goldens"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table, or write the page; raise CommandError where there are no goldens."""
+    if options.update:
+        pages.update(["failures"])
+    else:
+        goldens = options.goldens or config.load().goldens
+        if not goldens.is_dir():
+            raise CommandError(f"{goldens} is not a folder: name a root of goldens with --goldens")
+        print(*table(goldens), sep="\n")
+    return SAME
+
+
+def parts() -> Iterator[Part]:
+    """Yield the table of docs/failures.md."""
+    yield Part("failures.md", "failures", lambda: table(GOLDENS))
 
 
 def table(root: Path) -> Iterator[str]:

@@ -1,32 +1,34 @@
-"""Make faults: ``python -m lab faults [--only NAME]``; ``nox -s lab -- faults`` runs it."""
+"""``python -m lab faults [--only NAME]``: what is lost by faults that are made on purpose."""
 
 from __future__ import annotations
 
 import argparse
 import functools
 import itertools
-import re
-import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from lab import REPOSITORY
+from executorch_goldens.files import markdown, tables
+from lab import pages
 from lab.faults import damage, power, running, together, updating, writing
 from lab.faults.fault import Fault, baseline, tried
 from lab.faults.place import LostError, Place
 from lab.faults.updating import Update
+from lab.pages import Part
 
-PAGE = REPOSITORY / "docs" / "reliability.md"
-#: The part of the page that this writes.
-TABLE = re.compile(r"(?<=<!-- faults -->\n).*?(?=<!-- /faults -->)", re.DOTALL)
+#: What was lost by each fault that was made.
+TABLE = Path(__file__).with_name("faults.tsv")
 
 #: Random moments at which an update is killed.
 KILLS = 200
 
-HEAD = "| fault | how it is made | what becomes of the run | times | lost |\n|---|---|---|---|---|\n"
+#: Columns of the page, and of the table: the fields of `Row`.
+HEAD = ("fault", "how it is made", "what becomes of the run", "times", "lost")
+COLUMNS = ("name", "made", "holds", "times", "lost")
 
 FAULTS = {fault.name: fault for room in (running, writing, together, damage) for fault in room.faults()}
 
@@ -41,17 +43,23 @@ class Row:
     times: str
     lost: str
 
-    def __str__(self) -> str:
-        lost = self.lost.splitlines()[0].replace("|", "\\|") if self.lost else "nothing"
-        return f"| {self.name} | {self.made} | {self.holds} | {self.times} | {lost} |"
+
+def parts() -> Iterator[Part]:
+    """Yield the table of faults of docs/reliability.md."""
+    yield Part("reliability.md", "faults", _committed)
 
 
-def merged(page: str, row: Row) -> str:
-    """Return a page with the row of a fault put into its table; rows of others stay."""
-    (table,) = TABLE.findall(page)
-    rows = {line.split(" | ")[0].removeprefix("| "): line for line in table.splitlines()[2:]}
-    rows[row.name] = str(row)
-    return TABLE.sub(lambda _: HEAD + "".join(f"{rows[name]}\n" for name in NAMES if name in rows), page)
+def _committed() -> Iterator[str]:
+    yield from markdown.head(HEAD)
+    for row in tables.read(TABLE, COLUMNS):
+        yield markdown.row([*(row[name] for name in COLUMNS[:-1]), row["lost"] or "nothing"])
+
+
+def keep(row: Row) -> None:
+    """Put the row of a fault into the table; rows of others stay."""
+    rows = {each["name"]: each for each in tables.read(TABLE, COLUMNS)}
+    rows[row.name] = {**asdict(row), "lost": row.lost.partition("\n")[0]}
+    tables.write(TABLE, COLUMNS, [rows[name] for name in NAMES if name in rows])
 
 
 def of_fault(fault: Fault, sound: Place, repeats: int) -> Row:
@@ -116,9 +124,9 @@ WAYS = ("killed at random", "killed at calls", "failing calls", "power cut")
 NAMES = (*FAULTS, *(f"{name}: {how}" for name in ("recording", "accepting") for how in WAYS))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Make faults and print what was lost; return 1 if anything was."""
-    parser = argparse.ArgumentParser(prog="nox -s lab -- faults --", description=__doc__)
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("faults", description=__doc__)
     parser.add_argument(
         "--only", action="append", metavar="NAME", help="faults whose name has this in it; repeatable"
     )
@@ -131,10 +139,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--seed", type=int, default=0, help="of the random moments")
     parser.add_argument("--list", action="store_true", help="print the names")
-    parser.add_argument(
-        "--update", action="store_true", help=f"put their rows into {PAGE.relative_to(REPOSITORY)}"
-    )
-    options = parser.parse_args(arguments)
+    parser.add_argument("--update", action="store_true", help="put their rows into the table and the page")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make faults and print what was lost; return 1 if anything was."""
     options.wanted = lambda name: not options.only or any(part in name for part in options.only)
     if options.list:
         print("\n".join(NAMES))
@@ -149,9 +159,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             lost += bool(row.lost)
             if options.update:
                 # At once: a session that is stopped has written what it came to.
-                PAGE.write_text(merged(PAGE.read_text(encoding="utf-8"), row), encoding="utf-8")
+                keep(row)
+                pages.update(["faults"])
     return int(lost > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Repeats a run on a Dask cluster, with workers killed at random: ``python -m lab cluster-soak``.
+"""``python -m lab cluster-soak``: what grows while runs on a Dask cluster repeat and workers are killed at random.
 
 A scheduler and two workers are processes of their own on the loopback address. In
 each turn every cell is exported again by the workers, and judged against the goldens of the first run; what is drawn is
@@ -13,15 +13,15 @@ import functools
 import json
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import filelock
 
@@ -35,9 +35,11 @@ from lab.faults import soak
 from lab.faults.fault import LEAVING
 from lab.faults.place import SOUND, Ended, LostError, Place, demand, until
 from lab.faults.soak import State
+from lab.pages import Part
 
-TABLE = re.compile(r"(?<=<!-- cluster-soak -->\n).*?(?=<!-- /cluster-soak -->)", re.DOTALL)
-CURVES = REPOSITORY / "docs" / "reliability-cluster-soak.csv"
+#: Some of the states of the last soak, evenly, and all of them.
+TABLE = Path(__file__).with_name("cluster-soak.tsv")
+CURVES = REPOSITORY / "build" / "cluster-soak.tsv"
 
 WORKERS = 2
 #: A worker with its nanny and its exporter; the worker alone, of which the nanny starts another; the scheduler.
@@ -47,7 +49,7 @@ TURNS = ("none", WHOLE, WHOLE, ALONE, ALONE)
 #: Turns that count as the beginning, and as the end: which connections a scheduler has open differs by the moment.
 FEW = 3
 
-VARIATIONS = ("--hash-seeds", "0,4")
+VARIATIONS = ("--variations", "0,4")
 
 #: Dask keeps the last thousand messages of each connection, for its developers. With ten of them, these are there from
 #: the first turn on, and what grows is something else.
@@ -104,7 +106,7 @@ class Cluster:
         self.workers = [worker for worker in self.workers if worker.process.poll() is None]
         while len(self.workers) < WORKERS:
             name, self.started = f"worker-{self.started}", self.started + 1
-            store = ("--store", str(self.place.folder / f"store-{name}"))
+            store = ("--cache-dir", str(self.place.folder / f"store-{name}"))
             offered = ("--interpreter", str(default_interpreter()), "--jobs", "1", *store)
             self.workers.append(self._start(name, "executorch_goldens", "worker", self.address, *offered))
         for worker in self.workers:
@@ -332,21 +334,26 @@ def soaked(place: Place, seed: int, minutes: float) -> tuple[list[State], str]:
     return states, ""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Soak and print; return 1 if anything was lost or has grown."""
-    parser = argparse.ArgumentParser(prog="python -m lab cluster-soak", description=__doc__)
+def parts() -> Iterator[Part]:
+    """Yield the table of the soak on a cluster of docs/reliability.md."""
+    yield Part("reliability.md", "cluster-soak", lambda: soak.committed(TABLE))
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("cluster-soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0, help="how long (default: %(default)g)")
     parser.add_argument("--seed", type=int, default=0, help="of what is killed, and when")
     parser.add_argument(
-        "--update", action="store_true", help=f"write {CURVES.relative_to(REPOSITORY)} and a table of it"
+        "--update", action="store_true", help="write the table and the page; build/ gets all states"
     )
-    options = parser.parse_args(arguments)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Soak and print; return 1 if anything was lost or has grown."""
     with tempfile.TemporaryDirectory(prefix="cluster-soak-") as made:
         place = Place(Path(made), variables=dict(SHORT_LOGS)).make()
         place.go_on()
         states, lost = soaked(place, options.seed, options.minutes)
-    return soak.concluded(states, lost, grown(states), options.update, CURVES, TABLE)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return soak.concluded(states, lost, grown(states), options.update, "cluster-soak", (TABLE, CURVES))

@@ -63,7 +63,7 @@ def baseline(folder: Path) -> Place:
     """
     place = Place(folder).make()
     place.go_on()
-    ended = place.run(*place.reusing(), "--hash-seeds", "0,4", UPDATE)
+    ended = place.run(*place.reusing(), "--variations", "0,4", UPDATE)
     demand(ended.code == 0 and len(place.goldens_by_digest()) == len(SOUND), f"no baseline:\n{ended.output}")
     return place
 
@@ -104,9 +104,9 @@ def _try(fault: Fault, place: Place, sound: Place) -> None:
 
 def _run_again(fault: Fault, place: Place) -> None:
     place.go_on()
-    words = ("--hash-seeds", "0") if fault.exports else (*place.reusing(), "--hash-seeds", "0,4")
+    words = ("--variations", "1") if fault.exports else (*place.reusing(), "--variations", "0,4")
     if fault.updates:
-        words = (*place.reusing(), "--hash-seeds", "0,4", UPDATE)
+        words = (*place.reusing(), "--variations", "0,4", UPDATE)
     ended = place.run(*words)
     demand(ended.code == 0, f"the next run is not green, it ends with {ended.code}:\n{ended.output}")
     good = {"stable", "changed", "new"} if fault.updates else {"stable"}

@@ -32,7 +32,7 @@ SOUND = ("sound", "sound-as-well", "waits")
 
 ZOO = ("--models", "lab.faults.zoo")
 #: What a fault has nothing to do with is left out.
-PLAIN = ("--factors", "0", "--omissions", "0", "--jobs", "2")
+PLAIN = ("--explain", "off", "--jobs", "2")
 
 
 class LostError(AssertionError):
@@ -143,7 +143,7 @@ class Place:
         """Return the command of a run over cases of the zoo."""
         chosen = [word for case in cells for word in ("--cell", f"{TARGET}/{case}")]
         folders = (f"--goldens={self.goldens}", f"--sweeps={self.sweeps}")
-        keeping = () if "--reuse" in words else ("--no-keep",)
+        keeping = () if "--cache=on" in words else ("--cache=off",)
         return [
             sys.executable,
             "-m",
@@ -158,7 +158,7 @@ class Place:
         ]
 
     def reusing(self) -> tuple[str, ...]:
-        return "--reuse", f"--store={self.store}"
+        return "--cache=on", f"--cache-dir={self.store}"
 
     def start(self, command: list[str], **options: Any) -> subprocess.Popen[str]:
         """Start a command in a session of its own; this place is no repository, so that no settings are read."""

@@ -17,7 +17,7 @@ from lab.faults.fault import Fault
 from lab.faults.place import LostError, Place, demand, kill, until
 
 #: One template, one export of each cell.
-ONE = ("--hash-seeds", "0")
+ONE = ("--variations", "1")
 #: Seconds that an export which hangs is waited for, and bytes that one may have.
 LIMITS = ("--export-timeout", "10", "--export-memory", "3GiB")
 
@@ -133,7 +133,7 @@ def removed_environment(place: Place) -> None:
     """Delete the exporting environment, a copy of this one made of links, in the middle of an export."""
     environment = place.folder / "environment"
     linked(environment)
-    words = (f"--interpreter={environment / 'bin' / 'python'}", "--hash-seeds", "0,4", "--snapshot-update")
+    words = (f"--interpreter={environment / 'bin' / 'python'}", "--variations", "0,4", "--snapshot-update")
     process = place.start(place.run_command(*words, "--jobs", "1"))
     place.await_export()
     shutil.rmtree(environment)
@@ -313,7 +313,7 @@ def faults() -> Iterator[Fault]:
         "its reader ends, as `head` does",
         "ended in order; 141",
         lambda place: its_output_is_closed(
-            place, (*place.reusing(), "--hash-seeds", "0,4", "--snapshot-update")
+            place, (*place.reusing(), "--variations", "0,4", "--snapshot-update")
         ),
         updates=True,
     )

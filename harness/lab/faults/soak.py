@@ -1,4 +1,4 @@
-"""Exports for hours with faults thrown in at random: ``nox -s lab -- soak --minutes 120``.
+"""``python -m lab soak``: what grows while exports go on for hours and faults are thrown in at random.
 
 One process keeps its templates all the time. In each turn it exports a case under both variations, and what is drawn
 goes wrong with it: the case itself, its processes or a template. Nothing may grow by it: neither the memory and the
@@ -8,30 +8,32 @@ open files of this process nor temporary files nor processes. What no fault was 
 from __future__ import annotations
 
 import argparse
-import csv
 import gc
 import os
 import random
-import re
 import signal
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Lowered, Outcome
+from executorch_goldens.files import markdown, tables
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
-from lab import REPOSITORY
+from lab import REPOSITORY, pages
 from lab.faults.place import SOUND, TARGET, LostError, Place, demand, kill, status, until
+from lab.pages import Part
 
-PAGE = REPOSITORY / "docs" / "reliability.md"
-TABLE = re.compile(r"(?<=<!-- soak -->\n).*?(?=<!-- /soak -->)", re.DOTALL)
-CURVES = REPOSITORY / "docs" / "reliability-soak.csv"
+#: Some of the states of the last soak, evenly.
+TABLE = Path(__file__).with_name("soak.tsv")
+#: All of them.
+CURVES = REPOSITORY / "build" / "soak.tsv"
 
 #: Cases at fault, and how their exports end; None where that is as of a sound one.
 ENDS = {
@@ -49,7 +51,7 @@ TURNS = ("none",) * 4 + ("case",) * 4 + ("export killed", "template killed")
 
 #: Seconds and bytes of an export: on a machine that does much else, a sound one takes more than twenty.
 LIMIT, MEMORY = 60.0, 3 << 30
-#: Lines of the table in the page; the file has them all.
+#: Lines of the table; the file in build/ has them all.
 SHOWN = 12
 #: Turns after which what is there counts as the beginning: caches have been filled by then.
 SETTLED = 10
@@ -80,6 +82,10 @@ class State:
     descriptors: int
     files: int
     processes: int
+
+
+#: Columns of a table of states.
+COLUMNS = tuple(each.name for each in fields(State))
 
 
 def resident_mb(process: int | str) -> float:
@@ -169,53 +175,75 @@ def grown(states: Sequence[State], turns: int = SETTLED) -> list[str]:
     return lines
 
 
-def table(states: Sequence[State]) -> str:
-    """Return some of the states, evenly, as Markdown."""
+#: What the page shows of a state: the head of a column, and how a field is written.
+SHOWN_AS = {
+    "minutes": ("minutes", "{:.0f}"),
+    "turn": ("turns", "{}"),
+    "memory_mb": ("memory, MB", "{:.0f}"),
+    "descriptors": ("descriptors", "{}"),
+    "files": ("temporary files", "{}"),
+    "processes": ("processes", "{}"),
+}
+
+
+def parts() -> Iterator[Part]:
+    """Yield the table of the soak of docs/reliability.md."""
+    yield Part("reliability.md", "soak", lambda: committed(TABLE))
+
+
+def committed(file: Path) -> Iterator[str]:
+    """Yield the states of a table as Markdown."""
+    yield from markdown.head([head for head, _ in SHOWN_AS.values()])
+    for row in tables.read(file, COLUMNS):
+        numbers = {
+            name: float(row[name]) if "." in form else row[name] for name, (_, form) in SHOWN_AS.items()
+        }
+        yield markdown.row([form.format(numbers[name]) for name, (_, form) in SHOWN_AS.items()])
+
+
+def some(states: Sequence[State]) -> list[State]:
+    """Return some of the states, evenly, and the last one."""
     step = max(1, len(states) // SHOWN)
-    shown = [*states[::step][:SHOWN], states[-1]]
-    lines = [
-        "| minutes | turns | memory, MB | descriptors | temporary files | processes |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {state.minutes:.0f} | {state.turn} | {state.memory_mb:.0f} | {state.descriptors} | {state.files} | "
-        f"{state.processes} |"
-        for state in dict.fromkeys(shown)
-    ]
-    return "".join(f"{line}\n" for line in lines)
+    return list(dict.fromkeys([*states[::step][:SHOWN], states[-1]]))
 
 
 def concluded(
-    states: Sequence[State], lost: str, more: Sequence[str], update: bool, curves: Path, part: re.Pattern[str]
+    states: Sequence[State],
+    lost: str,
+    more: Sequence[str],
+    update: bool,
+    instrument: str,
+    files: tuple[Path, Path],
 ) -> int:
-    """Print what a soak has shown, write its curves and its `part` of the page if asked; return its exit code."""
+    """Print what a soak has shown, write its table, all states and its page if asked; return its exit code."""
     print("\n".join([lost or "nothing lost", *(more or ["nothing has grown"])]))
     if update and states:
-        with curves.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, [each.name for each in fields(State)], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(map(asdict, states))
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(part.sub(lambda _: table(states), page), encoding="utf-8")
+        for file, of_file in zip(files, (some(states), states), strict=True):
+            tables.write(file, COLUMNS, map(asdict, of_file))
+        pages.update([instrument])
     return int(bool(lost or more))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Soak and print; return 1 if anything was lost or has grown."""
-    parser = argparse.ArgumentParser(prog="nox -s lab -- soak --", description=__doc__)
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=120.0, help="how long (default: %(default)g)")
     parser.add_argument("--seed", type=int, default=0, help="of what goes wrong")
     parser.add_argument(
-        "--update", action="store_true", help=f"write {CURVES.relative_to(REPOSITORY)} and a table of it"
+        "--update", action="store_true", help="write the table and the page; build/ gets all states"
     )
     # Of the process that soaks: what processes are known by is there from its first moment on.
     parser.add_argument("--place", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Soak and print; return 1 if anything was lost or has grown."""
     if options.place is None:
         with tempfile.TemporaryDirectory(prefix="soak-") as made:
             place = Place(Path(made)).make()
             place.go_on()
-            words = [sys.executable, "-m", "lab.faults.soak", *(arguments or sys.argv[1:]), "--place", made]
+            words = [sys.executable, "-m", "lab", "soak", *options.forwarded, "--place", made]
             with place.start(words, stdout=None, stderr=None) as process:
                 return process.wait()
     place = Place(options.place)
@@ -230,8 +258,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 lost = str(error)
                 break
             print(asdict(states[-1]), flush=True)
-    return concluded(states, lost, grown(states) if states else [], options.update, CURVES, TABLE)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return concluded(states, lost, grown(states) if states else [], options.update, "soak", (TABLE, CURVES))

@@ -74,13 +74,13 @@ def run_and_merge(place: Place) -> None:
 def one_store(place: Place) -> None:
     """Let three runs fill one store, and empty it: it may have as much as two exports take."""
     place.go_on()
-    size = "--store-size=40K"
+    size = "--cache-size=40K"
     others = [Place(place.folder / name).like(place) for name in ("one", "two", "three")]
     for other in others:
         other.go_on()
     store = place.folder / "shared"
     for _ in range(2):
-        words = ("--reuse", f"--store={store}", size, *ONE)
+        words = ("--cache=on", f"--cache-dir={store}", size, *ONE)
         running = [(other, other.start(other.run_command(*words))) for other in others]
         for other, process in running:
             ended = other.finish(process)

@@ -107,7 +107,7 @@ def recording(sound: Place, folder: Path) -> Update:
     age(place)
 
     def words(place: Place) -> list[str]:
-        return place.run_command(*place.reusing(), "--hash-seeds", "0,4", UPDATE)[3:]
+        return place.run_command(*place.reusing(), "--variations", "0,4", UPDATE)[3:]
 
     return Update("--snapshot-update", place, sound.goldens_by_digest(), words)
 

@@ -20,7 +20,7 @@ PAGE = 4096
 #: Pages that there is room for beyond what is there, such that one write after the other is the first that fails.
 ROOM = (1, 2, 4, 7, 11, 16)
 
-TWO = ("--hash-seeds", "0,4")
+TWO = ("--variations", "0,4")
 
 
 def pages(folder: Path) -> int:

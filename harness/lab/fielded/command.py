@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import patches, releases
+from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError, UsageError
-from executorch_goldens.files import durable
 from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.releases import Release
 from executorch_goldens.running import core
@@ -25,10 +24,11 @@ from executorch_goldens.running.selection import EXPORT_TIMEOUT, Environment, en
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.config import Config
-from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.settings.exports import cores
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store, default_root
 from executorch_goldens.workers.sweep import SweepError
+from lab import GOLDENS, pages
 from lab.fielded import corpus, goldens, page, running
 from lab.fielded.goldens import Change, Pair
 from lab.fielded.judging import Outcome, is_clean, judge
@@ -90,7 +90,8 @@ def run(options: argparse.Namespace) -> int:
     print("same / within rounding / broken / not right on its own release; * promised")
     print("\n".join(page.table({pair: texts(outcomes[pair]) for pair in wanted}, tuple(found))))
     if options.snapshot_update:
-        update_page(root, matrix)
+        if root.resolve() == GOLDENS:
+            pages.update(["fielded"])
         print(f"accepted: {len(changes)} lines")
         return SAME
     for change in changes:
@@ -112,7 +113,7 @@ def programs(
     found: Mapping[str, Environment], wanted: Sequence[Pair], options: argparse.Namespace, repository: Config
 ) -> dict[str, list[Path]]:
     """Make the programs that are missing; return the files of those of each release. Raise `SweepError`."""
-    reuse = Reuse(Store(repository.store or default_root()), takes=False)
+    reuse = Reuse(Store(repository.cache_dir or default_root()), takes=False)
     reuse.open()
     made: dict[str, list[Path]] = {}
     matched = set()
@@ -120,13 +121,8 @@ def programs(
         environment = found[version]
         cells = chosen(environment.release, options, repository)
         matched |= set(cells)
-        settings = Settings(
-            environment.python,
-            repository.zoos(None),
-            patches.select("auto", environment.release.patches),
-            options.jobs,
-            options.export_timeout,
-            tolerances=repository.tolerances,
+        settings = environment.settings(
+            repository.zoos(None), options.jobs, options.export_timeout, tolerances=repository.tolerances
         )
         of_release = Programs(version, settings, options.programs / version, reuse)
         missing = of_release.missing(cells)
@@ -216,22 +212,6 @@ def summary(outcomes: Mapping[Cell, Outcome]) -> str:
     furthest = max((outcome.furthest for outcome in outcomes.values()), default=0.0)
     within = f" (at most {furthest:.2g} of the largest value off)" if rounding else ""
     return f"{same} same, {rounding} within rounding{within}, {broken} broken, {own} not right on its own release"
-
-
-def update_page(root: Path, versions: Sequence[str]) -> None:
-    """Write the tables of the goldens into the page, where a repository has one."""
-    file = page.PAGE
-    if not file.exists():
-        return
-    content = page.updated(file.read_text(encoding="utf-8"), reviewed_lines(root, versions), versions)
-    durable.replace(file, content)
-
-
-def reviewed_lines(root: Path, versions: Sequence[str]) -> dict[Pair, dict[Cell, str]]:
-    """Return what was reviewed of every pair that has a golden."""
-    every = (Pair(made, run) for made in versions for run in versions)
-    read = ((pair, goldens.read(pair, root)) for pair in every)
-    return {pair: lines for pair, lines in read if lines is not None}
 
 
 def again(options: argparse.Namespace) -> str:

@@ -5,16 +5,14 @@ It is kept under ``build`` and made anew at will: no format for others.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import uuid
 from pathlib import Path
 
 import msgspec
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import untrusted
+from executorch_goldens.errors import FileError
+from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
 from executorch_goldens.programs.format import ENGINES, Program
 
@@ -33,16 +31,12 @@ RIGHT, WRONG, REFUSED, CRASHED = "right", "wrong", "refused", "crashed"
 OWN = (RIGHT, WRONG, REFUSED, CRASHED)
 
 
-class CorpusError(HarnessError):
-    """A program that cannot be read; the message names the file and the way out."""
+#: What to do about a program that cannot be read.
+AGAIN = "Delete it: the next run makes it again"
 
-    def __init__(self, path: Path, what: str) -> None:
-        super().__init__(path, what)
-        self.path = path
-        self.what = what
 
-    def __str__(self) -> str:
-        return f"{self.path}: {self.what}: delete it, and the next run makes it anew"
+class CorpusError(FileError):
+    """A program that cannot be read."""
 
 
 class Shipped(msgspec.Struct, frozen=True):
@@ -69,14 +63,7 @@ class Shipped(msgspec.Struct, frozen=True):
 def write(path: Path, content: Shipped) -> None:
     """Leave a whole file, or nothing."""
     encoded = msgspec.msgpack.encode(content)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"{uuid.uuid4().hex}.partial")
-    try:
-        aside.write_bytes(MAGIC + hashlib.sha256(encoded).digest() + encoded)
-        aside.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)
+    durable.replace(path, MAGIC + hashlib.sha256(encoded).digest() + encoded, synced=False)
 
 
 def read(path: Path) -> Shipped:
@@ -90,7 +77,7 @@ def read(path: Path) -> Shipped:
         for name in (shipped.cell.target, shipped.cell.case, shipped.release):
             untrusted.require_name(name)
     except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise CorpusError(path, str(error)) from error
+        raise CorpusError(path, str(error), AGAIN) from error
     if shipped.own not in OWN or any(program.engine not in ENGINES for program in shipped.programs):
-        raise CorpusError(path, "it does not hold together")
+        raise CorpusError(path, "it does not hold together", AGAIN)
     return shipped

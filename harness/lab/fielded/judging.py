@@ -11,7 +11,7 @@ import numpy as np
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.programs import running
-from executorch_goldens.programs.format import Program, Sample, Value
+from executorch_goldens.programs.format import FrozenSample, Program, Value
 from executorch_goldens.programs.running import Ran
 from lab.fielded.corpus import CRASHED, REFUSED, RIGHT, WHOLE, WRONG, Shipped
 
@@ -107,7 +107,7 @@ class _Run:
     """What a program gave on a sample, on its own release and after, in dtypes that numpy has."""
 
     program: Program
-    sample: Sample
+    sample: FrozenSample
     before: tuple[Tensor, ...]
     after: tuple[Tensor, ...]
 

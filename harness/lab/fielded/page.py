@@ -1,4 +1,4 @@
-"""The table for people: which releases may be mixed, and what breaks, made from the goldens."""
+"""The tables of docs/fielded.md: which releases may be mixed, and what breaks, made from the goldens."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files import untrusted
-from executorch_goldens.goldens.golden import GoldenError
+from lab import GOLDENS
+from lab.fielded import goldens
 from lab.fielded.goldens import OWN, PROMISED, Pair, promise
 from lab.fielded.judging import ROUNDING, SAME, is_break
+from lab.pages import Part
 
-PAGE = Path("docs/fielded.md")
-#: What stands around the tables in the page.
-BEGIN, END = "<!-- begin: made from goldens/fielded -->\n", "<!-- end -->\n"
 #: Cells of a cause that are written out for a pair.
 SHOWN = 6
 
@@ -77,16 +77,19 @@ def cause(text: str) -> str:
     return "wrong outputs" if text.startswith("wrong: ") else re.sub(r" on \S+, call \d+$", "", text)
 
 
-def block(lines: Lines, versions: Sequence[str]) -> str:
-    """Return what stands in the page between `BEGIN` and `END`."""
-    return "\n".join(["", *table(lines, versions), "", *broken(lines, versions), "", ""])
+def parts() -> Iterator[Part]:
+    """Yield the tables of docs/fielded.md."""
+    yield Part("fielded.md", "fielded", _committed)
 
 
-def updated(page: str, lines: Lines, versions: Sequence[str]) -> str:
-    """Return the text of the page with the tables that the goldens give."""
-    before, found, rest = page.partition(BEGIN)
-    if not found:
-        raise GoldenError(
-            PAGE, f"has no line {BEGIN.strip()!r}", f"Bring it back with 'git checkout -- {PAGE}'."
-        )
-    return f"{before}{BEGIN}{block(lines, versions)}{END}{rest.partition(END)[2]}"
+def _committed() -> Iterator[str]:
+    versions = list(releases.load().releases)
+    lines = reviewed(GOLDENS, versions)
+    yield from ("", *table(lines, versions), "", *broken(lines, versions), "")
+
+
+def reviewed(root: Path, versions: Sequence[str]) -> dict[Pair, dict[Cell, str]]:
+    """Return what was reviewed of every pair that has a golden."""
+    every = (Pair(made, run) for made in versions for run in versions)
+    read = ((pair, goldens.read(pair, root)) for pair in every)
+    return {pair: lines for pair, lines in read if lines is not None}

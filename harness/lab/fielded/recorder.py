@@ -18,7 +18,7 @@ from executorch_goldens import artifact
 from executorch_goldens.artifact import Cell, Lowered, Tensor
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.observing import Observer
-from executorch_goldens.programs.format import EXECUTORCH, REFERENCE_MODEL, Program, Sample, Value
+from executorch_goldens.programs.format import EXECUTORCH, REFERENCE_MODEL, FrozenSample, Program, Value
 from executorch_goldens.programs.record import of_call
 from executorch_goldens.programs.recorder import of_sizes, of_tensor
 from executorch_goldens.targets import RUNTIME
@@ -43,7 +43,7 @@ class Recorder(Observer):
         self.release = compat.installed_release()
         self.pte = b""
         self.outputs: dict[str, tuple[Tensor, ...]] = {}
-        self.payloads: dict[bytes, list[Sample]] = {}
+        self.payloads: dict[bytes, list[FrozenSample]] = {}
         self.sample, self.payload = "", b""
         self.numbers = 0
 
@@ -77,7 +77,7 @@ class Recorder(Observer):
         self.numbers += 1
         name, inputs = f"{self.sample}, call {self.numbers}", tuple(map(Value.of_array, arrays))
         self.payload = of_sizes(payload, arrays)
-        self.payloads.setdefault(self.payload, []).append(Sample(name, (inputs,)))
+        self.payloads.setdefault(self.payload, []).append(FrozenSample(name, (inputs,)))
         self.write()
 
     def called(self, payload: bytes, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -97,7 +97,7 @@ class Recorder(Observer):
         for number, (payload, samples) in enumerate(self.payloads.items()):
             yield Program(f"payload {number}", REFERENCE_MODEL, (), payload, tuple(samples))
 
-    def _samples(self) -> Iterator[Sample]:
+    def _samples(self) -> Iterator[FrozenSample]:
         attempt = self.attempt
         made = [
             artifact.Sample(name, attempt.expected[name], (), attempt.moved[name].spreads)
@@ -107,7 +107,7 @@ class Recorder(Observer):
         lowered: Lowered = replace(attempt.made, samples=tuple(made))
         for sample in made:
             tolerances = (lowered.tolerance(sample, index) for index in range(len(sample.expected)))
-            yield Sample(
+            yield FrozenSample(
                 sample.name,
                 tuple(tuple(map(of_tensor, step)) for step in attempt.samples[sample.name]),
                 tuple(map(Value.of, self.outputs.get(sample.name, ()))),

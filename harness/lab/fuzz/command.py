@@ -13,24 +13,23 @@ from typing import Any
 
 import filelock
 
-from executorch_goldens import patches, releases, variations
+from executorch_goldens import releases, variations
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError, UsageError
-from executorch_goldens.files import durable
 from executorch_goldens.results.rows import lock
 from executorch_goldens.running.selection import (
     EXPORT_TIMEOUT,
-    Installed,
-    find_release,
+    Environment,
     require_flatc,
-    require_known,
+    require_targets,
 )
 from executorch_goldens.settings.arguments import positive_float, positive_int, share
-from executorch_goldens.settings.exports import Settings, cores, default_interpreter
+from executorch_goldens.settings.exports import cores
 from executorch_goldens.workers.sweep import SweepError
+from lab import pages
 from lab.branches import RECORDER
-from lab.branches.page import lines_of, read
-from lab.branches.sources import Branch, require_coverage
+from lab.branches.page import of_cells
+from lab.branches.sources import require_coverage
 from lab.fuzz import explained, names, page
 from lab.fuzz.explained import Explanation
 from lab.fuzz.guidance import GENERATION, Guide, digest
@@ -116,9 +115,8 @@ def run(arguments: argparse.Namespace) -> int:
             f"branches: {len(taken)}, of which no cell takes {len(taken - of_cells(searching.release.version))}"
         )
     if arguments.update:
-        text = page.PAGE.read_text(encoding="utf-8")
-        durable.replace(page.PAGE, page.updated(text, {searching.release.version: found}, table))
-        print(f"{page.PAGE}: written")
+        page.keep(searching.release.version, found, table)
+        pages.update(["fuzz"])
     return SAME
 
 
@@ -138,12 +136,6 @@ def guided(arguments: argparse.Namespace, searching: Search) -> Guide | None:
         return None
     known = of_cells(searching.release.version)
     return Guide(arguments.seed, known, lambda model: searching.taken([model]))
-
-
-def of_cells(release: str) -> frozenset[Branch]:
-    """Return the branches that cells take, as far as docs/coverage says."""
-    file = lines_of(release)
-    return read(file.read_text(encoding="utf-8")) if file.exists() else frozenset()
 
 
 def carry_out(
@@ -166,25 +158,20 @@ def carry_out(
 
 def search(arguments: argparse.Namespace) -> Search:
     """Return the search for the release that is installed; raise UsageError."""
-    interpreter = default_interpreter()
-    release = find_release(Installed.probe(interpreter), arguments.release)
+    environment = Environment.of(arguments.release)
+    release = environment.release
     targets = tuple(dict.fromkeys(arguments.target or TARGETS))
-    require_known(targets, "--target")
+    require_targets(targets, "--target")
     if missing := [name for name in targets if name not in release.targets]:
         raise UsageError(
             f"--target {missing[0]} is not supported on ExecuTorch {release.version}: {release.unsupported[missing[0]]}"
         )
-    require_flatc(interpreter)
+    require_flatc(environment.python)
     recording = arguments.branches or arguments.guided
     if recording:
         require_coverage()
-    settings = Settings(
-        interpreter=interpreter,
-        models=(ZOO,),
-        patches=patches.select("auto", release.patches),
-        jobs=arguments.jobs,
-        limit=arguments.export_timeout,
-        observer=RECORDER if recording else None,
+    settings = environment.settings(
+        (ZOO,), arguments.jobs, arguments.export_timeout, observer=RECORDER if recording else None
     )
     return Search(
         # What is known to be wrong is so of the cells of this project's zoo.

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from executorch_goldens.files import markdown
-from lab import REPOSITORY
+from executorch_goldens.files import markdown, tables
 from lab.fuzz.cause import Cause
 from lab.fuzz.explained import Explanation, finding
 from lab.fuzz.kept import Judged, Key
+from lab.pages import Part
 
-PAGE = REPOSITORY / "docs" / "generator.md"
+#: What was found on each release, and the causes that are left.
+FIGURES_FILE = Path(__file__).with_name("figures.tsv")
+CAUSES_FILE = Path(__file__).with_name("causes.tsv")
 #: Verdicts that have a column of their own, and what that is called; others share one.
 NAMED = {
     "stable": "stable",
@@ -71,16 +75,25 @@ def figures(version: str, found: Found, table: Sequence[Explanation]) -> tuple[s
     return (version, *(str(counts[column]) for column in COUNTED), f"{mean:.1f}")
 
 
-def updated(page: str, found: Mapping[str, Found], table: Sequence[Explanation]) -> str:
-    """Return the page with new lines for the releases of `found`; those of others stay."""
-    counted = [figures(version, of_release, table) for version, of_release in found.items()]
-    causes = [
+def parts() -> Iterator[Part]:
+    """Yield the two tables of docs/generator.md."""
+    for mark, file, columns in (("figures", FIGURES_FILE, FIGURES), ("causes", CAUSES_FILE, CAUSES)):
+        yield Part("generator.md", mark, functools.partial(_committed, file, columns))
+
+
+def _committed(file: Path, columns: Sequence[str]) -> Iterator[str]:
+    yield from markdown.head(columns)
+    yield from (markdown.row([*row.values()]) for row in tables.read(file, columns))
+
+
+def keep(version: str, found: Found, table: Sequence[Explanation]) -> None:
+    """Write what was found on a release into the two tables; rows of other releases stay."""
+    causes = (
         _cause(version, cause, members)
-        for version, of_release in found.items()
-        for cause, members in itertools.islice(of_release.left(table), SHOWN_CAUSES)
-    ]
-    page = _between(page, "figures", FIGURES, counted, set(found))
-    return _between(page, "causes", CAUSES, causes, set(found))
+        for cause, members in itertools.islice(found.left(table), SHOWN_CAUSES)
+    )
+    _replaced(FIGURES_FILE, FIGURES, version, [figures(version, found, table)])
+    _replaced(CAUSES_FILE, CAUSES, version, causes)
 
 
 def _cause(version: str, cause: Cause, members: Sequence[Judged]) -> tuple[str, ...]:
@@ -90,14 +103,8 @@ def _cause(version: str, cause: Cause, members: Sequence[Judged]) -> tuple[str, 
     return (version, cause.verdict, cause.where or "-", cause.what[:SHOWN], str(len(members)), cell)
 
 
-def _between(
-    page: str, mark: str, columns: Sequence[str], lines: Iterable[Sequence[str]], versions: Collection[str]
-) -> str:
-    """Return the page with a table between its two marks: `lines`, and what there was of other releases."""
-    begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
-    before, _, rest = page.partition(begin)
-    old, _, after = rest.partition(end)
-    others = [line for line in old.splitlines()[2:] if line.split(" ")[1] not in versions]
-    ordered = sorted([*others, *map(markdown.row, lines)], key=lambda line: line.split(" ")[1])
-    table = [*markdown.head(columns), *ordered]
-    return before + begin + "\n".join(table) + "\n" + end + after
+def _replaced(file: Path, columns: Sequence[str], version: str, lines: Iterable[Sequence[str]]) -> None:
+    others = [row for row in tables.read(file, columns) if row["release"] != version]
+    rows: list[dict[str, str]] = [*others, *(dict(zip(columns, line, strict=True)) for line in lines)]
+    rows.sort(key=lambda row: row["release"])
+    tables.write(file, columns, rows)

@@ -187,7 +187,7 @@ class Search:
         code = "from executorch_goldens.cli import main; sys.exit(main())"
         command = [*with_harness(interpreter, code), "repro", self.release.version, str(cell), "--minimize"]
         command += ["--models", ZOO, "--output", str(output), "--jobs", "1"]
-        command += ["--hash-seeds", ",".join(str(each.hash_seed) for each in self.variations)]
+        command += ["--variations", ",".join(str(each.hash_seed) for each in self.variations)]
         ended = subprocess.run(
             command, env=worker_environment(interpreter, 0), capture_output=True, text=True, check=False
         )

@@ -1,4 +1,4 @@
-"""Fuzz the readers: ``python -m lab fuzz-bytes [READER...]``; ``nox -s lab -- fuzz-bytes`` runs it.
+"""``python -m lab fuzz-bytes [READER...]``: what readers of files do with mutations of real ones.
 
 The work is cut into pieces, each in a process of its own (`lab.fuzz_bytes.piece`), and what a piece found is noted
 when it ends: a session that is stopped goes on where it was, as long as the harness is the same.
@@ -9,31 +9,31 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import re
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import REPOSITORY
+from executorch_goldens.files import markdown, tables
+from lab import REPOSITORY, pages
 from lab.fuzz_bytes.piece import CURRENT, MEGABYTES, SECONDS
 from lab.fuzz_bytes.readers import READERS
+from lab.pages import Part
 
 FOLDER = REPOSITORY / "build" / "fuzz-bytes"
-PAGE = REPOSITORY / "docs" / "reliability.md"
+#: What the pieces of each reader found in the last full run.
+TABLE = Path(__file__).with_name("read.tsv")
+COLUMNS = ("reader", "mutations", "core seconds", "slowest", "findings")
 
 #: Mutations of each reader in a full run, and by default.
 FULL = 20_000
 FEW = 500
 #: Mutations of a piece: hypothesis remembers each, so that a long piece would take ever more memory.
 PIECE = 1000
-
-#: The part of the page that this writes.
-TABLE = re.compile(r"(?<=<!-- fuzz-bytes -->\n).*?(?=<!-- /fuzz-bytes -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -92,19 +92,35 @@ def fuzz(reader: str, count: int, run: int, number: int, aside: Path) -> dict[st
     return row | {"tried": 0, "slowest": SECONDS, "peak_mb": 0, "digest": "", "found": {name: ended}}
 
 
-def lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a table of what the pieces of each reader found."""
-    yield "| reader | refuses with | mutations | core seconds | slowest, s | findings |"
-    yield "|---|---|---|---|---|---|"
-    for reader in READERS.values():
-        own = [row for row in rows if row["reader"] == reader.name]
-        if not own:
-            continue
-        spent = sum(row["seconds"] for row in own)
-        slowest = max(row["slowest"] for row in own)
-        declared = ", ".join(f"`{error.__name__}`" for error in reader.declared)
-        found = len({what.partition(" (")[0] for row in own for what in row["found"].values()})
-        yield f"| {reader.name} | {declared} | {tried(own, reader.name):,} | {spent:,.0f} | {slowest:.2f} | {found} |"
+def sums(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
+    """Yield what the pieces of each reader found, by `COLUMNS`."""
+    for reader in READERS:
+        own = [row for row in rows if row["reader"] == reader]
+        if own:
+            found = {what.partition(" (")[0] for row in own for what in row["found"].values()}
+            yield {
+                "reader": reader,
+                "mutations": str(tried(own, reader)),
+                "core seconds": f"{sum(row['seconds'] for row in own):.0f}",
+                "slowest": f"{max(row['slowest'] for row in own):.2f}",
+                "findings": str(len(found)),
+            }
+
+
+def lines(found: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """Yield a table of `sums`."""
+    yield from markdown.head(
+        ("reader", "refuses with", "mutations", "core seconds", "slowest, s", "findings")
+    )
+    for each in found:
+        declared = ", ".join(f"`{error.__name__}`" for error in READERS[each["reader"]].declared)
+        counts = (f"{int(each[name]):,}" for name in ("mutations", "core seconds"))
+        yield markdown.row([each["reader"], declared, *counts, each["slowest"], each["findings"]])
+
+
+def parts() -> Iterator[Part]:
+    """Yield the table of mutated files of docs/reliability.md."""
+    yield Part("reliability.md", "fuzz-bytes", lambda: lines(tables.read(TABLE, COLUMNS)))
 
 
 def tried(rows: Sequence[Mapping[str, Any]], reader: str) -> int:
@@ -112,26 +128,28 @@ def tried(rows: Sequence[Mapping[str, Any]], reader: str) -> int:
     return sum(row["tried"] for row in rows if row["reader"] == reader)
 
 
-def put_into_page(rows: Sequence[Mapping[str, Any]]) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    table = "".join(f"{line}\n" for line in lines(rows))
-    PAGE.write_text(TABLE.sub(lambda _: table, page), encoding="utf-8")
+def keep(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the table and the page."""
+    tables.write(TABLE, COLUMNS, sums(rows))
+    pages.update(["fuzz-bytes"])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Fuzz and print; return 1 if something was found."""
-    parser = argparse.ArgumentParser(prog="nox -s lab -- fuzz-bytes --", description=__doc__)
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("fuzz-bytes", description=__doc__)
     parser.add_argument("readers", nargs="*", metavar="READER", help=f"which: {', '.join(READERS)}")
     parser.add_argument(
         "--mutations", type=int, default=FEW, help=f"of each; {FULL} is a full run (default: {FEW})"
     )
     parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same mutations")
-    parser.add_argument(
-        "--update", action="store_true", help=f"put the table into {PAGE.relative_to(REPOSITORY)}"
-    )
-    options = parser.parse_args(arguments)
+    parser.add_argument("--update", action="store_true", help="write the table and the page")
+    parser.set_defaults(run=run, refuse=parser.error)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fuzz and print; return 1 if something was found."""
     if unknown := [name for name in options.readers if name not in READERS]:
-        parser.error(f"no reader is called {unknown[0]!r}; there are {', '.join(READERS)}")
+        options.refuse(f"no reader is called {unknown[0]!r}; there are {', '.join(READERS)}")
     FOLDER.mkdir(parents=True, exist_ok=True)
     pieces = Pieces(FOLDER / "pieces.jsonl", digest_of_harness())
     known = [row for row in pieces.read() if row["run"] == options.seed]
@@ -146,14 +164,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for file, what in row["found"].items():
                 print(f"{name}: {what}: {FOLDER / 'found' / name / file}", flush=True)
         if options.update:
-            put_into_page([row for row in known if row["reader"] in wanted])
+            keep([row for row in known if row["reader"] in wanted])
     shown = [row for row in known if row["reader"] in wanted]
-    print("\n".join(lines(shown)))
+    print("\n".join(lines(sums(shown))))
     if options.update:
-        put_into_page(shown)
+        keep(shown)
     print(f"each mutation had {SECONDS:g} s and {MEGABYTES} MB; seed {options.seed}")
     return int(any(row["found"] for row in shown))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,19 +1,5 @@
 """Arm's tests of whole models."""
 
-from __future__ import annotations
+from lab.guests.cases import register
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from lab.guests.cases import built, register
-from lab.guests.listing import Entry
-
-if TYPE_CHECKING:
-    from executorch_goldens.exporting.data import Data, Example
-
-
-def build(entries: Sequence[Entry], data: Data) -> Example:
-    return built("arm-models", entries, data)
-
-
-register("arm-models", build)
+register("arm-models")

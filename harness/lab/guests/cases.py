@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,14 +19,8 @@ if TYPE_CHECKING:
 QUANTIZATION = "as-upstream-tests"
 
 
-def register(zoo: str, build: Callable[..., Example]) -> None:
-    """Register the cases of the guest zoo called `zoo`, each built by `build` of the module that calls.
-
-    Parameters
-    ----------
-    build
-        Takes the entries of one case and its `Data`.
-    """
+def register(zoo: str) -> None:
+    """Register the cases of the guest zoo called `zoo`: its module, which a root of goldens names, does so."""
     guests = ZOOS[zoo]
     by_name: dict[str, list[Entry]] = {}
     for entry in listing.read(zoo).entries:
@@ -38,16 +32,18 @@ def register(zoo: str, build: Callable[..., Example]) -> None:
     cores = listing.cores(zoo)
     for name, entries in by_name.items():
         of_core = tuple(release for release, names in cores.items() if name in names)
-        CASES.add(replace(case_of(guests, entries, build), core=of_core))
+        CASES.add(replace(case_of(guests, entries), core=of_core))
 
 
-def case_of(zoo: GuestZoo, entries: Iterable[Entry], build: Callable[..., Example]) -> Case:
+def case_of(zoo: GuestZoo, entries: Iterable[Entry]) -> Case:
     """Return the case of the entries that have one name."""
     entries = tuple(entries)
     first = entries[0]
     kinds = sorted({kind for entry in entries for kind in entry.kinds})
     wanted = tuple(target for kind in kinds for target in _targets_of(zoo, kind))
-    builder = functools.update_wrapper(functools.partial(build, entries), build)
+    builder = functools.update_wrapper(functools.partial(built, zoo.name, entries), built)
+    # A case is of the module of its builder.
+    builder.__module__ = zoo.module
     return Case(
         name=first.name,
         family=first.file.removesuffix(".py").rpartition("/")[2].removeprefix("test_"),
@@ -55,7 +51,7 @@ def case_of(zoo: GuestZoo, entries: Iterable[Entry], build: Callable[..., Exampl
         build=builder,
         quantization=QUANTIZATION,
         backends=wanted,
-        also=tuple(target for target in wanted if TARGETS[target].further),
+        also=tuple(target for target in wanted if TARGETS[target].opt_in),
         releases=tuple(release for entry in entries for release in entry.releases),
         run_on=zoo.run_on,
         # Their models and inputs are nobody's here: what quantization leaves of them is recorded, and not judged.

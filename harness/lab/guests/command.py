@@ -1,7 +1,4 @@
-"""The command ``guests``: compare the listings of the guest zoos with the tests of the release that is installed.
-
-With ``--verdicts``: what their goldens show.
-"""
+"""``python -m lab guests``: the listings of the guest zoos, against the tests of the release that is installed."""
 
 from __future__ import annotations
 
@@ -11,12 +8,10 @@ import sys
 from typing import Any
 
 from executorch_goldens import releases
-from executorch_goldens.cli import DIFFERENT, SAME, root_of
+from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
-from executorch_goldens.running.selection import Installed, find_release
-from executorch_goldens.settings.arguments import share
-from executorch_goldens.settings.exports import default_interpreter
-from lab.guests import ZOOS, listing, triage
+from executorch_goldens.running.selection import Environment
+from lab.guests import ZOOS, listing
 
 #: Lines of a difference that are shown.
 SHOWN = 40
@@ -29,25 +24,15 @@ def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
         "they hand over with the listings in harness/lab/guests/listings.",
     )
     parser.add_argument("--zoo", action="append", choices=tuple(ZOOS), help="only this one; repeatable")
-    chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--update", action="store_true", help="write the listings")
-    chosen.add_argument(
-        "--verdicts",
-        action="store_true",
-        help="print what the goldens of the guest zoos show, as the tables of docs/guests.md, and compare nothing",
-    )
-    share(parser.add_argument, "--goldens")
+    parser.add_argument("--update", action="store_true", help="write the listings")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare, update, or print; return the exit code."""
-    if arguments.verdicts:
-        print(*triage.tables(root_of(arguments)), sep="\n")
-        return SAME
+    """Compare or update; return the exit code."""
     from lab.guests.finding import listing_of
 
-    release = find_release(Installed.probe(default_interpreter()), None).version
+    release = Environment.of().release.version
     matrix = tuple(releases.load().releases)
     code = SAME
     for name in arguments.zoo or ZOOS:

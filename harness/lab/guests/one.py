@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,7 +51,3 @@ def of(zoo: GuestZoo) -> list[str]:
     ]
     limit = repository.export_timeout or zoo.export_timeout
     return [*words, *(("--export-timeout", f"{limit:g}") if limit else ())]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

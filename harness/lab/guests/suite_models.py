@@ -1,19 +1,5 @@
 """The models that ExecuTorch's suite tests every backend with."""
 
-from __future__ import annotations
+from lab.guests.cases import register
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from lab.guests.cases import built, register
-from lab.guests.listing import Entry
-
-if TYPE_CHECKING:
-    from executorch_goldens.exporting.data import Data, Example
-
-
-def build(entries: Sequence[Entry], data: Data) -> Example:
-    return built("suite-models", entries, data)
-
-
-register("suite-models", build)
+register("suite-models")

@@ -17,12 +17,14 @@ from pathlib import Path
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.compare.report import Drift
+from executorch_goldens.compare.drift import Drift
 from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
 from executorch_goldens.judging import known
+from lab import GOLDENS
 from lab.guests import ZOOS
+from lab.pages import Part
 
 TABLE = Path(__file__).with_name("explained.toml")
 #: Verdict of a golden that is a failure.
@@ -105,6 +107,11 @@ def recorded(root: Path) -> Iterator[tuple[str, str, int, list[Wrong]]]:
 def _failure(folder: Path, cell: Cell) -> str | None:
     texts = golden.read(golden.directory(folder, cell)) or {}
     return ": ".join(cause(texts[golden.FAILURE])) if golden.FAILURE in texts else None
+
+
+def parts() -> Iterator[Part]:
+    """Yield the tables of docs/guests.md."""
+    yield Part("guests.md", "verdicts", lambda: tables(GOLDENS))
 
 
 def tables(root: Path) -> Iterator[str]:

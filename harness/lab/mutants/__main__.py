@@ -1,7 +1,8 @@
-"""``python -m lab mutants``, which is what ``nox -s lab -- mutants`` runs: what the harness says of every mutant.
+"""``python -m lab mutants``: what the harness says of deliberate defects.
 
-All of them are compared with docs/mutants.md; ``--update`` writes it. With names, only those mutants are tried and
-nothing is compared. ``--tier core`` runs them over the core of the zoo instead, which has a section of its own there.
+All of them are compared with what is committed; ``--update`` writes it, and docs/mutants.md. With names, only those
+mutants are tried and nothing is compared. ``--tier core`` runs them over the core of the zoo instead, which has a table
+of its own.
 """
 
 from __future__ import annotations
@@ -9,34 +10,32 @@ from __future__ import annotations
 import argparse
 import difflib
 import fnmatch
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
-from executorch_goldens.judging.updating import Updating
+from executorch_goldens.files import durable
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.options import CORE, FULL, TIERS, Options
-from executorch_goldens.running.run import Run
-from executorch_goldens.running.selection import EXPORT_TIMEOUT
-from executorch_goldens.workers.sweep import Sweep, SweepError
-from lab import REPOSITORY
-from lab.mutants import MUTANTS, over_core
+from executorch_goldens.running.plan import Plan, plan
+from executorch_goldens.workers.sweep import Sweep
+from lab import GOLDENS, pages
+from lab.mutants import MUTANTS, over_core, page
 from lab.mutants.mutant import Mutant, Mutated
-from lab.mutants.table import HEAD, Judged, document, is_enough, judge, summary
+from lab.mutants.table import HEAD, Judged, is_enough, judge, summary
 
-DOCUMENT = REPOSITORY / "docs" / "mutants.md"
 #: What ``--tier core`` has found so far.
 KEPT = Path("build/mutants/core.jsonl")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a row per mutant, then the totals; return 0 if all is as it must be and as committed, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m lab mutants", description=__doc__)
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants; wildcards")
-    parser.add_argument("--update", action="store_true", help="write docs/mutants.md")
+    parser.add_argument("--update", action="store_true", help="write what was found, and docs/mutants.md")
     parser.add_argument(
         "--tier", choices=TIERS, default=FULL, help="core: over its cells, not each on a cell of its own"
     )
@@ -45,17 +44,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="with --tier core: only what earlier sessions found; exports nothing",
     )
-    parser.add_argument("--hash-seeds", default="0,4", help="default: %(default)s")
+    parser.add_argument("--variations", default="0,4", help="default: %(default)s")
     parser.add_argument("--jobs", type=int, help="exports at a time; default: one per core")
     parser.add_argument("-v", "--verbose", action="store_true", help="print reasons as well")
-    options = parser.parse_args(arguments)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a row per mutant, then the totals; return 0 if all is as it must be and as committed, else 1."""
     mutants = select(options.names)
-    run = prepare(REPOSITORY / "goldens", options.hash_seeds, options.jobs)
+    prepared = prepare(GOLDENS, options.variations, options.jobs)
     if options.tier == CORE:
-        return over_the_core(run, mutants, options)
+        return over_the_core(prepared, mutants, options)
     judged = []
     print("\n".join(HEAD))
-    for found in verdicts(run, mutants):
+    for found in verdicts(prepared, mutants):
         if isinstance(found, Verdict):
             print(f"without a mutant, {found.cell} is {found.name}: {found.reason}")
             return 1
@@ -66,49 +69,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("", *summary(judged), sep="\n")
     if options.names:
         return 0 if is_enough(judged) else 1
-    same = settle(document(run.release.version, judged), options.update, section=0)
+    same = settle(page.ON_ITS_CELL, page.text_of(judged), options.update)
     return 0 if is_enough(judged) and same else 1
 
 
-def over_the_core(run: Run, mutants: Sequence[Mutant], options: argparse.Namespace) -> int:
+def over_the_core(planned: Plan, mutants: Sequence[Mutant], options: argparse.Namespace) -> int:
     """Print a row per mutant, then the totals; return 0 if enough are detected and all is as committed, else 1."""
-    kept = over_core.Kept(KEPT, run)
+    kept = over_core.Kept(KEPT, planned)
     found = []
     print("\n".join(over_core.HEAD))
     known = kept.read(mutants).values() if options.so_far else ()
-    for each in known if options.so_far else over_core.search(run, mutants, kept):
+    for each in known if options.so_far else over_core.search(planned, mutants, kept):
         found.append(each)
         print(each.row(), flush=True)
     print("", over_core.summary(found, mutants), sep="\n")
     if options.names:
         return 0 if over_core.is_enough(found, mutants) else 1
-    cells = len(over_core.with_golden(run))
-    lines = over_core.section(run.release.version, cells, found, mutants)
-    same = settle(lines, options.update, section=1)
+    same = settle(page.OVER_CORE, page.text_over_core(found), options.update)
     return 0 if over_core.is_enough(found, mutants) and same else 1
 
 
-def settle(lines: Iterator[str], update: bool, section: int) -> bool:
-    """Compare one of the two sections of docs/mutants.md with `lines`, or write it; return whether it is the same."""
-    sections = list(committed_sections())
-    text = "".join(f"{line}\n" for line in lines)
-    difference = difflib.unified_diff(
-        sections[section].splitlines(), text.splitlines(), str(DOCUMENT), "now", lineterm="", n=0
-    )
+def settle(file: Path, text: str, update: bool) -> bool:
+    """Compare a table with what was found, or write it and its page; return whether it is the same."""
     if update:
-        sections[section] = text
-        DOCUMENT.write_text("\n".join(filter(None, sections)), encoding="utf-8")
+        durable.replace(file, text)
+        pages.update(["mutants"])
         return True
-    for line in difference:
-        print(line)
-    return sections[section] == text
-
-
-def committed_sections() -> tuple[str, str]:
-    """Return what docs/mutants.md says of each mutant on its cell, and over the core."""
-    text = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.exists() else ""
-    first, title, second = text.partition(f"\n{over_core.TITLE}\n")
-    return first, f"{title.lstrip()}{second}"
+    committed = file.read_text(encoding="utf-8") if file.exists() else ""
+    lines = difflib.unified_diff(
+        committed.splitlines(), text.splitlines(), file.name, "now", lineterm="", n=0
+    )
+    print(*lines, sep="\n")
+    return committed == text
 
 
 def select(names: Sequence[str]) -> list[Mutant]:
@@ -128,14 +120,14 @@ def select(names: Sequence[str]) -> list[Mutant]:
 
 def prepare(
     goldens: Path,
-    hash_seeds: str,
+    variations: str,
     jobs: int | None,
     release: str | None = releases.load().default,
     edits: str = "lab.mutants",
     sweeps: Path = Path("build/mutants"),
     cells: tuple[str, ...] = (),
     zoo: str = "models",
-) -> Run:
+) -> Plan:
     """Return the run, over the default release, whose judgement is put to the test.
 
     Parameters
@@ -149,30 +141,21 @@ def prepare(
     zoo
         The module that registers the cases, whose goldens stand under `goldens`.
     """
-    return Run(
+    return plan(
         Options(
             release=release,
-            matrix=releases.MATRIX,
             cells=cells,
-            families=(),
-            variations="quick",
-            hash_seeds=hash_seeds,
+            variations=variations,
             jobs=jobs,
-            export_timeout=EXPORT_TIMEOUT,
-            patches="auto",
-            shortcuts="all",
             models=(zoo, edits),
             goldens=goldens,
             sweeps=sweeps,
-            interpreter=None,
-            isolation="fork",
-            update=Updating(),
             tier=FULL,
         )
     )
 
 
-def verdicts(run: Run, mutants: Sequence[Mutant]) -> Iterator[Judged | Verdict]:
+def verdicts(planned: Plan, mutants: Sequence[Mutant]) -> Iterator[Judged | Verdict]:
     """Yield a verdict for each cell that is not stable without a mutant, then what is said of each mutant."""
     cells = {mutant: Cell(*mutant.cell.split("/")) for mutant in mutants}
     mutated = {mutant: Mutated(cell.target, cell.case, mutant.name) for mutant, cell in cells.items()}
@@ -180,18 +163,11 @@ def verdicts(run: Run, mutants: Sequence[Mutant]) -> Iterator[Judged | Verdict]:
     # One template per variation serves all mutants: each export is in a child of its own.
     installed: dict[Cell, tuple[str, ...]] = {cell: (cell.mutant,) for cell in mutated.values()}
     with Sweep(
-        [*controls, *mutated.values()], run.variations, run.settings, further_patches=installed
+        [*controls, *mutated.values()], planned.variations, planned.settings, further_patches=installed
     ) as sweep:
         for cell in controls:
-            control = judge(run, cell, sweep.outcomes(cell))
+            control = judge(planned, cell, sweep.outcomes(cell))
             if control.name != "stable":
                 yield control
         for mutant in mutants:
-            yield Judged.of(mutant, judge(run, cells[mutant], sweep.outcomes(mutated[mutant])))
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (UsageError, SweepError) as error:
-        sys.exit(f"mutants: {error}")
+            yield Judged.of(mutant, judge(planned, cells[mutant], sweep.outcomes(mutated[mutant])))

@@ -25,7 +25,7 @@ MUTANTS = (
     Mutant(
         name="fold-dequantizes-the-first-only",
         kind="fold skips quantization parameters",
-        does="of a list of constants only the first is dequantized (report #18971, in another release)",
+        does="of a list of constants only the first is dequantized (issue #18971, in another release)",
         cell="tosa-int/cat-h-v",
         verdict="corrupt",
         place="FuseConstantArgsPass",

@@ -70,7 +70,7 @@ MUTANTS = (
     Mutant(
         name="equal-outputs-left-one",
         kind="output duplicated",
-        does="equal outputs of a TOSA delegate are not given nodes of their own (report #18866)",
+        does="equal outputs of a TOSA delegate are not given nodes of their own (issue #18866)",
         cell="tosa-fp/equal-buffers",
         verdict="corrupt",
         place="EnsureUniqueOutputNodesPass",

@@ -16,7 +16,7 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.running import core
-from executorch_goldens.running.run import Run
+from executorch_goldens.running.plan import Plan
 from executorch_goldens.targets import TARGETS
 from executorch_goldens.workers.sweep import Sweep, SweepError
 from lab.mutants.mutant import Mutant, Mutated
@@ -25,7 +25,8 @@ from lab.mutants.table import NONE, Judged, judge
 #: What must be detected of all mutants together.
 DETECTED = 0.95
 
-TITLE = "## Over the core of the zoo"
+#: Columns of the table of what was found: the fields of `Found`.
+COLUMNS = ("mutant", "cell", "verdict", "named", "tried")
 HEAD = ("| mutant | detected by | verdict | named | cells tried |", "|---|---|---|---|---:|")
 
 #: Mutants go in an order that nobody chose: those that a stopped session has tried are a sample of all.
@@ -61,9 +62,9 @@ class Found:
 class Kept:
     """The file of what earlier sessions found, with the same core, mutants and hash seeds."""
 
-    def __init__(self, file: Path, run: Run) -> None:
+    def __init__(self, file: Path, planned: Plan) -> None:
         self.file = file
-        self.settings = (run.root / core.FILE).read_text(encoding="utf-8") + repr(run.variations)
+        self.settings = (planned.root / core.FILE).read_text(encoding="utf-8") + repr(planned.variations)
 
     def key(self, mutant: Mutant) -> str:
         return hashlib.sha256(f"{self.settings}{mutant.edits!r}".encode()).hexdigest()[:12]
@@ -125,21 +126,23 @@ def said(folder: Path, cell: Cell) -> str:
     ).lower()
 
 
-def with_golden(run: Run) -> list[Cell]:
+def with_golden(folder: Path) -> list[Cell]:
     """Return the cells of the core that must be as their golden: others are known to be wrong without a mutant."""
-    return [cell for cell in core.read(run.root / core.FILE) if golden.directory(run.root, cell).is_dir()]
+    return [cell for cell in core.read(folder / core.FILE) if golden.directory(folder, cell).is_dir()]
 
 
-def search(run: Run, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:
+def search(planned: Plan, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:
     """Yield what the core says of each mutant; raise SweepError where a cell is not stable without one."""
-    committed = with_golden(run)
-    texts = {cell: said(run.root, cell) for cell in committed}
+    committed = with_golden(planned.root)
+    texts = {cell: said(planned.root, cell) for cell in committed}
     known = kept.read(mutants)
     # One for each target warms the templates up.
     controls = list({cell.target: cell for cell in reversed(committed)}.values())
     installed: dict[Cell, Sequence[str]] = {}
     stable: set[Cell] = set()
-    with Sweep(controls, run.variations, run.settings, lasting=True, further_patches=installed) as sweep:
+    with Sweep(
+        controls, planned.variations, planned.settings, lasting=True, further_patches=installed
+    ) as sweep:
         for mutant in shuffled(mutants):
             found = known.get(mutant.name)
             if found is None:
@@ -147,14 +150,16 @@ def search(run: Run, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:
                 for tried, cell in enumerate(likeliest_first(mutant, committed, texts), 1):
                     mutated = Mutated(cell.target, cell.case, mutant.name)
                     installed[mutated] = (mutant.name,)
-                    judged = Judged.of(mutant, judge(run, cell, sweep.again(mutated, run.variations)))
+                    judged = Judged.of(mutant, judge(planned, cell, sweep.again(mutated, planned.variations)))
                     if not judged.detected:
                         continue
                     if cell not in stable:
                         unmutated = (
-                            sweep.outcomes(cell) if cell in controls else sweep.again(cell, run.variations)
+                            sweep.outcomes(cell)
+                            if cell in controls
+                            else sweep.again(cell, planned.variations)
                         )
-                        control = judge(run, cell, unmutated)
+                        control = judge(planned, cell, unmutated)
                         if control.name != "stable":
                             raise SweepError(f"without a mutant, {cell} is {control.name}: {control.reason}")
                         stable.add(cell)
@@ -166,7 +171,7 @@ def search(run: Run, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:
 
 def section(release: str, cells: int, found: Sequence[Found], mutants: Sequence[Mutant]) -> Iterator[str]:
     """Yield the lines of docs/mutants.md about the core."""
-    yield TITLE
+    yield "## Over the core of the zoo"
     yield ""
     yield f"Each mutant over the {cells} cells of the [core](running.md#tiers) of {release} that have a golden, until"
     yield "one differs from its golden. No cell was chosen for a mutant. Written by"

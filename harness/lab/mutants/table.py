@@ -9,7 +9,7 @@ from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.verdict import DISAGREEING, Verdict
-from executorch_goldens.running.run import Run
+from executorch_goldens.running.plan import Plan
 from lab.mutants.mutant import Mutant
 
 #: What must be reached of all mutants together.
@@ -18,6 +18,9 @@ PASSES_RIGHT = 0.90
 
 #: Stands where no pass is expected or named.
 NONE = "-"
+
+#: Columns of the table of what was found: `Judged.verdict` and `Judged.named` of each mutant.
+COLUMNS = ("mutant", "verdict", "named")
 
 HEAD = (
     "| kind | mutant | what is wrong | cell | verdict expected | got | pass expected | named |",
@@ -71,10 +74,12 @@ class Judged:
         return f"| {' | '.join((*defect, mutant.verdict, self.verdict, mutant.expected, self.named))} |"
 
 
-def judge(run: Run, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
+def judge(planned: Plan, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
     """Return what the harness says of exports of `cell`, and record nothing."""
-    reviewed = golden.read(golden.directory(run.root, cell))
-    return compare(cell, outcomes, reviewed, run.release, run.judge.compacted, run.judge.budgets).verdict
+    reviewed = golden.read(golden.directory(planned.root, cell))
+    return compare(
+        cell, outcomes, reviewed, planned.release, planned.compact, planned.options.budgets
+    ).verdict
 
 
 def named(verdict: Verdict, shows: str = "") -> str:
@@ -85,8 +90,8 @@ def named(verdict: Verdict, shows: str = "") -> str:
     return f"{found.name}: {shows}" if shows and shows in found.line else found.name
 
 
-def document(release: str, judged: Sequence[Judged]) -> Iterator[str]:
-    """Yield the lines of docs/mutants.md."""
+def section(release: str, judged: Sequence[Judged]) -> Iterator[str]:
+    """Yield the lines of docs/mutants.md about each mutant on its cell."""
     yield "# Mutation testing"
     yield ""
     yield f"Deliberate defects in ExecuTorch {release}, and what the harness says about them. Written by"

@@ -1,4 +1,4 @@
-"""Shows that goldens do not depend on the machine: everything exported as on several machines, and compared.
+"""``python -m lab portable``: whether goldens depend on the machine: everything exported as on several, and compared.
 
 ``python -m lab portable`` exports the cells of the installed release once on each of `machines` and compares what
 would be recorded, text by text, with the golden, or with the first of them where there is none. The zoo's weights,
@@ -17,14 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import patches
 from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells, select
+from executorch_goldens.running.selection import Environment, load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
-from executorch_goldens.settings.exports import Machine, Settings, cores, default_interpreter
+from executorch_goldens.settings.exports import Machine, Settings, cores
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
 
@@ -90,7 +89,7 @@ def texts(outcome: Outcome) -> dict[str, str]:
     """Return what would be recorded of an export."""
     if not isinstance(outcome.result, Artifact):
         return {golden.MANIFEST: "", "casualty": outcome.result.verdict}
-    return golden.render(outcome.result, golden.Origin({}, (), ""))
+    return golden.render(outcome.result, golden.MadeWith({}, (), ""))
 
 
 def exported_texts(texts: golden.Texts, other: golden.Texts) -> dict[str, str]:
@@ -135,15 +134,14 @@ def add_to(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print, machine by machine, which cells differ; return 0 if none does, or with ``--expect-differences`` some."""
-    interpreter = default_interpreter()
-    release = find_release(Installed.probe(interpreter), None)
+    environment = Environment.of()
+    release = environment.release
     repository = config.load()
     models = repository.zoos(options.models)
     cells = load_cells(models, release)
     selected = select(cells, options.cell)
     cells = tuple(cell for cell in cells if cell in selected)
-    names = patches.select("auto", release.patches)
-    settings = Settings(interpreter, models, names, options.jobs, EXPORT_TIMEOUT, execute=False)
+    settings = environment.settings(models, options.jobs, execute=False)
     places = (golden.directory(repository.goldens / release.version, cell) for cell in cells)
     reference: list[golden.Texts | None] = [golden.read(place) for place in places]
     differing: set[Cell] = set()

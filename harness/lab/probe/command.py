@@ -1,6 +1,6 @@
 """``python -m lab probe REQUIREMENT``: tries an ExecuTorch that is not in the matrix, and says what it would take.
 
-An environment is made for it; the upstream reports are tried in it with patches off and on; the zoo is exported and
+An environment is made for it; the upstream issues are tried in it with patches off and on; the zoo is exported and
 judged in it, recorded under ``build/probe`` and compared with the goldens of the nearest release of the matrix. What
 comes out is the table that ``releases.toml`` would need. Nothing outside of ``build/probe`` is written.
 
@@ -22,14 +22,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import tomlkit
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
 from executorch_goldens import patches, releases
 from executorch_goldens.cli import DIFFERENT, SAME
-from executorch_goldens.compare.report import Drift
+from executorch_goldens.compare.drift import Drift
 from executorch_goldens.errors import CommandError, UsageError
-from executorch_goldens.files import toml
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.goldens.reading import read
 from executorch_goldens.patches.shortcuts import SHORTCUTS
@@ -41,7 +41,7 @@ from executorch_goldens.variations import parse_hash_seeds
 from executorch_goldens.workers.sweep import SweepError
 from executorch_goldens.workers.worker import with_harness
 from lab.probe import newest
-from lab.stock import issues as reports
+from lab.stock import issues
 
 EXAMPLES = """\
 examples:
@@ -51,7 +51,7 @@ examples:
   python -m lab probe --newest --cell '*/linear' --cell '*/lstm'
 """
 #: What ``--newest`` writes of all that it tried.
-REPORT = "newest.md"
+PAGE = "newest.md"
 #: What an entry of releases.toml pins in addition to executorch.
 PINNED = ("torch", "torchao", "tosa-tools", "pytest")
 #: Lines of the drift that are printed; the whole is in a file.
@@ -126,10 +126,10 @@ def run(arguments: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         trial = install(folder, wanted, arguments.others)
-        found, needed = try_reports(trial, arguments)
+        found, needed = try_issues(trial, arguments)
         known = sweep(trial, found, needed, arguments)
         drifted = compared(trial, known, arguments.cell)
-    except (UsageError, SweepError, releases.MatrixError) as error:
+    except (UsageError, SweepError) as error:
         raise CommandError(str(error)) from error
     whole = folder / "drift.md"
     lines = list(drifted.markdown())
@@ -158,7 +158,7 @@ class Tried:
         return self.drift is None or bool(self.drift.entries)
 
     def markdown(self) -> Iterator[str]:
-        """Yield its section of the report."""
+        """Yield its section of the page."""
         combination = self.combination
         yield f"## {combination.name}"
         yield ""
@@ -178,7 +178,7 @@ class Tried:
 
 
 def run_newest(arguments: argparse.Namespace) -> int:
-    """Try what is newer than the newest release; write and print a report; return 0 if nothing drifted, else 1."""
+    """Try what is newer than the newest release; write and print a page; return 0 if nothing drifted, else 1."""
     if arguments.requirement is not None or arguments.others:
         raise CommandError("--newest finds out itself what to try: leave REQUIREMENT and --with out")
     matrix = releases.load()
@@ -196,10 +196,10 @@ def run_newest(arguments: argparse.Namespace) -> int:
         lines += ["", "Nothing is newer."]
     for each in tried:
         lines += ["", *each.markdown()]
-    report = folder / REPORT
-    report.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    page = folder / PAGE
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
-    print(f"\nwritten to {report}")
+    print(f"\nwritten to {page}")
     return DIFFERENT if any(each.drifted for each in tried) else SAME
 
 
@@ -213,13 +213,13 @@ def attempted(
     try:
         trial = install(place, combination.executorch, combination.others)
         if trial.release.version == base.version:
-            # The release's own code: its patches fit, and it shows of the reports what it is declared to show.
-            found, needed = base.reports, base.patches
+            # The release's own code: its patches fit, and it shows of the issues what it is declared to show.
+            found, needed = base.issues, base.patches
         else:
-            found, needed = try_reports(trial, arguments)
+            found, needed = try_issues(trial, arguments)
         known = sweep(trial, found, needed, arguments)
         return Tried(combination, compared(trial, known, arguments.cell), "", known)
-    except (CommandError, UsageError, SweepError, releases.MatrixError) as error:
+    except (CommandError, UsageError, SweepError) as error:
         return Tried(combination, None, str(error), {})
 
 
@@ -277,7 +277,7 @@ def install(folder: Path, wanted: str, others: Sequence[str]) -> Trial:
         targets=nearest.targets,
         unsupported=nearest.unsupported,
         patches=(),
-        reports={},
+        issues={},
         known={},
     )
     stack = ", ".join(f"{name} {pin}" for name, pin in release.stack().items())
@@ -332,41 +332,41 @@ def _logged(
 # The release in it
 
 
-def try_reports(trial: Trial, arguments: argparse.Namespace) -> tuple[dict[int, str], tuple[str, ...]]:
-    """Try the upstream reports with patches off and on; return their states and the patches that help."""
+def try_issues(trial: Trial, arguments: argparse.Namespace) -> tuple[dict[int, str], tuple[str, ...]]:
+    """Try the upstream issues with patches off and on; return their states and the patches that help."""
     zoos = config.load().zoos(None)
     settings = Settings(
         trial.python, zoos, (), arguments.jobs, arguments.export_timeout, shortcuts=shortcuts(trial)
     )
-    seeds = parse_hash_seeds(reports.HASH_SEEDS)
-    states = {number: finding.state for number, finding in reports.findings(settings, seeds).items()}
+    seeds = parse_hash_seeds(issues.HASH_SEEDS)
+    states = {number: finding.state for number, finding in issues.findings(settings, seeds).items()}
     needed: list[str] = []
     for patch in patches.PATCHES.values():
-        if patch.report is None:  # what corrects a finding is declared for no release
+        if patch.issue is None:  # what corrects a finding is declared for no release
             continue
-        state = states[patch.report]
+        state = states[patch.issue]
         if state == "fixed":
             said = "not needed"
         else:
-            if trial.release.version in patch.known:
-                patched = reports.findings(replace(settings, patches=(patch.name,)), seeds)
-                said = f"needed; with it: {patched[patch.report].state}"
-                needed += [patch.name] if patched[patch.report].state == "fixed" else []
+            if trial.release.version in patch.fits:
+                patched = issues.findings(replace(settings, patches=(patch.name,)), seeds)
+                said = f"needed; with it: {patched[patch.issue].state}"
+                needed += [patch.name] if patched[patch.issue].state == "fixed" else []
             else:
                 said = f"needed; {fits(trial, patch)}"
-        print(f"#{patch.report}: {state}; patch {patch.name}: {said}", flush=True)
+        print(f"#{patch.issue}: {state}; patch {patch.name}: {said}", flush=True)
     return states, tuple(needed)
 
 
 def fits(trial: Trial, patch: patches.Patch) -> str:
     """Return whether a patch that does not know the release would fit: whether its functions are the nearest's."""
     nearest = trial.nearest.version
-    if nearest not in patch.known:
+    if nearest not in patch.fits:
         return f"it is not for {nearest} either: write one"
     code = (
         "from executorch_goldens.patches.guard import digest; print(*(digest(name) for name in sys.argv[1:]))"
     )
-    functions = patch.known[nearest]
+    functions = patch.fits[nearest]
     found = subprocess.run(
         [*with_harness(trial.python, code), *functions],
         capture_output=True,
@@ -389,7 +389,7 @@ def sweep(
     goldens, sweeps = trial.folder / "goldens", trial.folder / "sweeps"
     shutil.rmtree(goldens, ignore_errors=True)
     log = trial.folder / "sweep.log"
-    command = [sys.executable, "-m", "executorch_goldens", "run", "-q", "--no-keep"]
+    command = [sys.executable, "-m", "executorch_goldens", "run", "-q", "--cache=off"]
     command += [
         "--matrix",
         str(matrix),
@@ -445,23 +445,23 @@ def write_matrix(trial: Trial, found: Mapping[int, str], needed: Sequence[str], 
     """Write the matrix with the trial's release in it, in place of one of the same version."""
     tables = tomllib.loads(releases.MATRIX.read_text(encoding="utf-8"))
     tables["releases"][trial.release.version] = fields(trial, found, needed, {})
-    file.write_text(toml.text(tables), encoding="utf-8")
+    file.write_text(tomlkit.dumps(tables), encoding="utf-8")
 
 
 def entry(trial: Trial, found: Mapping[int, str], needed: Sequence[str], known: Mapping[str, str]) -> str:
     """Return the table that releases.toml would need, as TOML."""
-    return toml.text({"releases": {trial.release.version: fields(trial, found, needed, known)}})
+    return tomlkit.dumps({"releases": {trial.release.version: fields(trial, found, needed, known)}})
 
 
 def fields(
     trial: Trial, found: Mapping[int, str], needed: Sequence[str], known: Mapping[str, str]
-) -> dict[str, toml.Value]:
+) -> dict[str, Any]:
     """Return the fields of that table."""
     release = trial.release
     return {
         **{name: release.pins[name] for name in PINNED},
         "unsupported": dict(release.unsupported),
         "patches": list(needed),
-        "reports": {str(number): state for number, state in found.items()},
+        "issues": {str(number): state for number, state in found.items()},
         **({"known": dict(sorted(known.items()))} if known else {}),
     }

@@ -1,4 +1,4 @@
-"""Shows that shortcuts change no byte, and what they save: every cell exported with and without, side by side.
+"""``python -m lab shortcuts``: what shortcuts save, and that they change no byte: each cell with and without.
 
 It works on the release that is installed. The two exports of
 a cell run at the same time, one with and one without, so that whatever else the machine does meets both.
@@ -13,17 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from executorch_goldens import patches
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.patches import shortcuts
 from executorch_goldens.running import core
 from executorch_goldens.running.options import FULL, TIERS
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, find_release, load_cells
+from executorch_goldens.running.selection import Environment, load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
-from executorch_goldens.settings.exports import Settings, cores, default_interpreter
-from executorch_goldens.variations import parse_hash_seeds, variations
+from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.variations import named, variations
 from executorch_goldens.workers.sweep import Sweep
 
 
@@ -144,7 +143,9 @@ def add_to(subparsers: Any) -> None:
         "--sample", type=int, metavar="N", help="only N cells of each target, drawn at random"
     )
     parser.add_argument("--sample-seed", type=int, default=0, metavar="SEED", help="default: %(default)s")
-    parser.add_argument("--hash-seeds", default="0", metavar="N,...", help="default: %(default)s")
+    parser.add_argument(
+        "--variations", default="1", metavar="quick|full|N|SEED,...", help="default: %(default)s"
+    )
     share(parser.add_argument, "--jobs", default=cores())
     parser.add_argument("--verbose", action="store_true", help="a line per cell")
     parser.set_defaults(run=run)
@@ -152,18 +153,17 @@ def add_to(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print which cells differ, and ratios of core seconds; return 0 if no cell differs, else 1."""
-    interpreter = default_interpreter()
-    release = find_release(Installed.probe(interpreter), options.release)
+    environment = Environment.of(options.release)
+    release = environment.release
     repository = config.load()
     models = repository.zoos(options.models)
     folder = repository.goldens / release.version
     cells = core.chosen(load_cells(models, release), options.cell, options.tier, folder)
     if options.sample is not None:
         cells = draw(cells, options.sample, options.sample_seed)
-    seeds = parse_hash_seeds(options.hash_seeds)
+    seeds = named(options.variations)
     names, against = shortcuts.select(options.shortcuts), shortcuts.select(options.against)
-    installed = patches.select("auto", release.patches)
-    settings = Settings(interpreter, models, installed, options.jobs, EXPORT_TIMEOUT, shortcuts=names)
+    settings = environment.settings(models, options.jobs, shortcuts=names)
     print(
         f"ExecuTorch {release.version}, {len(cells)} cells, shortcuts: {' '.join(names) or 'none'}; "
         f"against: {' '.join(against) or 'none'}",

@@ -1,7 +1,7 @@
 """``python -m lab stock RELEASE=PYTHON ...``: what the patches correct, on every release, patches off and on.
 
 It drives the exports of each release's environment from one interpreter and prints
-one table: the upstream reports, compared with what releases.toml declares, and the findings that a patch corrects.
+one table: the upstream issues, compared with what releases.toml declares, and the findings that a patch corrects.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 
 from executorch_goldens import patches, releases
 from executorch_goldens.cli import DIFFERENT, SAME
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, environments
+from executorch_goldens.running.selection import environments
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Settings, cores
 from executorch_goldens.settings.zoo import load_zoo
-from executorch_goldens.variations import parse_hash_seeds
-from lab.stock.issues import CORRECTED, HASH_SEEDS, REPORTS, Finding, corrected_cells, report_cells, shown
+from executorch_goldens.variations import named
+from lab.stock.issues import CORRECTED, HASH_SEEDS, ISSUES, Finding, corrected_cells, issue_cells, shown
 
-#: The rows of the table, with what each is about: the reports by number, the findings by name.
+#: The rows of the table, with what each is about: the issues by number, the findings by name.
 TITLES = {
-    **{f"#{report.number}": report.title for report in REPORTS},
+    **{f"#{issue.number}": issue.title for issue in ISSUES},
     **{name: patches.PATCHES[name].summary for name in CORRECTED},
 }
 
@@ -36,23 +36,23 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "stock",
-        description="Export the cases of upstream reports and of findings that a patch corrects, patches off and on, "
+        description="Export the cases of upstream issues and of findings that a patch corrects, patches off and on, "
         "and compare with releases.toml.",
     )
     parser.add_argument("environments", nargs="+", metavar="RELEASE=PYTHON")
-    parser.add_argument("--hash-seeds", default=HASH_SEEDS, help="default: %(default)s")
+    parser.add_argument("--variations", default=HASH_SEEDS, help="default: %(default)s")
     share(parser.add_argument, "--jobs", default=cores())
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the table and the facts; return 0 if every cell of the table is as declared, else 1."""
-    seeds = parse_hash_seeds(options.hash_seeds)
+    seeds = named(options.variations)
     columns: dict[str, tuple[States, States]] = {}
     surprises: list[str] = []
     for version, environment in environments(options.environments).items():
         release = environment.release
-        settings = Settings(environment.python, config.load().zoos(None), (), options.jobs, EXPORT_TIMEOUT)
+        settings = environment.settings(config.load().zoos(None), options.jobs, patches=())
         off, on = states(settings, release, seeds)
         columns[version] = off, on
         surprises += list(differences(release, off, on))
@@ -73,29 +73,29 @@ def run(options: argparse.Namespace) -> int:
 
 
 def states(settings: Settings, release: releases.Release, seeds: Sequence[int]) -> tuple[States, States]:
-    """Return what a release shows of each report and finding with patches off, and with patches on.
+    """Return what a release shows of each issue and finding with patches off, and with patches on.
 
-    A report is shown on the release as it was published, and with the patches declared for it. A finding is shown with
-    those of reports on both sides, so that it stands alone, and with the patches of all findings on the right.
+    An issue is shown on the release as it was published, and with the patches declared for it. A finding is shown with
+    those of issues on both sides, so that it stands alone, and with the patches of all findings on the right.
     """
-    reports = {
-        f"#{number}": cells for number, cells in report_cells(load_zoo(settings.models).values()).items()
+    issues = {
+        f"#{number}": cells for number, cells in issue_cells(load_zoo(settings.models).values()).items()
     }
     corrected = corrected_cells(release.version)
     for_reports = tuple(name for name in patches.select("auto", release.patches) if name not in corrected)
-    published = shown(reports, settings, seeds)
-    patched = shown({**reports, **corrected}, replace(settings, patches=for_reports), seeds)
+    published = shown(issues, settings, seeds)
+    patched = shown({**issues, **corrected}, replace(settings, patches=for_reports), seeds)
     mended = shown(corrected, replace(settings, patches=(*for_reports, *corrected)), seeds)
     return {**published, **{name: patched[name] for name in corrected}}, {**patched, **mended}
 
 
 def differences(release: releases.Release, off: States, on: States) -> Iterator[str]:
     """Yield a line for each row whose state is not the declared one, in either direction."""
-    for report in REPORTS:
-        declared, found = release.reports[report.number], off[f"#{report.number}"].state
+    for issue in ISSUES:
+        declared, found = release.issues[issue.number], off[f"#{issue.number}"].state
         if found != declared:
             yield (
-                f"NOT AS DECLARED: #{report.number} on {release.version} without patches is {found!r}; releases.toml "
+                f"NOT AS DECLARED: #{issue.number} on {release.version} without patches is {found!r}; releases.toml "
                 f'says {declared!r}. Look at it, then correct [releases."{release.version}"].'
             )
     for name in CORRECTED:
@@ -110,7 +110,7 @@ def differences(release: releases.Release, off: States, on: States) -> Iterator[
 
 
 def table(columns: Mapping[str, tuple[States, States]]) -> Iterator[str]:
-    """Yield the table of reports and findings by release: ``patches off -> patches on``, or ``-`` where none shows."""
+    """Yield the table of issues and findings by release: ``patches off -> patches on``, or ``-`` where none shows."""
     width = max(len(row) for row in TITLES) + 2
     yield f"{'':<{width}}" + "".join(f"{version:<18}" for version in columns).rstrip()
     for row in TITLES:

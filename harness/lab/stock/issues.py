@@ -1,4 +1,4 @@
-"""The upstream reports, and the findings that a patch corrects: the cases that show each, and what a release shows."""
+"""The upstream issues, and the findings that a patch corrects: the cases that show each, and what a release shows."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
 
-#: The number of a report, or the name of a finding.
+#: The number of a issue, or the name of a finding.
 Subject = TypeVar("Subject", int, str)
 
-#: One seed for each order of report #19045. ``--hash-seeds 0,1,2,3,4,5,6,7,8,9`` repeats what was measured for it.
+#: One seed for each order of issue #19045. ``--variations 0,1,2,3,4,5,6,7,8,9`` repeats what was measured for it.
 HASH_SEEDS = "0,4"
 
-#: The digests that report #19045 printed, and that every release gives for its model.
-KNOWN_DIGESTS = {
+#: The digests that issue #19045 printed, and that every release gives for its model.
+PRINTED_DIGESTS = {
     "c5504f6a7079731396c58bd7e56bb4420b18bb1b5d612df9781247c271aa8230": "c5504f6a",
     "787da2bc084cec910bee01c1480afb0e2655f0be066821757bbbdfcef26eef76": "787da2bc",
 }
 
 
 @dataclass(frozen=True)
-class Report:
-    """An upstream report and the target on which its cases show it."""
+class Issue:
+    """An upstream issue and the target on which its cases show it."""
 
     number: int
     title: str
     target: str
 
 
-REPORTS = (
-    Report(19045, "partition order follows the hash seed", "tosa-fp"),
-    Report(18866, "duplicate output slots collapse", "tosa-fp"),
-    Report(18971, "quantized cat constants folded wrongly", "tosa-int"),
-    Report(19152, "XNNPACK permute with two consumers", "xnnpack-fp32"),
+ISSUES = (
+    Issue(19045, "partition order follows the hash seed", "tosa-fp"),
+    Issue(18866, "duplicate output slots collapse", "tosa-fp"),
+    Issue(18971, "quantized cat constants folded wrongly", "tosa-int"),
+    Issue(19152, "XNNPACK permute with two consumers", "xnnpack-fp32"),
 )
 
 
@@ -69,7 +69,7 @@ CORRECTED = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What a release shows of a report, or of a finding.
+    """What a release shows of a issue, or of a finding.
 
     Attributes
     ----------
@@ -84,14 +84,14 @@ class Finding:
 
 
 def findings(settings: Settings, seeds: Sequence[int]) -> dict[int, Finding]:
-    """Export every report's cases as `settings` say and judge them."""
-    return shown(report_cells(load_zoo(settings.models).values()), settings, seeds)
+    """Export every issue's cases as `settings` say and judge them."""
+    return shown(issue_cells(load_zoo(settings.models).values()), settings, seeds)
 
 
 def shown(
     groups: Mapping[Subject, Sequence[Cell]], settings: Settings, seeds: Sequence[int]
 ) -> dict[Subject, Finding]:
-    """Export the cells of every group as `settings` say and judge each group, by the report or finding it is of."""
+    """Export the cells of every group as `settings` say and judge each group, by the issue or finding it is of."""
     cells = [cell for group in groups.values() for cell in group]
     with Sweep(cells, variations(seeds), settings) as sweep:
         return {
@@ -100,11 +100,11 @@ def shown(
         }
 
 
-def report_cells(cases: Collection[Case]) -> dict[int, list[Cell]]:
-    """Return the cells that show each report, by its number."""
+def issue_cells(cases: Collection[Case]) -> dict[int, list[Cell]]:
+    """Return the cells that show each issue, by its number."""
     return {
-        report.number: [Cell(report.target, case.name) for case in cases if case.report == report.number]
-        for report in REPORTS
+        issue.number: [Cell(issue.target, case.name) for case in cases if case.issue == issue.number]
+        for issue in ISSUES
     }
 
 
@@ -118,7 +118,7 @@ def corrected_cells(release: str) -> dict[str, list[Cell]]:
 
 
 def judge(outcomes: Mapping[Cell, Sequence[Outcome]]) -> Finding:
-    """Return the worst state of a report's cells: a wrong or unstable artifact before a failure to lower."""
+    """Return the worst state of a issue's cells: a wrong or unstable artifact before a failure to lower."""
     states = []
     facts: list[str] = []
     for cell, of_cell in outcomes.items():
@@ -139,12 +139,12 @@ def judge(outcomes: Mapping[Cell, Sequence[Outcome]]) -> Finding:
 
 
 def graph_digests(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the graph digests of a cell that report #19045 printed, with the seeds that give them."""
+    """Yield the graph digests of a cell that issue #19045 printed, with the seeds that give them."""
     seeds: dict[str, list[str]] = {}
     for outcome in outcomes:
         if isinstance(outcome.result, Artifact) and isinstance(outcome.result.result, Lowered):
             digest = hashlib.sha256(outcome.result.result.graph.removesuffix("\n").encode()).hexdigest()
             seeds.setdefault(digest, []).append(outcome.variation.partition("-")[0].removeprefix("seed"))
-    if set(seeds) <= set(KNOWN_DIGESTS):
+    if set(seeds) <= set(PRINTED_DIGESTS):
         for digest, of_digest in sorted(seeds.items()):
             yield f"graph sha256 {digest} under seeds {' '.join(of_digest)}"

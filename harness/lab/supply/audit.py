@@ -1,4 +1,4 @@
-"""Known vulnerabilities, bills of materials and licences: ``nox -s lab -- audit`` runs it.
+"""``python -m lab audit``: known vulnerabilities, bills of materials and licences of what environments hold.
 
 The tools are those of their field: pip-audit, cyclonedx-py and pip-licenses, from the lock `audit`. What is locked is
 asked about and listed from the locks; licences stand in what is installed.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 import sysconfig
@@ -27,9 +26,6 @@ from executorch_goldens.toolchains import locking
 from lab import REPOSITORY
 
 BILLS = REPOSITORY / "build" / "bom"
-PAGE = REPOSITORY / "docs" / "supply-chain.md"
-#: The part of the page that this writes.
-TABLE = re.compile(r"(?<=<!-- licences -->\n).*?(?=<!-- /licences -->)", re.DOTALL)
 
 #: A lock of one distribution: whether anybody answers is found out with one question.
 SMALLEST = "branches"
@@ -171,10 +167,10 @@ def table(pythons: Mapping[str, str]) -> Iterator[str]:
         yield f"| {name} | {markdown(licence)} | {where} |"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the bills, ask about vulnerabilities; or write the table of licences."""
-    parser = argparse.ArgumentParser(
-        prog="nox -s lab -- audit --",
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "audit",
         description="Write bills of materials, and ask about known vulnerabilities of what is locked: ends with 1 if "
         "there are any, with 2 if nobody could be asked.",
     )
@@ -184,22 +180,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--licences",
         action="store_true",
-        help=f"write the table of licences in {PAGE.relative_to(REPOSITORY)} instead, from every release's environment",
+        help="print a table of the licences that every release's environment holds instead",
     )
     parser.add_argument(
         "pairs", nargs="*", metavar="VERSION=PYTHON", help="of the environments; nox gives them"
     )
-    options = parser.parse_args(arguments)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the bills, ask about vulnerabilities; or write the table of licences."""
     if options.licences:
-        lines = list(table(dict(pair.split("=", 1) for pair in options.pairs)))
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(TABLE.sub(lambda _: "".join(f"{line}\n" for line in lines), page), encoding="utf-8")
-        print(f"written: {PAGE.relative_to(REPOSITORY)}, {len(lines) - 2} distributions")
+        print(*table(dict(pair.split("=", 1) for pair in options.pairs)), sep="\n")
         return SAME
     for file in write_bills(BILLS):
         print(f"written: {file.relative_to(REPOSITORY)}")
     return vulnerabilities(options.service)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

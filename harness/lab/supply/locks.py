@@ -1,4 +1,4 @@
-"""Checks the locks of environments, or makes them: ``python -m lab locks``; ``nox -s lab -- locks`` runs it.
+"""``python -m lab locks``: whether the locks of environments hold all that these need.
 
 A lock is a requirements file of pip's with hashes. `wanted` says which there are, and what of. The checks of
 `problems` need no network. `main` also lets uv resolve each lock anew, with the versions that it has, so that what it
@@ -272,10 +272,10 @@ def incomplete(folder: Path) -> Iterator[str]:
             )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Check the locks, or write them; return 1 where one does not hold."""
-    parser = argparse.ArgumentParser(
-        prog="nox -s lab -- locks --",
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "locks",
         description="Check that locks hold all that environments need, or write them.",
     )
     parser.add_argument(
@@ -286,12 +286,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--upgrade-package", action="append", default=[], metavar="NAME", help="this one; repeatable"
     )
     parser.add_argument("--exclude-newer", metavar="DATE", help="take nothing that came later to the index")
-    options = parser.parse_args(arguments)
+    parser.set_defaults(run=run, refuse=parser.error)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check the locks, or write them; return 1 where one does not hold."""
     words = ["--upgrade"] * options.upgrade
     words += [word for name in options.upgrade_package for word in ("--upgrade-package", name)]
     words += ["--exclude-newer", options.exclude_newer] if options.exclude_newer else []
     if words and not options.update:
-        parser.error(f"{words[0]}: only with --update")
+        options.refuse(f"{words[0]}: only with --update")
     folder = locking.FOLDER
     if options.update:
         update(folder, words)
@@ -305,7 +309,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if found:
         print(f"to mend that: {locking.UPDATE}")
     return int(bool(found))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,7 +9,7 @@ from executorch_goldens.patches import Patch
 
 GELU = "executorch.backends.xnnpack.partition.config.generic_node_configs:GeluConfig"
 LATER = "715c1c134fac7577d2b6fc4e1462509c74d9728bcf85df12f1670ac12fec203b"
-KNOWN = {
+FITS = {
     "1.1.0": {GELU: "d753d25e1cbc7873af6fa86f7b27a1fa1351e5e4b33412e3b16fa1294e72a656"},
     **{release: {GELU: LATER} for release in ("1.2.0", "1.3.1", "1.4.1", "1.5.1")},
 }
@@ -29,8 +29,8 @@ def install(release: str) -> None:
 
 PATCH = Patch(
     name="example-gelu",
-    report=None,
+    issue=None,
     summary="GELU's tanh approximation is not delegated to XNNPACK",
-    known=KNOWN,
+    fits=FITS,
     install=install,
 )

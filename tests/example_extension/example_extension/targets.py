@@ -14,6 +14,6 @@ INT8 = Target(
     description="XNNPACK, int8, weights quantized per tensor",
     backend=XNNPACK,
     runs=RUNTIME,
-    further=True,
+    opt_in=True,
     quantizer="example_extension.lowering:quantizer",
 )

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.files import durable, machine
-from executorch_goldens.files.machine import MachineError
+from executorch_goldens.files import durable, os_errors
+from executorch_goldens.files.os_errors import OsRefusedError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.golden import GoldenError, Texts, UnwritableError
 from executorch_goldens.goldens.snapshot import GoldenExtension
@@ -25,8 +25,9 @@ from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.rows import lock
 from executorch_goldens.workers import folder, sweep
 from executorch_goldens.workers.folder import Folder
+from lab.faults import __main__ as faults
 from lab.faults import power, updating
-from lab.faults.__main__ import FAULTS, NAMES, Row, merged
+from lab.faults.__main__ import FAULTS, NAMES, Row
 from lab.faults.fault import Fault, baseline, tried
 from lab.faults.place import LostError, Place
 from lab.faults.server import Server
@@ -234,14 +235,14 @@ def test_a_command_that_is_asked_to_end_does_so_in_order(number: int, code: int)
 def test_what_the_machine_does_not_let_is_one_error_with_a_way_out(
     number: int, facts: tuple[str, ...]
 ) -> None:
-    with pytest.raises(MachineError) as raised, machine.told():
+    with pytest.raises(OsRefusedError) as raised, os_errors.as_user_error():
         raise OSError(number, os.strerror(number), "/x/graph.txt")
     for fact in facts:
         assert fact in str(raised.value)
 
 
 def test_what_no_person_can_put_right_stays_what_it_is() -> None:
-    with pytest.raises(FileNotFoundError), machine.told():
+    with pytest.raises(FileNotFoundError), os_errors.as_user_error():
         raise FileNotFoundError(errno.ENOENT, "no such file", "/x")
 
 
@@ -273,17 +274,19 @@ def test_a_child_that_could_say_nothing_for_want_of_room_is_told_from_others(tmp
 # The session
 
 
-def test_a_row_is_put_into_the_table_and_the_others_stay() -> None:
-    page = "before\n<!-- faults -->\n<!-- /faults -->\nafter\n"
+def test_a_row_is_put_into_the_table_and_the_others_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faults, "TABLE", tmp_path / "faults.tsv")
     first, second, third = NAMES[0], NAMES[1], NAMES[-1]
     for name, times in ((third, "1"), (first, "2"), (second, "3"), (third, "4")):
-        page = merged(page, Row(name, "made", "holds", times, "a|b\nsecond line" if times == "4" else ""))
-    assert page.splitlines()[4:-2] == [
+        faults.keep(Row(name, "made", "holds", times, "a|b\nsecond line" if times == "4" else ""))
+    (part,) = faults.parts()
+    assert list(part.lines())[2:] == [
         f"| {first} | made | holds | 2 | nothing |",
         f"| {second} | made | holds | 3 | nothing |",
         f"| {third} | made | holds | 4 | a\\|b |",
     ]
-    assert (page.splitlines()[0], page.splitlines()[-1]) == ("before", "after")
 
 
 def test_lines_of_damaged_results_are_left_out(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from executorch_goldens.judging.divergence import Divergence
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.patches import PATCHES
 from executorch_goldens.running.selection import load_cells
-from lab.mutants import KINDS, MUTANTS, Edit, EditError, Mutant
-from lab.mutants.__main__ import committed_sections, prepare, select, verdicts
+from lab.mutants import KINDS, MUTANTS, Edit, EditError, Mutant, page
+from lab.mutants.__main__ import prepare, select, verdicts
 from lab.mutants.mutant import Mutated, edited, install
-from lab.mutants.table import Judged, document, is_enough, summary
+from lab.mutants.table import Judged, is_enough, summary
 from tests import REPOSITORY
 
 #: What a mutant may be judged to be; ``stable`` is for those that survive.
@@ -250,13 +250,9 @@ def test_a_twentieth_of_the_verdicts_and_a_tenth_of_the_passes_may_be_wrong(
     assert is_enough(right + [Judged(CAUGHT, verdict, named)] * wrong) == enough
 
 
-def test_the_committed_table_is_of_these_mutants_and_is_enough() -> None:
-    text, _ = committed_sections()
-    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
-    said = {row[1]: (row[5], row[7]) for row in rows}
-    assert set(said) == {mutant.name for mutant in MUTANTS}
-    found = [Judged(mutant, *said[mutant.name]) for mutant in MUTANTS]
-    assert text == "".join(f"{line}\n" for line in document(releases.load().default, found))
+def test_what_is_committed_is_of_these_mutants_and_is_enough() -> None:
+    found = page.judged()
+    assert [each.mutant for each in found] == list(MUTANTS)
     assert is_enough(found)
 
 

@@ -49,7 +49,7 @@ def opened(lowered: LoweredBackendModule) -> Opened:
     graph = decode(lowered.processed_bytes, schemas=Schemas.installed()).graphs[0]
     given = lowered.original_module.graph.output_node().args[0]
     written = {name: node.name for name, node in zip(graph.outputs, given, strict=True)}
-    places = list(traced(graph, {**written, **origins(lowered)}))
+    places = list(traced(graph, {**written, **made_from(lowered)}))
     payload, names = with_outputs(lowered.processed_bytes)
 
     def seen(inputs: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -128,7 +128,7 @@ def is_constant(graph: Graph, name: str | None) -> bool:
     return name is not None and name in graph.values and graph.values[name].constant is not None
 
 
-def origins(lowered: LoweredBackendModule) -> Mapping[str, str]:
+def made_from(lowered: LoweredBackendModule) -> Mapping[str, str]:
     """Return the node of the delegate's graph that each tensor was made of, by name of the tensor.
 
     Where nothing was `noted` when the delegate was lowered, it is lowered again.
@@ -147,7 +147,7 @@ def origins(lowered: LoweredBackendModule) -> Mapping[str, str]:
         return _NOTED[_key(payload, lowered.original_module)]
 
 
-#: Of each delegate that was lowered while `noted` was entered: see `origins`.
+#: Of each delegate that was lowered while `noted` was entered: see `made_from`.
 _NOTED: dict[tuple[bytes, tuple[str, ...]], Mapping[str, str]] = {}
 
 

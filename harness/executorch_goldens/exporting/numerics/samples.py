@@ -43,18 +43,13 @@ def samples_of(
         return example.inputs if sample == "example" else data.all_like(example.inputs, sample)
 
     names = case.run_on if example.inputs else ("example",)
+    samples: dict[str, tuple[tuple[torch.Tensor, ...], ...]] = {name: (inputs(name),) for name in names}
     resized = {which: made for which in SIZES if (made := _of_size(example, which))}
-    if "drawn" in names:
-        resized = {which: data.all_like(made, which) for which, made in resized.items()}
-    steps = STEPS if remembers else {}
-    return {
-        **{name: (inputs(name),) for name in names},
-        **{which: (made,) for which, made in resized.items()},
-        **{
-            name: tuple(inputs(step if step in names else "example") for step in of_name)
-            for name, of_name in steps.items()
-        },
-    }
+    for which, made in resized.items():
+        samples[which] = (data.all_like(made, which) if "drawn" in names else made,)
+    for name, steps in STEPS.items() if remembers else ():
+        samples[name] = tuple(inputs(step if step in names else "example") for step in steps)
+    return samples
 
 
 def alone(samples: Mapping[str, Steps], name: str) -> str:

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from executorch_goldens.patches import guard
 from executorch_goldens.patches.shortcuts import (
     annotation_patterns,
-    collector,
     composite_operators,
     composite_overrides,
     lazy_code,
@@ -41,7 +40,6 @@ SHORTCUTS: dict[str, Shortcut] = {
         annotation_patterns,
         qat_patterns,
         no_debugger,
-        collector,
     )
 }
 
@@ -66,8 +64,8 @@ def select(spec: str) -> tuple[str, ...]:
     --------
     >>> select("none")
     ()
-    >>> select("collector, node-history")
-    ('node-history', 'collector')
+    >>> select("lazy-code, node-history")
+    ('node-history', 'lazy-code')
     """
     if spec == "none":
         return ()
@@ -89,9 +87,9 @@ def install(names: Sequence[str], release: str, target: Target | None = None) ->
         When a function is not the one that a shortcut was written for.
     """
     chosen = [SHORTCUTS[name] for name in guard.in_order(guard.SHORTCUT, names, SHORTCUTS)]
-    needed = [each for each in chosen if target is None or target.runs_any(each.known.get(release, ()))]
+    needed = [each for each in chosen if target is None or target.runs_any(each.fits.get(release, ()))]
     for shortcut in needed:
-        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.known, release, shortcut.unguarded)
+        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.fits, release, shortcut.unguarded)
     INSTALLED.extend(shortcut.name for shortcut in chosen)
     for shortcut in needed:
         shortcut.install()

@@ -14,7 +14,7 @@ from typing import Any
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
 #: What is replaced or relied on: the digests of its source, and the releases that have it.
-KNOWN = {
+FITS = {
     "executorch.backends.xnnpack.quantizer.xnnpack_quantizer_utils:_do_annotate_conv_bn": {
         "873daa992df61b9602c9f690be29d8cd03aa7486e580580942cc88e0334a08c9": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",
     },
@@ -53,6 +53,6 @@ def _install() -> None:
 SHORTCUT = Shortcut(
     "annotation-patterns",
     "the XNNPACK quantizer's patterns are exported once",
-    by_release(KNOWN),
+    by_release(FITS),
     _install,
 )

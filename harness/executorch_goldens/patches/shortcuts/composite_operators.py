@@ -12,7 +12,7 @@ from typing import Any
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
 #: What is replaced or relied on: the digests of its source, and the releases that have it.
-KNOWN = {
+FITS = {
     "torch._export.utils:_materialize_cpp_cia_ops": {
         "6a75f025254b4a0ae2e23c74641f16c403004708743bf30aa55c825ffd868177": "1.1.0",
         "51472f6b4e2c37824078c061741bf2861dcc0da2f439e19ab099ce5d0711b033": "1.2.0 1.3.1 1.4.1 1.5.1",
@@ -65,6 +65,6 @@ def _install() -> None:
 SHORTCUT = Shortcut(
     "composite-operators",
     "composite operators are looked up again only when there are new ones",
-    by_release(KNOWN),
+    by_release(FITS),
     _install,
 )

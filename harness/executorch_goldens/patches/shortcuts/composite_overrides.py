@@ -17,7 +17,7 @@ from typing import Any
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
 #: What is replaced or relied on: the digests of its source, and the releases that have it.
-KNOWN = {
+FITS = {
     "torch.export.exported_program:_override_composite_implicit_decomp": {
         "4422dc79d0792af728dd8eacf0a2fadcf00195c8802ceca15632b737d9d5c9bd": "1.1.0 1.2.0 1.3.1 1.4.1",
         "e96e2a4f053f0684e521ee56810b19317dc4e3bef86a37e8271e702edea025e7": "1.5.1",
@@ -122,6 +122,6 @@ def _install() -> None:
 SHORTCUT = Shortcut(
     "composite-overrides",
     "kernels that stand in for composite operators are made once",
-    by_release(KNOWN),
+    by_release(FITS),
     _install,
 )

@@ -16,7 +16,7 @@ from typing import Any
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
 #: What is replaced or relied on: the digests of its source, and the releases that have it.
-KNOWN = {
+FITS = {
     "torch.fx.graph_module:GraphModule.__new__": {
         "6529bcfa8c2427f2b894465510a1c981f52036b60a06de294d8cb4a4940e3dd4": "1.1.0 1.2.0 1.3.1",
         "9b3b555879e4a3e71044aff3f04e56ae68c78f47931f714a310312bbdb09ec7d": "1.4.1 1.5.1",
@@ -252,6 +252,6 @@ def _install() -> None:
 SHORTCUT = Shortcut(
     "lazy-code",
     "the code of a graph module is generated when someone calls or reads it",
-    by_release(KNOWN),
+    by_release(FITS),
     _install,
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
 #: What is replaced or relied on: the digests of its source, and the releases that have it.
-KNOWN = {
+FITS = {
     "torch.fx.traceback:NodeSource": {
         "d7684b27ae81a2a9796ec4ba00cbf5e21753d9c295ba41e4d1a8ea13c1772965": "1.1.0",
         "a1d0eaac6658dadd7d3d57ea2a9a67267d77f500752d7fbe2afde0e863c075e6": "1.2.0",
@@ -28,6 +28,6 @@ def _install() -> None:
 SHORTCUT = Shortcut(
     "node-history",
     "copies of a node share its history",
-    by_release(KNOWN),
+    by_release(FITS),
     _install,
 )

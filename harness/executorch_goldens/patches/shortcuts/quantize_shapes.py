@@ -14,7 +14,7 @@ from typing import Any
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
 #: What is replaced or relied on: the digests of its source, and the releases that have it.
-KNOWN = {
+FITS = {
     "torch._subclasses.fake_tensor:FakeTensorMode._validate_cache_key": {
         "6e680de04c253adae1f96aabf06f1683b174d2b658649f1b441c3ba2459083d4": "1.1.0 1.2.0 1.3.1 1.4.1",
         "e559ead03ce8b4415855f0700e263a9014a3add9be96dde5b1e9720dd1504c25": "1.5.1",
@@ -71,6 +71,6 @@ def _install() -> None:
 SHORTCUT = Shortcut(
     "quantize-shapes",
     "what quantize and dequantize give for fake tensors is remembered",
-    by_release(KNOWN),
+    by_release(FITS),
     _install,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from executorch_goldens.patches.guard import Known
+from executorch_goldens.patches.guard import Fits
 
 #: The releases whose sources were read.
 RELEASES = ("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1")
@@ -21,7 +21,7 @@ class Shortcut:
         What ``--shortcuts`` calls it.
     summary
         One line: what is computed once or not at all.
-    known
+    fits
         Per release, the functions that it replaces or whose behaviour it relies on, as ``module:qualified.name``, and
         the `executorch_goldens.patches.guard.digest` of the source that it was written for.
     install
@@ -32,7 +32,7 @@ class Shortcut:
 
     name: str
     summary: str
-    known: Known
+    fits: Fits
     install: Callable[[], None]
     unguarded: str | None = None
 

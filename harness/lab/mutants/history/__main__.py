@@ -1,4 +1,4 @@
-"""``python -m lab history``, which is what ``nox -s lab -- history`` runs: which fixes taken back does the zoo see?
+"""``python -m lab history``: which of upstream's fixes, taken back, the zoo sees.
 
 The fixes of the release that is installed are tried on its cells, until ``--minutes`` have passed; what was found is
 kept beside this module, and a later session goes on from there. ``--so-far`` exports nothing and reports on both
@@ -10,15 +10,14 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import functools
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.settings.zoo import load_zoo
-from executorch_goldens.workers.sweep import SweepError
-from lab import REPOSITORY
+from lab import GOLDENS, pages
 from lab.guests import ZOOS as GUESTS
 from lab.mutants.__main__ import prepare
 from lab.mutants.history import FIXES, SINCE
@@ -27,9 +26,8 @@ from lab.mutants.history.earlier import earlier
 from lab.mutants.history.fix import Fix, misfits
 from lab.mutants.history.left_out import LEFT_OUT
 from lab.mutants.history.measure import Kept, Met, Search, Tried, joined, numbers, results
+from lab.pages import Part
 
-DOCUMENT = REPOSITORY / "docs" / "history.md"
-GOLDENS = REPOSITORY / "goldens"
 #: What sessions found: committed, for the page is made of it.
 KEPT = Path(__file__).parent / "kept"
 SWEEPS = Path("build/history")
@@ -44,9 +42,9 @@ ZOOS = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Try fixes, or report what was found; return 0 unless a fix does not fit the release."""
-    parser = argparse.ArgumentParser(prog="python -m lab history", description=__doc__)
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("history", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these fixes; wildcards")
     parser.add_argument("--check", action="store_true", help="only take all back; exports nothing")
     parser.add_argument("--so-far", action="store_true", help="only report; exports nothing")
@@ -68,11 +66,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--jobs", type=int, help="exports at a time; default: one per core")
     parser.add_argument("-v", "--verbose", action="store_true", help="print each export")
-    options = parser.parse_args(arguments)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Try fixes, or report what was found; return 0 unless a fix does not fit the release."""
     fixes = select(options.names)
     if not options.so_far:
         module, folder = ZOOS[options.zoo]
-        run = prepare(
+        prepared = prepare(
             GOLDENS / folder,
             "0",
             options.jobs,
@@ -82,17 +84,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tuple(options.cell),
             module,
         )
-        of_release = [fix for fix in fixes if fix.release == run.release.version]
+        of_release = [fix for fix in fixes if fix.release == prepared.release.version]
         if not of_release:
             raise UsageError(
-                f"no fix is taken back in {run.release.version}; fixes are of {', '.join(SINCE)}"
+                f"no fix is taken back in {prepared.release.version}; fixes are of {', '.join(SINCE)}"
             )
         if options.check:
-            return check(of_release, run.release.version)
+            return check(of_release, prepared.release.version)
         searching = Search(
-            run,
+            prepared,
             of_release,
-            kept(options.zoo, run.release.version),
+            kept(options.zoo, prepared.release.version),
             options.minutes,
             guarded(module) if options.guarded else None,
             print if options.verbose else lambda _: None,
@@ -102,9 +104,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cells_of = {release: with_golden(release) for release in SINCE}
     print("", *summary(found, cells_of), sep="\n")
     if options.update:
-        lines = document([met(fix) for fix in FIXES], cells_of, LEFT_OUT)
-        DOCUMENT.write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
+        pages.update(["history"])
     return 0
+
+
+def parts() -> Iterator[Part]:
+    """Yield docs/history.md."""
+    yield Part("history.md", "", _committed)
+
+
+def _committed() -> Iterator[str]:
+    cells_of = {release: with_golden(release) for release in SINCE}
+    return map(str.rstrip, document([met(fix) for fix in FIXES], cells_of, LEFT_OUT))
 
 
 def check(fixes: Sequence[Fix], release: str) -> int:
@@ -170,10 +181,3 @@ def select(names: Sequence[str]) -> list[Fix]:
                 f"no fix is called {name!r}; their names begin with the number of the pull request"
             )
     return [fix for fix in FIXES if not names or any(fnmatch.fnmatchcase(fix.name, name) for name in names)]
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (UsageError, SweepError) as error:
-        sys.exit(f"history: {error}")

@@ -22,7 +22,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import undecodable
-from executorch_goldens.running.run import Run
+from executorch_goldens.running.plan import Plan
 from executorch_goldens.workers.sweep import Sweep
 from lab.mutants.history.fix import Fix
 from lab.mutants.mutant import Mutated
@@ -202,7 +202,7 @@ class Search:
 
     Parameters
     ----------
-    run
+    planned
         Over the release, under one variation.
     fixes
         Of this release.
@@ -216,14 +216,14 @@ class Search:
 
     def __init__(
         self,
-        run: Run,
+        planned: Plan,
         fixes: Sequence[Fix],
         kept: Kept,
         minutes: float,
         guarded: Mapping[str, Collection[int]] | None = None,
         says: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.run = run
+        self.planned = planned
         self.kept = kept
         self.guarded = guarded
         self.end = time.monotonic() + 60 * minutes
@@ -239,8 +239,8 @@ class Search:
 
         They have a golden, or it is known what is wrong with them: then another verdict is seen.
         """
-        cells = [cell for cell in self.run.known if cell in self.run.asked]
-        accepted = {*self.run.release.known, *map(str, golden.recorded(self.run.root))}
+        cells = [cell for cell in self.planned.zoo if cell in self.planned.asked]
+        accepted = {*self.planned.release.known, *map(str, golden.recorded(self.planned.root))}
         cells = [cell for cell in cells if str(cell) in accepted]
         random.Random(SHUFFLE).shuffle(cells)
         return cells
@@ -250,8 +250,10 @@ class Search:
         cells = self.cells()
         controls = list({cell.target: cell for cell in reversed(cells)}.values())
         with (
-            Sweep(controls, self.run.variations, self.run.settings, True, self.installed) as self.sweep,
-            ThreadPoolExecutor(self.run.settings.jobs) as threads,
+            Sweep(
+                controls, self.planned.variations, self.planned.settings, True, self.installed
+            ) as self.sweep,
+            ThreadPoolExecutor(self.planned.settings.jobs) as threads,
         ):
             try:
                 for tried in threads.map(self._try, cells):
@@ -309,9 +311,9 @@ class Search:
         self.installed[mutated] = tuple(fix.name for fix in fixes)
         self.exports += 1
         try:
-            verdict = judge(self.run, cell, self.sweep.again(mutated, self.run.variations))
+            verdict = judge(self.planned, cell, self.sweep.again(mutated, self.planned.variations))
         except DecodeError as error:
-            verdict = undecodable(cell, error, self.run.release)
+            verdict = undecodable(cell, error, self.planned.release)
         seen = Seen(STABLE if verdict.known else verdict.name, named(verdict))
         self.says(f"  {seen.verdict}: {mutated}")
         return seen

@@ -1,0 +1,264 @@
+"""What a run is going to do: settled before anything is exported or written, and printed by ``goldens run --plan``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from executorch_goldens import patches, variations
+from executorch_goldens.artifact import ORIGINS, Cell
+from executorch_goldens.errors import UsageError
+from executorch_goldens.goldens import golden, roots
+from executorch_goldens.judging import known
+from executorch_goldens.judging.updating import require_a_person
+from executorch_goldens.patches import shortcuts
+from executorch_goldens.registry import load
+from executorch_goldens.releases import Release
+from executorch_goldens.running import changed, core, reporting
+from executorch_goldens.running.options import FULL, VARIATIONS, Options
+from executorch_goldens.running.selection import (
+    Installed,
+    find_release,
+    load_cells,
+    of_families,
+    require_cells,
+    require_extensions,
+    require_flatc,
+    require_repeats,
+    require_supported,
+    require_targets,
+    select,
+)
+from executorch_goldens.settings.exports import Settings, cores, default_interpreter
+from executorch_goldens.store.reuse import Reuse
+from executorch_goldens.store.store import Store
+from executorch_goldens.variations import Variation
+from executorch_goldens.workers import seconds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run is going to do.
+
+    Attributes
+    ----------
+    options
+        What it was asked for.
+    release
+        What is installed in the exporting environment, with the known defects of the root of the goldens.
+    goldens
+        Root of the goldens.
+    compact
+        Whether its goldens are compact: see `executorch_goldens.goldens.roots`.
+    zoo
+        Every cell that the zoo and the release make, in the zoo's order.
+    tier
+        ``core`` or ``full``.
+    left_out
+        Cells that were asked for, and that are not of the tier.
+    asked
+        Those that are of it.
+    selected
+        Those of them that are of the shard: what is exported and judged.
+    changes
+        What ``--changed-since`` chose; None where every cell may be.
+    variations
+        What each of them is exported under.
+    settings
+        How; of no store yet.
+    """
+
+    options: Options
+    release: Release
+    goldens: Path
+    compact: bool
+    zoo: tuple[Cell, ...]
+    tier: str
+    left_out: frozenset[Cell]
+    asked: frozenset[Cell]
+    selected: frozenset[Cell]
+    changes: changed.Changes | None
+    variations: tuple[Variation, ...]
+    settings: Settings
+
+    @property
+    def root(self) -> Path:
+        """Directory of the release's goldens."""
+        return self.goldens / self.release.version
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells that are selected, in the zoo's order."""
+        return [cell for cell in self.zoo if cell in self.selected]
+
+    def reuse(self) -> Reuse | None:
+        """Return what takes exports from the cache and puts them there; None for a run that does neither."""
+        asked = self.options
+        if not (asked.takes or asked.keeps):
+            return None
+        return Reuse(Store(asked.cache_dir, asked.cache_size), asked.recheck, asked.takes, asked.keeps)
+
+    def lines(self) -> Iterator[str]:
+        """Yield what a person reads of it: the facts, and then a line per cell."""
+        asked, cells = self.options, self.cells
+        stack = " ".join(f"{name}=={version}" for name, version in self.release.stack().items())
+        yield f"release:    {self.release.version} ({stack}), in {self.settings.interpreter}"
+        yield f"zoo:        {', '.join(asked.models)}: {len(self.zoo)} cells on this release"
+        yield f"goldens:    {self.root}; {self._recording(cells)}"
+        yield f"tier:       {self.tier}" + (f"; {len(self.left_out)} cells left out" if self.left_out else "")
+        if asked.shard is not None:
+            yield f"shard:      {asked.shard}, of {len(self.asked)} cells"
+        if self.changes is not None:
+            yield from self.changes.lines(self.release.version)
+        yield f"variations: {' '.join(variation.name for variation in self.variations)}"
+        yield f"patches:    {', '.join(self.settings.patches) or 'none'}"
+        where = asked.cluster or f"{self.settings.jobs} at a time"
+        yield f"exports:    {len(cells) * len(self.variations)}, {where}; {self._cost(cells)}"
+        yield f"cache:      {asked.cache}, {asked.cache_dir}"
+        yield f"results:    {asked.sweeps / self.release.version}"
+        yield f"cells:      {len(cells)}"
+        yield from (f"  {cell}" for cell in cells)
+
+    def _recording(self, cells: Iterable[Cell]) -> str:
+        unrecorded = [cell for cell in cells if not golden.directory(self.root, cell).is_dir()]
+        known_defects = sum(str(cell) in self.release.known for cell in unrecorded)
+        there = f"{len(unrecorded) - known_defects} of these cells have none"
+        if known_defects:
+            there += f", {known_defects} more are known defects"
+        if not self.options.updating:
+            return f"{there}; none is written"
+        return f"{there}; {'those are' if not self.options.update.changed else 'what is right is'} recorded"
+
+    def _cost(self, cells: Iterable[Cell]) -> str:
+        """Say how long they take, as far as the committed table knows."""
+        table = seconds.committed(self.root)
+        if not table.measured:
+            return "nothing is known yet of how long they take"
+        total = sum(map(table.of, cells)) * len(self.variations)
+        return f"some {total:.0f} core seconds by {self.root / seconds.TABLE}"
+
+
+def plan(options: Options) -> Plan:
+    """Settle what a run over some cells of the installed release does.
+
+    Raises
+    ------
+    UsageError
+        For what cannot be done as asked.
+    HarnessError
+        For a root of goldens, a core or a revision that cannot be used.
+    """
+    require_a_person(options.updating)
+    if options.report is not None:
+        reporting.require(options.report)
+    interpreter = options.interpreter or default_interpreter()
+    installed = Installed.probe(interpreter)
+    release = find_release(installed, options.release, options.matrix)
+    zoo, settings = _settings(options, release, interpreter)
+    goldens = options.goldens.resolve()
+    roots.check(goldens, options.models, options.adopting, options.updating)
+    release = _with_own_defects(release, goldens)
+    compact = roots.is_compact(goldens)
+    root = goldens / release.version
+    chosen = select(of_families(zoo, options.families, options.models), options.cells)
+    tier = core.tier(options, root, compact)
+    asked = _of_tier(tier, chosen, options, release, root, zoo)
+    varied = _variations(options, tier)
+    changes = None
+    if options.changed_since is not None:
+        # What exports depended on is known whether the run takes and keeps any or not.
+        store = Reuse(Store(options.cache_dir))
+        changes = changed.since(
+            options.changed_since, settings, zoo, release, goldens, store, varied, options.matrix
+        )
+    wanted = asked if changes is None else asked & changes.cells
+    require_flatc(interpreter)
+    require_extensions(installed, interpreter, wanted, settings.patches)
+    selected = wanted
+    if options.shard is not None:
+        # What this machine remembers would make other shards here than elsewhere.
+        in_order = [cell for cell in zoo if cell in wanted]
+        selected = options.shard.of(in_order, seconds.committed(root))
+    return Plan(
+        options=options,
+        release=release,
+        goldens=goldens,
+        compact=compact,
+        zoo=zoo,
+        tier=tier,
+        left_out=chosen - asked,
+        asked=wanted,
+        selected=selected,
+        changes=changes,
+        variations=varied,
+        settings=settings,
+    )
+
+
+def _settings(options: Options, release: Release, interpreter: Path) -> tuple[tuple[Cell, ...], Settings]:
+    """Return every cell that the zoo and the release make, and how cells are exported; raise UsageError."""
+    try:
+        require_supported(release, options.releases)
+        require_targets(options.tolerances, "[tool.goldens] tolerances")
+        cells = load_cells(options.models, release, options.targets)
+        require_cells(options.budgets, cells)
+        # A module that registers cases may register patches as well.
+        chosen = patches.select(options.patches, release.patches)
+        spared = shortcuts.select(options.shortcuts)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return cells, Settings(
+        interpreter=interpreter,
+        models=options.models,
+        patches=chosen,
+        jobs=options.jobs or cores(),
+        limit=options.export_timeout,
+        memory=options.export_memory,
+        isolation=options.isolation,
+        capture=ORIGINS if options.origins else 0,
+        shortcuts=spared,
+        tolerances=options.tolerances,
+    )
+
+
+def _with_own_defects(release: Release, goldens: Path) -> Release:
+    """Return a release with the known defects that the root of the goldens states, where it has its own."""
+    if not known.own(goldens, release.version):
+        # The repository's file states the defects of its own zoo.
+        return release
+    root = goldens / release.version
+    return dataclasses.replace(
+        release, known=known.read(root, release.version), known_in=str(root / known.FILE)
+    )
+
+
+def _of_tier(
+    tier: str,
+    chosen: frozenset[Cell],
+    options: Options,
+    release: Release,
+    root: Path,
+    zoo: tuple[Cell, ...],
+) -> frozenset[Cell]:
+    """Return those of the cells chosen that are of the tier; raise UsageError where none is."""
+    if tier == FULL:
+        return chosen
+    if roots.is_compact(root.parent):
+        cases = load(options.models)
+        return frozenset(cell for cell in chosen if release.version in cases[cell.case].core)
+    within = core.within(root, chosen, zoo, release.known)
+    if not within:
+        raise UsageError(f"none of the cells chosen is in the core, {root / core.FILE}: say --tier full")
+    return within
+
+
+def _variations(options: Options, tier: str) -> tuple[Variation, ...]:
+    """Return what cells are exported under; raise UsageError for too few to record from."""
+    try:
+        found = variations.variations(variations.named(options.variations or VARIATIONS[tier]))
+    except variations.HashSeedError as error:
+        raise UsageError(str(error)) from error
+    require_repeats(options.updating, len(found), "Say --variations quick, or leave it out.")
+    return found

@@ -1,0 +1,151 @@
+"""``python -m lab pages``: pages of docs/ that instruments make, against what is committed; exports nothing.
+
+An instrument keeps what it measured in tables beside it, in goldens, or in the table of findings. Its page, or its
+parts of a page, are rendered from these and from nothing else. A part is between ``<!-- begin: MARK -->`` and
+``<!-- end: MARK -->``; where `Part.mark` is empty, the instrument makes the whole page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.files import durable
+from lab import REPOSITORY
+
+DOCS = REPOSITORY / "docs"
+
+#: What makes pages, by the name of its instrument: a module with a function ``parts``.
+MAKERS = {
+    "bench": "lab.bench.measurement",
+    "branches": "lab.branches.page",
+    "cluster-soak": "lab.faults.cluster_soak",
+    "coverage": "lab.coverage.page",
+    "drift": "lab.drift",
+    "failures": "lab.failures.command",
+    "faults": "lab.faults.__main__",
+    "fielded": "lab.fielded.page",
+    "findings": "lab.findings",
+    "fuzz": "lab.fuzz.page",
+    "fuzz-bytes": "lab.fuzz_bytes.__main__",
+    "guests": "lab.guests.triage",
+    "history": "lab.mutants.history.__main__",
+    "mutants": "lab.mutants.page",
+    "soak": "lab.faults.soak",
+}
+
+
+class PageError(HarnessError, ValueError):
+    """A page that lacks a mark of its instrument."""
+
+    def __init__(self, page: str, mark: str) -> None:
+        super().__init__(
+            f"docs/{page} has no part {mark!r}; bring it back with 'git checkout -- docs/{page}'"
+        )
+
+
+@dataclass(frozen=True)
+class Part:
+    """A page of docs/, or a part of one.
+
+    Attributes
+    ----------
+    page
+        Its path within docs/.
+    mark
+        Name of the part; empty for the whole page.
+    lines
+        Makes it, as lines of Markdown.
+    slow
+        Whether that takes more than a few seconds.
+    """
+
+    page: str
+    mark: str
+    lines: Callable[[], Iterable[str]]
+    slow: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.page}#{self.mark}" if self.mark else self.page
+
+    def rendered(self, committed: str) -> str:
+        """Return the text of the page with this part made from what is committed; raise PageError."""
+        made = "".join(f"{line}\n" for line in self.lines())
+        return spliced(committed, self.page, self.mark, made) if self.mark else made
+
+
+def spliced(text: str, page: str, mark: str, made: str) -> str:
+    """Return the text of a page with a part replaced; raise PageError where it has none of that mark."""
+    begin, end = f"<!-- begin: {mark} -->\n", f"<!-- end: {mark} -->\n"
+    before, found, rest = text.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not found or not ended:
+        raise PageError(page, mark)
+    return f"{before}{begin}{made}{end}{after}"
+
+
+def parts(instruments: Iterable[str] = tuple(MAKERS)) -> Iterator[Part]:
+    """Yield the parts that instruments make."""
+    for instrument in instruments:
+        yield from importlib.import_module(MAKERS[instrument]).parts()
+
+
+def update(instruments: Iterable[str]) -> None:
+    """Write the parts that instruments make, and print which of their pages that changed."""
+    for part in parts(instruments):
+        file = DOCS / part.page
+        committed = file.read_text(encoding="utf-8") if file.exists() else ""
+        made = part.rendered(committed)
+        if made != committed:
+            durable.replace(file, made)
+            print(f"written: docs/{part.name}")
+
+
+def difference(part: Part) -> list[str]:
+    """Return what a page lacks of a part, as a diff; empty where it is up to date."""
+    file = DOCS / part.page
+    committed = file.read_text(encoding="utf-8") if file.exists() else ""
+    now = part.rendered(committed).splitlines()
+    return list(
+        difflib.unified_diff(committed.splitlines(), now, f"docs/{part.name}", "now", lineterm="", n=0)
+    )
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "pages",
+        description="Compare the pages of docs/ that instruments make with what these have measured, or write them.",
+    )
+    parser.add_argument("instruments", nargs="*", metavar="INSTRUMENT", help=f"of: {', '.join(MAKERS)}")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--check", action="store_true", help="print what differs (the default)")
+    what.add_argument("--update", action="store_true", help="write them")
+    parser.set_defaults(run=run, refuse=parser.error)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what differs, or write the pages; return 0 where all are up to date or written, else 1."""
+    if unknown := set(options.instruments) - set(MAKERS):
+        options.refuse(f"no instrument that makes a page is called {min(unknown)!r}: {', '.join(MAKERS)}")
+    instruments: Sequence[str] = options.instruments or list(MAKERS)
+    if options.update:
+        update(instruments)
+        return SAME
+    code = SAME
+    for part in parts(instruments):
+        lines = difference(part)
+        print(*lines or [f"docs/{part.name}: up to date"], sep="\n")
+        sys.stdout.flush()
+        code = DIFFERENT if lines else code
+    if code == DIFFERENT:
+        print("accept: nox -s lab -- pages --update")
+    return code

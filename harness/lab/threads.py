@@ -1,0 +1,82 @@
+"""Threads of upstream's tracker about defects that are no finding here: on which releases the zoo shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.files import markdown
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.causes import cause
+from lab.pages import DOCS
+
+TABLE = DOCS / "findings" / "threads.toml"
+
+
+@dataclass(frozen=True)
+class Thread:
+    """Threads about one defect, and where the zoo would show it.
+
+    Attributes
+    ----------
+    numbers
+        Of issues and pull requests in pytorch/executorch.
+    what
+        The defect, in a line.
+    cells
+        ``target/case``, each enough to show it.
+    sign
+        What the pass, type or message of a failure has, or the reason of a known defect, where it is this one; empty
+        where any wrong program and any failure is.
+    """
+
+    numbers: tuple[int, ...]
+    what: str
+    cells: tuple[str, ...]
+    sign: str = ""
+
+
+def load() -> tuple[Thread, ...]:
+    """Read the table."""
+    return msgspec.toml.decode(TABLE.read_bytes(), type=dict[str, tuple[Thread, ...]])["threads"]
+
+
+def lines(threads: Sequence[Thread], root: Path) -> Iterator[str]:
+    """Yield the threads as Markdown, with what the goldens of each release show."""
+    matrix = releases.load().releases
+    yield from markdown.head(("upstream", "defect", "cells", *matrix))
+    for thread in threads:
+        numbers = " ".join(f"#{number}" for number in thread.numbers)
+        states = (state(root / version, release, thread) for version, release in matrix.items())
+        yield markdown.row((numbers, thread.what, ", ".join(thread.cells), *states))
+
+
+def state(root: Path, release: releases.Release, thread: Thread) -> str:
+    """Return whether the goldens of a release show a defect: ``shows``, ``no``, or why they cannot say."""
+    found = [cell_state(root, release, name, thread.sign) for name in thread.cells]
+    for prefix in ("shows", "other"):
+        if chosen := sorted({text for text in found if text.startswith(prefix)}):
+            return "; ".join(chosen)
+    return "no" if "no" in found else "; ".join(sorted(set(found)))
+
+
+def cell_state(root: Path, release: releases.Release, name: str, sign: str) -> str:
+    """Return what one cell says."""
+    cell = Cell(*name.split("/"))
+    if cell.target in release.unsupported:
+        return f"cannot be reached: no {cell.target}"
+    if defect := release.known.get(name):
+        return f"shows ({defect.verdict})" if sign in defect.reason else f"other: {defect.reason}"
+    texts = golden.read(golden.directory(root, cell))
+    if texts is None:
+        return "not recorded"
+    if golden.FAILURE not in texts:
+        return "no"
+    if sign in texts[golden.FAILURE]:
+        return "shows (fails)"
+    return f"other: {cause(texts[golden.FAILURE]).where} fails"
