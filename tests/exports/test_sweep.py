@@ -34,7 +34,7 @@ from executorch_goldens.variations import variations
 from executorch_goldens.workers.folder import Folder
 from executorch_goldens.workers.schedule import Job
 from executorch_goldens.workers.serving import Template
-from executorch_goldens.workers.sweep import Sweep, SweepError
+from executorch_goldens.workers.sweep import Sweep, SweepError, worth_warming
 from executorch_goldens.workers.template import TemplateProcess
 from executorch_goldens.workers.worker import with_harness
 from tests import REPOSITORY
@@ -612,3 +612,23 @@ def test_another_machine_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> No
     assert "/other" not in environment.get("PYTHONPATH", "").split(os.pathsep)
     native = worker_environment(Path(sys.executable), 0, Machine(""))
     assert "ATEN_CPU_CAPABILITY" not in native
+
+
+def test_templates_warm_up_for_targets_of_several_cells_and_for_one_of_each_group() -> None:
+    counts = {"tosa-fp": 4, "tosa-int": 3, "tosa-bf16": 2, "xnnpack-fp32": 1, "xnnpack-int8": 2}
+    cells = [Cell(target, f"case-{number}") for target, count in counts.items() for number in range(count)]
+    assert worth_warming(cells) == {"tosa-fp", "tosa-int", "xnnpack-int8"}
+    assert worth_warming(cells[:1]) == {"tosa-fp"}
+    assert worth_warming([]) == set()
+
+
+def test_a_sweep_that_lasts_warms_up_for_every_target() -> None:
+    cells = [Cell("tosa-fp", "linear"), Cell("tosa-int", "linear")]
+    settings = Settings(Path(sys.executable), ("tests.zoo",), (), jobs=1, limit=ZOO_LIMIT)
+    made = {lasting: Sweep(cells, (), settings, lasting) for lasting in (False, True)}
+    for sweep in made.values():
+        sweep.stop()
+    assert {lasting: sweep.targets for lasting, sweep in made.items()} == {
+        False: ["tosa-fp"],
+        True: ["tosa-fp", "tosa-int"],
+    }
