@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,12 +23,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from executorch_goldens import cli
+from executorch_goldens import cli, releases
 from executorch_goldens.artifact import Artifact, Casualty
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import invocation
+from executorch_goldens.report.grid import SIGNS
 from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor
 from executorch_goldens.running import reporting
+from executorch_goldens.settings.config import QUANTITIES
 from tests import DATA, REPOSITORY
 from tests.conftest import Artifacts
 from tests.support.making import lowered_by
@@ -131,6 +134,10 @@ class Reader:
     def heading(self) -> str:
         return str(self.page.locator("h1").inner_text())
 
+    def counted(self) -> str:
+        """Return what stands over the grid."""
+        return str(self.page.locator("#count").inner_text())
+
     def texts(self, selector: str) -> list[str]:
         return [text.strip() for text in self.page.locator(selector).all_text_contents()]
 
@@ -155,28 +162,171 @@ def reader(browser: Any, file: Path) -> Iterator[Reader]:
 # The grid
 
 
+def rows_of(*folders: Path) -> list[dict[str, Any]]:
+    files = [path for folder in folders for path in folder.rglob("results.jsonl")]
+    return [json.loads(line) for path in files for line in path.read_text().splitlines()]
+
+
+def test_the_report_opens_with_its_causes_the_worst_first(reader: Reader, zoo: Path) -> None:
+    wrong = Counter(row["verdict"] for row in rows_of(STOCK, zoo) if not row["accepted"])
+    causes = reader.texts(".causes li a")
+    counts, _, number = reader.heading().rpartition(": ")
+    assert number == f"{len(causes)} causes"
+    assert dict(reversed(each.split()) for each in counts.split(", ")) == {
+        k: str(n) for k, n in wrong.items()
+    }
+    chips = [chip.split()[-1] for chip in reader.texts(".causes li .verdict:first-child")]
+    assert chips == sorted(chips, key=list(SIGNS).index)
+    assert chips[0] == "corrupt"
+    reader.shot("overview")
+    reader.page.locator(".causes a").first.click()
+    reader.page.wait_for_selector("html[data-shown^='cause/']")
+    assert reader.heading() == causes[0]
+
+
 def test_the_grid_counts_verdicts_and_filters_by_them_and_by_words(reader: Reader, zoo: Path) -> None:
-    files = (*STOCK.rglob("results.jsonl"), *zoo.rglob("results.jsonl"))
-    rows = [json.loads(line) for path in files for line in path.read_text().splitlines()]
+    rows = rows_of(STOCK, zoo)
     page = reader.page
-    assert reader.heading() == f"{len(rows)} cells"
+    assert reader.counted() == f"{len(rows)} cells"
+    page.locator("#unfold").click()
     assert page.locator(".grid td a").count() == len(rows)
     for verdict in {row["verdict"] for row in rows}:
         number = sum(row["verdict"] == verdict for row in rows)
         assert f"{verdict} {number}" in page.locator(f"button[data-verdict={verdict}]").inner_text()
     page.locator("button[data-verdict=corrupt]").click()
-    assert reader.heading() == f"3 of {len(rows)} cells"
+    assert reader.counted() == f"3 of {len(rows)} cells"
     assert {link.get_attribute("class") for link in page.locator(".grid td a").all()} == {"v-corrupt"}
     reader.shot("grid-filtered")
     page.locator("#search").fill("fuseconstantargs")
     assert page.locator(".grid td a").all()[0].get_attribute("aria-label") == (
         "tosa-int/cat-h-v on 1.2.0: corrupt"
     )
-    assert reader.heading() == f"1 of {len(rows)} cells"
+    assert reader.counted() == f"1 of {len(rows)} cells"
     page.locator("#search").fill("")
     page.locator("button[data-verdict=corrupt]").click()
     page.get_by_label("releases").select_option("1.3.1")
-    assert reader.heading() == f"4 of {len(rows)} cells"
+    assert reader.counted() == f"4 of {len(rows)} cells"
+
+
+def test_rows_of_stable_cells_are_folded_until_a_reader_asks_for_them(reader: Reader) -> None:
+    rows = reader.page.locator(".grid tbody tr:not(.target)")
+    assert rows.count() > 3
+    for row in rows.all():
+        assert row.locator("td a:not(.v-stable)").count() >= 1
+    # Linear is stable everywhere.
+    assert "linear" not in reader.texts(".grid tbody th")
+    reader.page.locator("#unfold").click()
+    assert "linear" in reader.texts(".grid tbody th")
+    assert reader.page.locator("#unfold").count() == 0
+
+
+def test_filters_are_in_the_address(browser: Any, file: Path, reader: Reader) -> None:
+    page = reader.page
+    page.locator("button[data-verdict=corrupt]").click()
+    page.locator("#search").fill("Cat h")
+    page.get_by_label("releases").select_option("1.2.0")
+    address = page.evaluate("location.href")
+    assert address.endswith("#cells?text=Cat+h&release=1.2.0&verdict=corrupt")
+    other = Reader(browser, file)
+    other.page.goto(address)
+    other.page.reload()
+    other.at("cells")
+    assert other.counted() == reader.counted()
+    assert other.counted().startswith("1 of ")
+    assert other.page.locator("#search").input_value() == "Cat h"
+    assert other.page.locator("button[data-verdict=corrupt]").get_attribute("aria-pressed") == "true"
+    other.context.close()
+    page.locator(".grid td a").click()
+    reader.at("cell/1.2.0/tosa-int/cat-h-v")
+    page.go_back()
+    reader.at("cells")
+    assert reader.counted().startswith("1 of ")
+    page.go_forward()
+    reader.at("cell/1.2.0/tosa-int/cat-h-v")
+    page.get_by_role("link", name="All cells").click()
+    reader.at("cells")
+    assert reader.counted().startswith("1 of ")
+
+
+def test_a_search_without_a_find_says_so(reader: Reader) -> None:
+    page = reader.page
+    assert page.locator(".nothing").count() == 0
+    page.locator("#search").fill("no such cell")
+    assert "No cell matches “no such cell”." in page.locator(".nothing").inner_text()
+    assert not page.locator(".grid").is_visible()
+    page.get_by_role("button", name="Clear search and filters").click()
+    assert page.locator(".grid").is_visible()
+    assert page.locator("#search").input_value() == ""
+
+
+def test_pages_of_cells_and_causes_lead_to_the_next_and_the_one_before(reader: Reader) -> None:
+    page = reader.page
+    page.locator("button[data-verdict=corrupt]").click()
+    found = [link.get_attribute("href") for link in page.locator(".grid td a").all()]
+    assert len(found) == 3
+    page.locator(".grid td a").first.click()
+    page.wait_for_selector("html[data-shown^='cell/']")
+    assert page.locator(".beside").inner_text().endswith("1 of 3")
+    for at in (1, 2):
+        page.get_by_role("link", name="Next").click()
+        page.wait_for_selector(f"html[data-shown='{found[at][1:]}']")
+    assert page.get_by_role("link", name="Next").count() == 0
+    page.keyboard.press("p")
+    reader.at(found[1][1:])
+    page.keyboard.press("n")
+    reader.at(found[2][1:])
+    reader.go("causes")
+    page.locator(".causes a").first.click()
+    page.wait_for_selector("html[data-shown^='cause/']")
+    first = reader.heading()
+    page.keyboard.press("n")
+    page.wait_for_function("first => document.querySelector('h1').innerText !== first", arg=first)
+    assert page.locator(".beside a[rel=prev]").count() == 1
+
+
+@pytest.fixture
+def declared(drawn: None, tmp_path: Path) -> Path:
+    """A report of results in which a cell is wrong as releases.toml declares it."""
+    folder = tmp_path / "results" / "1.2.0"
+    shutil.copytree(STOCK / "1.2.0", folder)
+    lines = (folder / "results.jsonl").read_text()
+    corrupt = next(row for row in map(json.loads, lines.splitlines()) if row["verdict"] == "corrupt")
+    cell, _ = threaded()
+    target, case = cell.split("/")
+    line = corrupt | {"target": target, "case": case, "known": True, "accepted": True}
+    (folder / "results.jsonl").write_text(f"{lines}{json.dumps(line)}\n")
+    made = tmp_path / "declared.html"
+    assert report(folder.parent, "-o", made) == cli.SAME
+    return made
+
+
+def threaded() -> tuple[str, str]:
+    """Return a cell of 1.2.0 whose declared reason names a thread of upstream's, and the reason."""
+    known = releases.load().release("1.2.0").known
+    return next((cell, defect.reason) for cell, defect in known.items() if "#" in defect.reason)
+
+
+def test_known_defects_have_their_reason_and_link_and_are_not_counted_as_corrupt(
+    browser: Any, declared: Path
+) -> None:
+    reader = Reader(browser, declared)
+    cell, reason = threaded()
+    page = reader.page
+    assert reader.heading().startswith("2 corrupt, ")
+    assert page.locator("button[data-verdict=corrupt]").inner_text().endswith("corrupt 2")
+    assert page.locator("button[data-verdict='known defect']").inner_text().endswith("known defect 1")
+    assert reader.texts(".defects h2") == ["1 known defect"]
+    row = page.locator(".defects tbody tr")
+    assert reason in row.inner_text()
+    number = re.findall(r"#(\d+)", reason)[0]
+    assert row.get_by_role("link", name=f"#{number}").get_attribute("href") == (
+        f"https://github.com/pytorch/executorch/issues/{number}"
+    )
+    row.get_by_role("link", name=cell).click()
+    reader.at(f"cell/1.2.0/{cell}")
+    assert reason in page.locator(".declared").inner_text()
+    assert "known defect" in page.locator(".verdict").inner_text()
+    reader.close()
 
 
 def test_the_grid_is_gone_through_by_keyboard(reader: Reader) -> None:
@@ -207,6 +357,9 @@ def test_a_corrupt_cell_shows_constants_pass_error_and_commands(reader: Reader) 
     assert reader.heading().startswith("tosa-int/cat-h-v")
     assert "94.9 times" in page.locator("tr.worse").first.inner_text()
     pictures = page.locator("section.tensor", has_text="delegate_0: aten_cat_default_fused_const")
+    assert not pictures.is_visible()
+    page.locator("details.constants > summary").click()
+    assert pictures.is_visible()
     titles = pictures.locator("figcaption").all_text_contents()
     assert [title.split()[0] for title in titles] == ["golden", "now", "difference"]
     assert "20 of 40 differ" in titles[2]
@@ -228,6 +381,98 @@ def test_a_corrupt_cell_shows_constants_pass_error_and_commands(reader: Reader) 
     page.wait_for_selector("#said:text('copied')", state="attached")
     assert page.evaluate("getSelection().toString()") == "goldens repro 1.2.0 tosa-int/cat-h-v"
     reader.shot("corrupt-cell")
+
+
+def test_a_cell_leads_with_what_failed(reader: Reader) -> None:
+    reader.go("cell/1.2.0/tosa-int/cat-h-v")
+    assert reader.texts("main h2") == [
+        "Output",
+        "What differs",
+        "Operators",
+        "Pass",
+        "Commands",
+        "Quantities",
+    ]
+    page = reader.page
+    assert "The golden: outputs against eager within" in page.locator("main").inner_text()
+    # The graph as a whole, the constants and the message are folded.
+    assert page.locator("main details[open]").count() == 0
+    assert page.locator("details.constants section.tensor").count() == 1
+    # The same number wherever it says how many differ.
+    assert "20 of 40 values differ" in page.locator("main").inner_text()
+    assert "\t20 of 40\t" in page.locator("tr.worse").inner_text()
+    assert "20 of 40 differ" in page.locator("section.tensor figcaption").nth(2).inner_text()
+
+
+def test_the_text_around_the_change_stands_on_both_sides(reader: Reader) -> None:
+    reader.go("cell/1.2.0/tosa-int/cat-h-v")
+    golden, now = reader.page.locator(".hunks pre").all()
+    for side in (golden, now):
+        assert side.locator("mark").count() == 1
+        assert "aten_cat_default_fused_const: INT8[1,4,5,2]" in side.locator("mark").inner_text()
+        assert "TRANSPOSE" in side.inner_text()
+    assert golden.locator("mark").inner_text() != now.locator("mark").inner_text()
+
+
+def test_what_changed_is_drawn_with_its_neighbours_and_without_constants_that_did_not(reader: Reader) -> None:
+    reader.go("cell/1.2.0/tosa-int/cat-h-v")
+    assert reader.texts(".nearby h4") == ["golden", "now"]
+    for drawing in reader.page.locator(".nearby svg").all():
+        boxes = drawing.locator(".box")
+        assert [box.text_content().split()[-1] for box in boxes.all()] == ["CONST", "TRANSPOSE"]
+        assert [box.get_attribute("class").split() for box in boxes.all()] == [
+            ["box", "constant", "changed"],
+            ["box", "operator"],
+        ]
+        assert drawing.locator("polyline").count() == 1
+    reader.go("cell/1.2.0/tosa-fp/equal-buffers")
+    assert reader.page.locator(".box.constant:not(.changed)").count() == 0
+
+
+def test_an_element_is_marked_on_all_sides_with_its_exact_values(browser: Any, file: Path) -> None:
+    reader = Reader(browser, file, has_touch=True, viewport={"width": 390, "height": 800})
+    reader.go("cell/1.2.0/tosa-int/cat-h-v")
+    page = reader.page
+    tensor = page.locator("section.tensor").first
+    heats = tensor.locator(".heat").all()
+    assert len(heats) == 3
+    words = "[0, 1, 0, 0]: eager -0.748031497, now -1, difference -0.251968503"
+    # Pointing, touching, and the arrow keys of the next element.
+    heats[1].locator("g").nth(20).hover()
+    assert tensor.locator(".element").inner_text() == words
+    assert [heat.locator("g.here title").text_content().split(" = ")[0] for heat in heats] == [
+        "[0, 1, 0, 0]"
+    ] * 3
+    heats[0].locator("g").nth(0).tap()
+    assert tensor.locator(".element").inner_text().startswith("[0, 0, 0, 0]: eager ")
+    heats[2].locator("g").nth(20).tap()
+    assert tensor.locator(".element").inner_text() == words
+    heats[2].focus()
+    page.keyboard.press("ArrowLeft")
+    assert tensor.locator(".element").inner_text().startswith("[0, 0, 3, 4]: ")
+    assert tensor.locator("g.here").count() == 3
+    reader.close()
+
+
+def test_a_heat_map_has_gaps_between_channels(reader: Reader) -> None:
+    reader.go("cell/1.2.0/tosa-int/cat-h-v")
+    squares = reader.page.locator("section.tensor .heat").first.locator("g rect.back")
+    # float32[1, 2, 4, 5]: two channels of four rows and five columns.
+    left = [float(square.get_attribute("x")) for square in squares.all()]
+    assert sorted(set(left)) == [0, 16, 32, 48, 64, 88, 104, 120, 136, 152]
+    assert left[4] == 64
+    assert left[20] == 88
+
+
+def test_the_passes_are_scrolled_to_the_one_that_diverges(browser: Any, file: Path) -> None:
+    reader = Reader(browser, file, viewport={"width": 390, "height": 800})
+    reader.go("cell/1.2.0/tosa-int/cat-h-v")
+    frame = reader.page.locator(".timeline").bounding_box()
+    step = reader.page.locator(".step.first").bounding_box()
+    assert frame["x"] <= step["x"]
+    assert step["x"] + step["width"] <= frame["x"] + frame["width"] + 1
+    assert reader.page.evaluate("document.querySelector('.timeline').scrollLeft") > 0
+    reader.close()
 
 
 def test_an_order_only_cell_shows_both_variations_and_the_factor(reader: Reader) -> None:
@@ -261,15 +506,28 @@ def test_the_graphs_after_the_pass_that_diverges_stand_side_by_side(reader: Read
 def test_a_failure_shows_the_golden_graph_and_the_accept_command(reader: Reader) -> None:
     reader.go("cell/1.2.0/xnnpack-fp32/permute-reshape-sum")
     assert "--snapshot-update" in reader.page.locator(".command", has_text="accept").inner_text()
-    assert "Lowered graph: golden" in reader.texts("h2")
+    assert "Lowered graph: golden" in reader.texts("summary")
 
 
 def test_a_green_cell_says_its_quantities_and_its_tolerance(reader: Reader) -> None:
+    reader.page.locator("#unfold").click()
     reader.page.get_by_label("tosa-fp/linear on 1.2.0: stable").click()
     reader.at("cell/1.2.0/tosa-fp/linear")
     text = reader.page.locator("main").inner_text()
-    for words in ("tolerance, of the largest value\t0.000003734", "delegates\t1", "bytes of the program"):
+    for words in ("tolerance, of the largest value\t0.000003734", "delegates\t1", *QUANTITIES.values()):
         assert words in text
+
+
+def test_a_green_cell_without_a_golden_says_that_it_has_no_quantities(
+    browser: Any, drawn: None, tmp_path: Path
+) -> None:
+    made = tmp_path / "report.html"
+    (tmp_path / "goldens").mkdir()
+    assert report(STOCK, "--goldens", tmp_path / "goldens", "-o", made) == cli.SAME
+    reader = Reader(browser, made)
+    reader.go("cell/1.2.0/tosa-fp/linear")
+    assert "its golden has none, or is not in this checkout" in reader.page.locator("main").inner_text()
+    reader.close()
 
 
 # Causes and drift
@@ -302,7 +560,7 @@ def test_what_changed_from_one_release_to_the_next_has_a_page(reader: Reader) ->
 @pytest.mark.parametrize(
     ("title", "cell"),
     [
-        ("What the zoo reaches of 1.2.0", "FuseConstantArgsPass"),
+        ("What the zoo reaches of 1.2.0", "PromoteBoolOperandsPass"),
         ("What deliberate defects show", "fold-of-raw-codes"),
     ],
 )
@@ -340,10 +598,39 @@ def test_every_view_fits_a_phone_and_has_names_and_contrast(
 
 def test_the_theme_follows_the_system_until_a_reader_says_otherwise(browser: Any, file: Path) -> None:
     reader = Reader(browser, file, color_scheme="dark")
+    page = reader.page
     back = "getComputedStyle(document.body).backgroundColor"
-    assert reader.page.evaluate(back) == "rgb(20, 23, 26)"
-    reader.page.get_by_role("button", name="Dark").click()
-    assert reader.page.evaluate(back) == "rgb(255, 255, 255)"
+    light, dark = "rgb(255, 255, 255)", "rgb(20, 23, 26)"
+    button = page.get_by_role("button", name="Dark")
+    assert page.evaluate(back) == dark
+    assert button.get_attribute("aria-pressed") == "true"
+    # Nothing is stored by looking, so that a system that changes is followed.
+    assert page.evaluate("localStorage.length") == 0
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(back) == light
+    page.wait_for_selector("#theme[aria-pressed=false]")
+    button.click()
+    assert page.evaluate(back) == dark
+    page.emulate_media(color_scheme="dark")
+    button.click()
+    assert page.evaluate(back) == light
+    page.reload()
+    reader.at("cells")
+    assert page.evaluate(back) == light
+    reader.context.close()
+
+
+def test_no_tile_is_bright_in_the_dark(browser: Any, file: Path) -> None:
+    reader = Reader(browser, file, color_scheme="dark")
+    reader.page.locator("#unfold").click()
+    found = {
+        tile.get_attribute("class"): tile.evaluate("each => getComputedStyle(each).backgroundColor")
+        for tile in reader.page.locator(".grid td a").all()
+    }
+    assert {"v-stable", "v-order-only", "v-new"} <= set(found)
+    for verdict, colour in found.items():
+        red, green, blue = map(int, re.findall(r"\d+", colour))
+        assert 0.2126 * red + 0.7152 * green + 0.0722 * blue < 110, verdict
     reader.close()
 
 
@@ -470,6 +757,29 @@ def test_a_large_tensor_is_a_histogram_on_the_scale_of_its_pair(drawn: None) -> 
         assert len(golden.bars) == BARS
         assert (golden.least, golden.most) == (now.least, now.most) == (-2, 2)
         assert "5000 of 5000 differ" in difference.facts
+
+
+def test_only_what_is_beyond_its_tolerance_counts_as_different(drawn: None) -> None:
+    from executorch_goldens.report.tensors import beyond_tolerance, errors
+
+    expected = np.zeros((2, 2), np.float32)
+    actual = np.array([[0, 1e-7], [0.5, np.nan]], np.float32)
+    kept = ShownTensor(
+        "output", "output 0", "example", "seed0-heap0", actual, expected, np.full((2, 2), 1e-6)
+    )
+    (error,) = errors(Evidence(tensors=[kept]))
+    (shown,) = beyond_tolerance(Evidence(tensors=[kept]))
+    assert (error.apart, error.size) == (2, 4)
+    assert "2 of 4 differ" in shown.pictures[2].facts
+
+
+@pytest.mark.parametrize(("allowed", "words"), [(0.0, "none is allowed"), (1e-7, "more than 1,000 times")])
+def test_no_error_is_a_number_of_times_that_nobody_reads(drawn: None, allowed: float, words: str) -> None:
+    from executorch_goldens.report.tensors import errors
+
+    one = np.ones(3, np.float32)
+    kept = ShownTensor("output", "output 0", "example", "seed0-heap0", one, one * 2, np.full(3, allowed))
+    assert [error.part for error in errors(Evidence(tensors=[kept]))] == [words]
 
 
 def test_a_run_writes_its_report_and_keeps_evidence(

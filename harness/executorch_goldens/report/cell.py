@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from executorch_goldens.artifact import DELEGATE
@@ -10,10 +10,11 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.quantities import measured, sqnr
 from executorch_goldens.goldens.reading import Reading, reading
-from executorch_goldens.report import operators, passes, tensors
-from executorch_goldens.report.drawing import Drawing, drawing
+from executorch_goldens.report import drawing, operators, passes, tensors
+from executorch_goldens.report.drawing import Drawing
 from executorch_goldens.report.gathering import GOLDEN, NOW, Found
-from executorch_goldens.report.operators import REMOVED, Listing, Row
+from executorch_goldens.report.hunks import Hunk, hunks
+from executorch_goldens.report.operators import REMOVED, SAME, Listing, Row
 from executorch_goldens.report.passes import Step
 from executorch_goldens.report.tensors import Error, Shown
 from executorch_goldens.results import origins
@@ -48,12 +49,22 @@ class Page:
     ----------
     labels
         What the two artifacts are called that it compares.
+    nearby
+        What differs in a graph of a delegate, drawn with its neighbours: the graph's name, and the sides.
     drawings
-        Each with what it is of.
+        The whole artifacts, each with what it is of.
+    hunks
+        Texts around what differs: of the graphs that the pass left, or else of the delegates.
+    before
+        What the golden says of its own error; empty where it says nothing.
+    failing, tensors
+        Outputs and values beyond their tolerance; constants that differ.
     changes
         How the artifacts differ, of the kinds that a review knows.
     origins
         Of the second artifact; None where the run has not recorded them.
+    defect
+        What is declared of the cell; empty for nothing.
     """
 
     found: Found
@@ -61,13 +72,18 @@ class Page:
     evidence: Evidence
     labels: tuple[str, str]
     quantities: Sequence[Quantity] = ()
+    nearby: Sequence[tuple[str, Sequence[tuple[str, Drawing]]]] = ()
     drawings: Sequence[tuple[str, Drawing]] = ()
     listings: Sequence[Listing] = ()
     timeline: Sequence[Step] = ()
+    hunks: Sequence[Hunk] = ()
+    before: str = ""
     errors: Sequence[Error] = ()
+    failing: Sequence[Shown] = ()
     tensors: Sequence[Shown] = ()
     changes: Sequence[str] = ()
     origins: Origins | None = None
+    defect: str = ""
 
     def origin(self, listing: Listing, row: Row) -> str:
         """Return what made an operator of the second artifact, and what converted it; empty where it is not known."""
@@ -91,15 +107,27 @@ class Page:
         return next((step for step in self.timeline if step.first), None)
 
 
-def page(found: Found, group: Group | None) -> Page:
-    """Return the page of a cell; raise the errors of its evidence and origins."""
+def page(found: Found, group: Group | None, held: Reading | None = None, defect: str = "") -> Page:
+    """Return the page of a cell; raise the errors of its evidence and origins.
+
+    Parameters
+    ----------
+    held
+        Its golden.
+    defect
+        What is declared of it; empty for nothing.
+    """
     evidence = found.evidence()
     labels = found.labels(evidence)
     member = found.member
     errors = list(tensors.errors(evidence))
     departing = list(tensors.beyond_tolerance(evidence))
     if member is None or member.after is None:
-        return Page(found, group, evidence, labels, errors=errors, tensors=departing)
+        old = measured(held) if held is not None else {}
+        alone = [Quantity(words, old.get(key), None) for key, words in QUANTITIES.items() if old]
+        return Page(
+            found, group, evidence, labels, quantities=alone, errors=errors, failing=departing, defect=defect
+        )
     listings = list(operators.listings(member.before, member.after))
     return Page(
         found,
@@ -107,14 +135,58 @@ def page(found: Found, group: Group | None) -> Page:
         evidence,
         labels,
         quantities=_quantities(member.before, member.after),
+        nearby=list(_nearby(listings, labels)),
         drawings=_drawings(member, labels, listings),
         listings=listings,
+        hunks=_hunks(evidence, listings),
+        before=_numerics(member) if labels == (GOLDEN, NOW) else "",
         timeline=passes.timeline(member.before, member.after),
         errors=errors,
-        tensors=[*departing, *tensors.constants(member.before, member.after, labels, evidence)],
+        defect=defect,
+        failing=departing,
+        tensors=list(tensors.constants(member.before, member.after, labels, evidence)),
         origins=origins.read(found.folder, "" if labels == (GOLDEN, NOW) else labels[1]),
-        changes=[str(edit) + (f": {of_cell}" if of_cell else "") for edit, of_cell in member.edits.items()],
+        changes=[_change(str(edit), of_cell) for edit, of_cell in member.edits.items()],
     )
+
+
+def _change(edit: str, of_cell: str) -> str:
+    """Return an edit with what a cell shows of it, which may say it again.
+
+    >>> _change("CLAMP.max", "CLAMP.max: 6 -> 2"), _change("CONV2D lost", "")
+    ('CLAMP.max: 6 -> 2', 'CONV2D lost')
+    """
+    return of_cell if of_cell.startswith(edit) else edit + (f": {of_cell}" if of_cell else "")
+
+
+def _numerics(member: Member) -> str:
+    return golden.fields(member.before).get("numerics", "") if member.before is not None else ""
+
+
+def _hunks(evidence: Evidence, listings: Sequence[Listing]) -> list[Hunk]:
+    if len(evidence.after) > 1:
+        one, *_, other = evidence.after.values()
+        return list(hunks(one, other))
+    return [hunk for listing in listings for hunk in listing.hunks()]
+
+
+def _nearby(
+    listings: Sequence[Listing], labels: tuple[str, str]
+) -> Iterator[tuple[str, list[tuple[str, Drawing]]]]:
+    """Yield, for each graph that differs, what differs in it on both sides, drawn."""
+    for listing in listings:
+        differing = [row for row in listing.rows if row.state != SAME]
+        sides = (
+            (listing.before, {row.was for row in differing if row.was is not None}),
+            (listing.after, {row.at for row in differing if row.at is not None}),
+        )
+        drawn = [
+            (label, picture)
+            for label, (graph, changed) in zip(labels, sides, strict=True)
+            if graph is not None and (picture := drawing.neighbourhood(graph, changed)) is not None
+        ]
+        if drawn:
+            yield listing.name, drawn
 
 
 def _quantities(before: Texts | None, after: Texts) -> list[Quantity]:
@@ -133,7 +205,7 @@ def _drawings(
 ) -> list[tuple[str, Drawing]]:
     """Draw what was made; the other artifact as well where neither is the right one, or this one does not lower."""
     assert member.after is not None
-    drawn = [(labels[1], drawing(member.after, operators.changed_labels(listings)))]
+    drawn = [(labels[1], drawing.drawing(member.after, operators.changed_labels(listings)))]
     if member.before is not None and (labels != (GOLDEN, NOW) or golden.GRAPH not in member.after):
-        drawn.insert(0, (labels[0], drawing(member.before, {})))
+        drawn.insert(0, (labels[0], drawing.drawing(member.before, {})))
     return [(label, picture) for label, picture in drawn if picture is not None]

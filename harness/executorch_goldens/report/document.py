@@ -11,22 +11,26 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jinja2
+from markupsafe import Markup
 
 from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.report import cell, drifting
 from executorch_goldens.report.gathering import Gathered
-from executorch_goldens.report.grid import SIGNS, grid
+from executorch_goldens.report.grid import SIGNS, grid, severity, verdicts
 from executorch_goldens.report.tables import Table
 from executorch_goldens.review import listing
 from executorch_goldens.review.groups import count
 from executorch_goldens.settings import config
 
+#: Threads that a reason names by their number.
+TRACKER = "https://github.com/pytorch/executorch/issues"
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
@@ -40,8 +44,13 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["difference"] = lambda member: "\n".join(listing.difference(member))
+    environment.filters["linked"] = linked
     environment.globals.update(
-        signs=SIGNS, headings=listing.HEADINGS, quantities=config.QUANTITIES, count=count
+        signs=SIGNS,
+        headings=listing.HEADINGS,
+        quantities=config.QUANTITIES,
+        count=count,
+        verdicts=lambda group: verdicts(member.proposal.verdict for member in group.members),
     )
     pages = dict(_pages(environment, gathered, tables))
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
@@ -59,16 +68,26 @@ def _pages(
     environment: jinja2.Environment, gathered: Gathered, tables: Sequence[Table]
 ) -> Iterator[tuple[str, str]]:
     """Yield what the address of each page ends in, and its HTML."""
-    yield "causes", environment.get_template("causes.html.jinja").render(groups=gathered.groups)
+    groups = sorted(gathered.groups, key=severity)
+    wrong = [found.kind for found in gathered.found if not found.row["accepted"]]
+    yield (
+        "home",
+        environment.get_template("home.html.jinja").render(
+            groups=groups, wrong=verdicts(wrong), known=gathered.known, cells=len(gathered.found)
+        ),
+    )
+    yield "causes", environment.get_template("causes.html.jinja").render(groups=groups)
     cause = environment.get_template("cause.html.jinja")
-    for group in gathered.groups:
+    for group in groups:
         facts = list(listing.facts(group, gathered.rejected))
         yield f"cause/{group.name}", cause.render(group=group, facts=facts)
     of_member = {member.proposal.folder: group for group in gathered.groups for member in group.members}
     of_cell = environment.get_template("cell.html.jinja")
     for found in gathered.found:
         if found.row["verdict"] != "stable" or not found.row["accepted"]:
-            yield f"cell/{found.name}", of_cell.render(page=cell.page(found, of_member.get(found.folder)))
+            held = gathered.readings[found.release].get(found.cell)
+            shown = cell.page(found, of_member.get(found.folder), held, gathered.defect(found))
+            yield f"cell/{found.name}", of_cell.render(page=shown)
     drifts = list(drifting.drifts(gathered.readings))
     releases = environment.get_template("releases.html.jinja")
     yield "releases", releases.render(drifts=drifts, tables=tables)
@@ -77,6 +96,18 @@ def _pages(
         yield f"drift/{each.before}..{each.after}", drift.render(drift=each, kinds=KINDS)
     for table in tables:
         yield table.name, table.html()
+
+
+def linked(text: str) -> Markup:
+    """Return a reason with the threads of upstream's tracker in it as links.
+
+    >>> str(linked("freed (#21480) & more"))
+    'freed (<a href="https://github.com/pytorch/executorch/issues/21480" rel="noreferrer">#21480</a>) &amp; more'
+    """
+    link = Markup('<a href="{}/{}" rel="noreferrer">#{}</a>')
+    parts = re.split(r"#(\d{3,6})\b", text)
+    shown = [link.format(TRACKER, part, part) if at % 2 else part for at, part in enumerate(parts)]
+    return Markup("").join(shown)
 
 
 def _packed(text: str) -> str:

@@ -22,12 +22,14 @@ from executorch_goldens.structure.side import Side
 
 #: Beyond this a drawing shows a reader nothing.
 MOST_BOXES = 400
+#: Beyond this so much has changed that the whole graph shows more than the places.
+MOST_NEAR = 60
 #: Units of a drawing, which are pixels at its natural size.
 HEIGHT, CHARACTER, MARGIN, GAP, TITLE = 34.0, 6.4, 14.0, 26.0, 22.0
 NARROWEST, WIDEST = 60.0, 230.0
 #: Parts of a graph that hang together stand side by side, up to this width.
 ROW = 1600.0
-#: Operators that hold a constant; those of one number, and shapes, would hide the others.
+#: Operators that hold a constant: drawn where they differ, a row of them would hide the others.
 HOLDING = ("CONST", "CONST_SHAPE")
 
 
@@ -88,6 +90,25 @@ def drawing(texts: Texts, changed: Mapping[str, Collection[str]]) -> Drawing | N
     if sum(len(box.inner.boxes) if box.inner else 1 for box in boxes.values()) > MOST_BOXES:
         return None
     return _laid_out(list(boxes.values()), edges)
+
+
+def neighbourhood(graph: OutlineGraph, changed: Collection[int]) -> Drawing | None:
+    """Draw some operators of a graph and what they read from and hand on to; None for none, and for too many.
+
+    Parameters
+    ----------
+    changed
+        Their numbers in the graph.
+    """
+    side = Side(graph)
+    boxes, edges = _operators(graph, "", {side.label(at) for at in changed})
+    centre = {box.key for box in boxes if box.state}
+    near = centre | {key for edge in edges for key in edge if centre & set(edge)}
+    if not centre or len(near) > MOST_NEAR:
+        return None
+    return _laid_out(
+        [box for box in boxes if box.key in near], {edge for edge in edges if near.issuperset(edge)}
+    )
 
 
 def _program(
@@ -166,7 +187,7 @@ def _operators(
     for at, operator in enumerate(graph.operators):
         made = side.outputs(at)
         label = side.label(at)
-        if operator.type in HOLDING and label not in changed and not _is_shown(graph, made):
+        if operator.type in HOLDING and label not in changed:
             continue
         key = f"{prefix}{at}"
         types = ", ".join(graph.values[name].type for name in made if name in graph.values)
@@ -179,12 +200,6 @@ def _operators(
         boxes.append(_box(f"{prefix}out {name}", "boundary", name))
         edges |= {(makers[name], f"{prefix}out {name}")} if name in makers else set()
     return boxes, edges
-
-
-def _is_shown(graph: OutlineGraph, made: Sequence[str]) -> bool:
-    """Whether a constant has more than a number and is no shape."""
-    types = [graph.values[name].type for name in made if name in graph.values]
-    return not all(type_.startswith("SHAPE") or type_.endswith(("[]", "[1]")) for type_ in types)
 
 
 def _box(key: str, kind: str, label: str, detail: str = "") -> Box:

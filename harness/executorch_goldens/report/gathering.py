@@ -28,6 +28,8 @@ from executorch_goldens.settings.config import Config
 
 #: What the artifacts of a cell are called where they are not two variations.
 GOLDEN, NOW = "golden", "now"
+#: What a cell is counted as that is wrong as its declaration says.
+KNOWN = "known defect"
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ class Found:
         """By which links name it."""
         return f"{self.release}/{self.cell}"
 
+    @property
+    def kind(self) -> str:
+        """Its verdict; `KNOWN` for a defect that is declared."""
+        return KNOWN if self.row["known"] and self.row["accepted"] else str(self.row["verdict"])
+
     def evidence(self) -> Evidence:
         """Return what the run kept for its page; raise `executorch_goldens.results.evidence.EvidenceError`."""
         return Evidence.read(self.folder)
@@ -87,16 +94,29 @@ class Gathered:
         Of the goldens, by release; of a release without any, none.
     rejected
         Reasons of persons against causes, by `executorch_goldens.review.groups.Group.cause`.
+    defects
+        What is declared of cells, by release and cell.
     """
 
     found: Sequence[Found]
     groups: Sequence[Group]
     readings: Mapping[str, Mapping[Cell, Reading]]
     rejected: Mapping[str, str]
+    defects: Mapping[str, Mapping[str, KnownDefect]]
 
     @property
     def releases(self) -> list[str]:
         return list(dict.fromkeys(found.release for found in self.found))
+
+    def defect(self, found: Found) -> str:
+        """Return what is declared of a cell; empty for nothing."""
+        declared = self.defects.get(found.release, {}).get(str(found.cell))
+        return declared.reason if declared is not None else ""
+
+    @property
+    def known(self) -> list[tuple[Found, str]]:
+        """The cells that are wrong as declared, with the reason."""
+        return [(found, self.defect(found)) for found in self.found if found.kind == KNOWN]
 
     def quantities(self, found: Found) -> Mapping[str, int]:
         """Return the quantities of the golden of a cell; none where it has no golden, or is no program."""
@@ -114,12 +134,13 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     proposed = [each for root in roots for each in proposals.find(root) if each.folder in checked]
     groups = grouped(proposed, goldens, Standing(repository, goldens, MATRIX))
     declared = releases.known_defects(repository.known_defects)
+    defects = {release: known.of(goldens, release, declared) for release in by_release}
     readings = {
-        release: dict(_readings(each, goldens / release, known.of(goldens, release, declared)))
+        release: dict(_readings(each, goldens / release, defects[release]))
         for release, each in by_release.items()
     }
     rejected = {cause: why for root in roots for cause, why in Rejections.read(root).reasons.items()}
-    return Gathered(_found(parts, groups), groups, readings, rejected)
+    return Gathered(_found(parts, groups), groups, readings, rejected, defects)
 
 
 def _found(parts: Sequence[merging.Part], groups: Sequence[Group]) -> list[Found]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
-from executorch_goldens.report.gathering import Found, Gathered
+from executorch_goldens.report.gathering import KNOWN, Found, Gathered
+from executorch_goldens.review.groups import Group
 from executorch_goldens.settings.config import QUANTITIES
 
 #: The sign of each verdict, which says in black and white what the colour says; those that matter most first.
@@ -22,6 +25,7 @@ SIGNS = {
     "over-budget": "▲",
     "changed": "Δ",
     "new": "+",
+    KNOWN: "◇",
     "stable": "·",
 }
 
@@ -44,13 +48,29 @@ def _cell(found: Found, gathered: Gathered) -> list[Any]:
         found.release,
         row["target"],
         row["case"],
-        row["verdict"],
+        found.kind,
         int(bool(row["accepted"])),
         row["reason"],
         row.get("pass") or "",
         [_rounded(row.get(name)) for name in ("difference", "tolerance", "used", "sqnr")],
         [quantities.get(key) for key in QUANTITIES] if quantities else [],
     ]
+
+
+def severity(group: Group) -> tuple[int, int]:
+    """Return a key that sorts causes: those with the worst verdict first, of these the one of most cells."""
+    order = list(SIGNS)
+    return min(order.index(member.proposal.verdict) for member in group.members), -len(group.members)
+
+
+def verdicts(kinds: Iterable[str]) -> dict[str, int]:
+    """Return how many of some verdicts there are of each, the worst first.
+
+    >>> verdicts(["changed", "corrupt", "changed"])
+    {'corrupt': 1, 'changed': 2}
+    """
+    counted = Counter(kinds)
+    return {kind: counted[kind] for kind in SIGNS if kind in counted}
 
 
 def _rounded(number: float | None) -> float | str | None:

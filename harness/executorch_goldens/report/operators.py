@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.report.hunks import CONTEXT, Hunk
 from executorch_goldens.structure import outline
 from executorch_goldens.structure.comparison import graph_pairs
 from executorch_goldens.structure.graphs import Pairing, paired
@@ -53,12 +54,32 @@ class Listing:
         ``delegate_0 main/main``.
     renamed
         How many values differ in nothing but their name.
+    before, after
+        The graph in both artifacts.
     """
 
     delegate: str
     name: str
     rows: Sequence[Row]
     renamed: int
+    before: OutlineGraph | None
+    after: OutlineGraph
+
+    @property
+    def differs(self) -> bool:
+        return any(row.state != SAME for row in self.rows)
+
+    def hunks(self) -> list[Hunk]:
+        """Return the text of what differs, each place with the operator before and after it."""
+        near = {at + by for at, row in enumerate(self.rows) if row.state != SAME for by in (-1, 0, 1)}
+        found: list[Hunk] = []
+        for at, row in enumerate(self.rows):
+            if at in near:
+                if not found or at - 1 not in near:
+                    found.append(Hunk([], []))
+                found[-1].before.extend(_shortened(row, row.before))
+                found[-1].after.extend(_shortened(row, row.after))
+        return found
 
     @property
     def runs(self) -> list[list[Row]]:
@@ -70,6 +91,17 @@ class Listing:
             else:
                 runs.append([row])
         return runs
+
+
+def _shortened(row: Row, lines: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the first of an operator's lines, and those that differ with the lines around them."""
+    # An operator that stays itself is marked by its lines, one that does not as a whole.
+    marks = [row.state not in (SAME, CHANGED) or line in row.marked for line in lines]
+    for at, line in enumerate(lines):
+        if at == 0:
+            yield line, marks[0]
+        elif any(marks[max(at - CONTEXT, 0) : at + CONTEXT + 1]):
+            yield f"  {line}", marks[at]
 
 
 def listings(before: Texts | None, after: Texts) -> Iterator[Listing]:
@@ -84,14 +116,15 @@ def listings(before: Texts | None, after: Texts) -> Iterator[Listing]:
         for one, other in pairs:
             pair = paired(one, other)
             renamed = sum(was != now for was, now in pair.names.items())
-            yield Listing(delegate, f"{delegate} {other.name}", list(rows(pair)), renamed)
+            yield Listing(delegate, f"{delegate} {other.name}", list(rows(pair)), renamed, one, other)
         for graph in graphs[len(pairs) :]:
             side = Side(graph)
             state = SAME if before is None else ADDED
             alone = [
-                Row(state, side.label(at), after=_lines(side, at, {})) for at in range(len(graph.operators))
+                Row(state, side.label(at), after=_lines(side, at, {}), at=at)
+                for at in range(len(graph.operators))
             ]
-            yield Listing(delegate, f"{delegate} {graph.name}", alone, 0)
+            yield Listing(delegate, f"{delegate} {graph.name}", alone, 0, None, graph)
 
 
 def changed_labels(found: Sequence[Listing]) -> dict[str, set[str]]:

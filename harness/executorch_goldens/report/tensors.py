@@ -21,6 +21,12 @@ from executorch_goldens.structure.outline import OutlineValue
 #: A larger tensor is shown as a histogram: its squares would be smaller than a finger or a pointer finds.
 MOST_SQUARES = 1024
 BARS = 32
+#: Squares beside each other that a phone shows at their size.
+WIDEST = 20
+#: Squares that the gap between two channels is wide.
+CHANNEL_GAP = 0.5
+#: Beyond this many times its tolerance an error is simply wrong.
+MOST_TIMES = 1000
 
 
 @dataclass(frozen=True)
@@ -31,12 +37,15 @@ class Square:
     ----------
     strength
         From -1 to 1, 0 for no colour; NaN for what is no finite number.
+    apart
+        Whether it differs from the other side's.
     """
 
-    column: int
-    row: int
+    column: float
+    row: float
     text: str
     strength: float
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,8 @@ class Picture:
         What is said of it in words: how many numbers, the least, the largest.
     squares
         Of a small tensor.
+    across
+        Elements of the last dimension.
     bars
         Of a large one: how many numbers are in each of `BARS` equal parts between `least` and `most`.
     """
@@ -58,16 +69,17 @@ class Picture:
     title: str
     facts: str
     squares: Sequence[Square] = ()
+    across: int = 1
     bars: Sequence[int] = ()
     least: float = 0.0
     most: float = 0.0
 
     @property
-    def columns(self) -> int:
+    def columns(self) -> float:
         return 1 + max((square.column for square in self.squares), default=0)
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> float:
         return 1 + max((square.row for square in self.squares), default=0)
 
 
@@ -94,6 +106,8 @@ class Error:
     ----------
     used
         The largest part of its tolerance that an element takes; infinity where it has none.
+    apart, size
+        How many elements are beyond their tolerance, and of how many.
     """
 
     name: str
@@ -102,6 +116,23 @@ class Error:
     error: float
     tolerance: float
     used: float
+    apart: int
+    size: int
+
+    @property
+    def part(self) -> str:
+        """`used` in words.
+
+        >>> Error("output 0", "example", "seed0-heap0", 1.0, 1e-9, 1e9, 1, 1).part
+        'more than 1,000 times'
+        >>> Error("output 0", "example", "seed0-heap0", 1.0, 0.0, float("inf"), 1, 1).part
+        'none is allowed'
+        """
+        if np.isinf(self.used):
+            return "none is allowed"
+        if self.used > MOST_TIMES:
+            return f"more than {MOST_TIMES:,} times"
+        return f"{self.used:.3g} times" if self.used > 1 else f"{self.used:.3g} of it"
 
 
 def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
@@ -120,6 +151,8 @@ def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
                 float(difference.max(initial=0.0)),
                 float(allowed.max(initial=0.0)),
                 float(parts.max(initial=0.0)),
+                int(np.count_nonzero(difference > allowed)),
+                difference.size,
             )
 
 
@@ -128,9 +161,10 @@ def beyond_tolerance(evidence: Evidence) -> Iterator[Shown]:
     for kept in evidence.tensors:
         if kept.kind == CONSTANT or kept.expected is None or kept.tolerance is None:
             continue
-        if (_distance(kept.actual, kept.expected) > kept.tolerance).any():
+        apart = _distance(kept.actual, kept.expected) > kept.tolerance
+        if apart.any():
             name = f"{kept.name}, sample {kept.where}, {kept.variation}"
-            yield Shown(name, pictures(kept.expected, kept.actual, ("eager", "now")))
+            yield Shown(name, pictures(kept.expected, kept.actual, ("eager", "now"), apart))
 
 
 def constants(
@@ -215,43 +249,71 @@ def _numbers(
     return next((each.actual for each in found if each is not None), None)
 
 
-def pictures(one: Array, other: Array, labels: tuple[str, str]) -> list[Picture]:
-    """Return two tensors of one shape on one scale, and what they differ by."""
+def pictures(one: Array, other: Array, labels: tuple[str, str], apart: Array | None = None) -> list[Picture]:
+    """Return two tensors of one shape on one scale, and what they differ by.
+
+    Parameters
+    ----------
+    apart
+        Which elements count as different; None for all that are not equal.
+    """
+    if apart is None:
+        apart = _distance(other, one) > 0
     left, right = _wide(one), _wide(other)
     scale = _range(np.concatenate([left.ravel(), right.ravel()]))
     with np.errstate(invalid="ignore"):
         difference = right - left
     return [
-        picture(left, labels[0], scale),
-        picture(right, labels[1], scale),
-        picture(difference, "difference"),
+        picture(left, labels[0], scale, apart),
+        picture(right, labels[1], scale, apart),
+        picture(difference, "difference", None, apart),
     ]
 
 
-def picture(array: Array, title: str, scale: tuple[float, float] | None = None) -> Picture:
+def picture(
+    array: Array, title: str, scale: tuple[float, float] | None = None, apart: Array | None = None
+) -> Picture:
     """Return a tensor as a heat map, or as a histogram where it is large."""
     numbers = _wide(array)
     least, most = scale or _range(numbers)
     own = _range(numbers)
-    apart = np.count_nonzero(numbers) if title == "difference" else None
     facts = f"{list(numbers.shape)}, {own[0]:g} to {own[1]:g}"
-    facts += f", {apart} of {numbers.size} differ" if apart is not None else ""
+    if title == "difference" and apart is not None:
+        facts += f", {np.count_nonzero(apart)} of {numbers.size} differ"
     if numbers.size <= MOST_SQUARES:
-        return Picture(title, facts, squares=list(_squares(numbers, max(abs(least), abs(most)))))
+        squares = list(_squares(numbers, max(abs(least), abs(most)), apart))
+        return Picture(title, facts, squares, across=numbers.shape[-1] if numbers.ndim else 1)
     finite = numbers[np.isfinite(numbers)]
     bars = np.histogram(finite, BARS, (least, most) if most > least else (least - 0.5, least + 0.5))[0]
     return Picture(title, facts, bars=bars.tolist(), least=least, most=most)
 
 
-def _squares(numbers: Array, largest: float) -> Iterator[Square]:
-    """Yield the elements: the last dimension across, all others down."""
-    width = numbers.shape[-1] if numbers.ndim else 1
-    for place, (index, value) in enumerate(np.ndenumerate(numbers)):
+def _squares(numbers: Array, largest: float, apart: Array | None) -> Iterator[Square]:
+    marked = np.zeros(numbers.shape, bool) if apart is None else apart
+    for place, (index, value) in zip(places(numbers.shape), np.ndenumerate(numbers), strict=True):
         if not math.isfinite(value):
             strength = math.nan
         else:
             strength = float(value) / largest if largest else 0.0
-        yield Square(place % max(width, 1), place // max(width, 1), f"{list(index)} = {value:.9g}", strength)
+        yield Square(*place, f"{list(index)} = {value:.9g}", strength, bool(marked[index]))
+
+
+def places(shape: Sequence[int]) -> Iterator[tuple[float, float]]:
+    """Yield the column and the row of each element: the last two dimensions are a plane, planes have gaps between them.
+
+    >>> list(places([2, 1, 2]))
+    [(0.0, 0.0), (1.0, 0.0), (2.5, 0.0), (3.5, 0.0)]
+    """
+    across = max(shape[-1] if shape else 1, 1)
+    down = max(shape[-2] if len(shape) > 1 else 1, 1)
+    beside = max(int((WIDEST + CHANNEL_GAP) // (across + CHANNEL_GAP)), 1)
+    for at in range(math.prod(shape)):
+        plane, in_plane = divmod(at, across * down)
+        row, column = divmod(in_plane, across)
+        if len(shape) < 2:
+            row, column = divmod(column, WIDEST)
+        x = (plane % beside) * (across + CHANNEL_GAP) + column
+        yield float(x), float((plane // beside) * (down + CHANNEL_GAP) + row)
 
 
 def _wide(array: Array) -> Array:

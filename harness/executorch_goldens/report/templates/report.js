@@ -25,13 +25,38 @@
 
   // The grid
 
-  const chosen = { text: "", verdicts: new Set(), release: "", target: "" };
+  const chosen = { text: "", verdicts: new Set(), release: "", target: "", stable: false };
+
+  /** Return the address of the cells with what is chosen of them. */
+  const home = () => {
+    const query = new URLSearchParams();
+    for (const key of ["text", "release", "target"]) if (chosen[key]) query.set(key, chosen[key]);
+    for (const verdict of chosen.verdicts) query.append("verdict", verdict);
+    if (chosen.stable) query.set("stable", "shown");
+    return query.size ? `cells?${query}` : "cells";
+  };
+
+  /** Choose what an address says. */
+  const choose = (words) => {
+    const query = new URLSearchParams(words);
+    for (const key of ["text", "release", "target"]) chosen[key] = query.get(key) ?? "";
+    chosen.verdicts = new Set(query.getAll("verdict"));
+    chosen.stable = query.has("stable");
+  };
 
   const shown = (cell) =>
     (!chosen.verdicts.size || chosen.verdicts.has(cell.verdict)) &&
     (!chosen.release || cell.release === chosen.release) &&
     (!chosen.target || cell.target === chosen.target) &&
-    chosen.text.split(/\s+/).every((word) => cell.words.includes(word));
+    chosen.text.toLowerCase().split(/\s+/).every((word) => cell.words.includes(word));
+
+  /** Leave out the rows that are stable on every release, where a reader asks for nothing in particular. */
+  const folded = (some) => {
+    if (chosen.stable || chosen.text || chosen.verdicts.size) return [some, 0];
+    const rows = Map.groupBy(some, (cell) => `${cell.target}/${cell.name}`);
+    const kept = some.filter((cell) => rows.get(`${cell.target}/${cell.name}`).some((each) => each.verdict !== "stable"));
+    return [kept, some.length - kept.length];
+  };
 
   const select = (label, key, values, update) => {
     const made = element("select", { "aria-label": label }, element("option", { value: "" }, `all ${label}`));
@@ -45,13 +70,13 @@
     const search = element("input", { type: "search", id: "search", "aria-label": "Search cells, reasons and passes",
       placeholder: "cell, reason or pass ( / )" });
     search.value = chosen.text;
-    search.addEventListener("input", () => { chosen.text = search.value.toLowerCase(); update(); });
+    search.addEventListener("input", () => { chosen.text = search.value; update(); });
     const verdicts = element("div", { class: "filters", role: "group", "aria-label": "Verdicts" });
     for (const verdict of Object.keys(report.signs)) {
       const number = all.filter((cell) => cell.verdict === verdict).length;
       if (!number) continue;
       const button = element("button", { type: "button", "aria-pressed": chosen.verdicts.has(verdict), "data-verdict": verdict },
-        element("span", { class: `verdict v-${verdict}`, "aria-hidden": "true" }, report.signs[verdict]), ` ${verdict} ${number}`);
+        element("span", { class: `verdict v-${verdict.replaceAll(" ", "-")}`, "aria-hidden": "true" }, report.signs[verdict]), ` ${verdict} ${number}`);
       button.addEventListener("click", () => {
         chosen.verdicts.delete(verdict) || chosen.verdicts.add(verdict);
         button.setAttribute("aria-pressed", chosen.verdicts.has(verdict));
@@ -77,7 +102,7 @@
         if (cell) {
           place.append(element("a", {
             href: `#${encodeURI(cell.address)}`, tabindex: "-1", title: `${release} ${cell.verdict}${cell.reason ? ": " + cell.reason : ""}`,
-            class: `v-${cell.verdict}${cell.accepted && cell.verdict !== "stable" ? " known" : ""}`,
+            class: `v-${cell.verdict.replaceAll(" ", "-")}${cell.accepted && cell.verdict !== "stable" ? " accepted" : ""}`,
             "aria-label": `${target}/${name} on ${release}: ${cell.verdict}`,
           }, report.signs[cell.verdict] ?? "?"));
         }
@@ -88,28 +113,58 @@
     return made;
   };
 
-  const grid = () => {
+  /** Return every cell with the words that a search finds it by, in the order of the grid. */
+  const searched = () => {
     const all = cells();
     for (const cell of all) {
       cell.words = [cell.release, cell.target + "/" + cell.name, cell.verdict, cell.reason, cell.pass].join(" ").toLowerCase();
     }
-    const heading = element("h1", { tabindex: "-1" });
+    return all.sort((one, other) => one.target.localeCompare(other.target) || one.name.localeCompare(other.name));
+  };
+
+  const grid = async () => {
+    const all = searched();
+    const opening = element("div");
+    opening.innerHTML = await unpacked(`page-${pages.get("home")}`);
+    const heading = element("h2", { id: "count" });
     const table = element("table", { class: "grid" });
+    const after = element("div", { class: "after" });
     const update = () => {
       const some = all.filter(shown);
+      const [kept, away] = folded(some);
       heading.textContent = some.length === all.length ? `${all.length} cells` : `${some.length} of ${all.length} cells`;
       document.getElementById("said").textContent = heading.textContent;
       const head = element("tr", {}, element("th", { scope: "col" }, "case"));
       for (const release of report.releases) head.append(element("th", { scope: "col" }, release));
-      const targets = Map.groupBy(some, (cell) => cell.target);
+      const targets = Map.groupBy(kept, (cell) => cell.target);
       table.replaceChildren(element("caption", { class: "unseen" }, "Verdicts by case and release; arrow keys move"),
-        element("thead", {}, head), ...[...targets].sort(([one], [other]) => one.localeCompare(other)).map(([target, of]) => body(target, of)));
+        element("thead", {}, head), ...[...targets].map(([target, of]) => body(target, of)));
+      table.hidden = !kept.length;
+      after.replaceChildren();
+      if (!some.length) after.append(nothing(again));
+      if (away) after.append(unfold(away, update));
       // One stop for the tabulator; arrows move between the cells.
       table.querySelector("a")?.setAttribute("tabindex", "0");
+      if (document.documentElement.dataset.shown === "cells") history.replaceState(null, "", `#${home()}`);
     };
+    const again = () => { choose(""); history.replaceState(null, "", "#cells"); return grid(); };
     table.addEventListener("keydown", moved);
-    main.replaceChildren(heading, ...filters(all, update), table);
+    main.replaceChildren(opening, heading, ...filters(all, update), table, after);
     update();
+  };
+
+  const nothing = (again) => {
+    const button = element("button", { type: "button" }, "Clear search and filters");
+    button.addEventListener("click", again);
+    const words = chosen.text ? `No cell matches “${chosen.text}”` : "No cell matches";
+    const more = chosen.verdicts.size || chosen.release || chosen.target ? " with these filters." : ".";
+    return element("p", { class: "nothing" }, words + more, " ", button);
+  };
+
+  const unfold = (number, update) => {
+    const button = element("button", { type: "button", id: "unfold" }, `Show ${number} stable ${number === 1 ? "cell" : "cells"}`);
+    button.addEventListener("click", () => { chosen.stable = true; update(); });
+    return button;
   };
 
   const moved = (event) => {
@@ -141,11 +196,68 @@
     if (used !== null) table.append(row("of its tolerance an element takes", String(used)));
     if (sqnr !== null) table.append(row("SQNR of the worst output against the float model, dB", String(sqnr)));
     cell.quantities.forEach((number, at) => number !== null && table.append(row(report.quantities[at], number.toLocaleString("en"))));
+    if (!cell.quantities.length) table.append(row("quantities", "its golden has none, or is not in this checkout"));
     main.replaceChildren(
-      element("p", {}, element("a", { href: "#cells" }, "All cells")),
       element("h1", { tabindex: "-1" }, `${cell.target}/${cell.name} `, element("small", {}, `on ExecuTorch ${cell.release}`)),
       element("p", {}, element("span", { class: `verdict v-${cell.verdict}` }, cell.verdict)),
       element("div", { class: "scroll" }, table));
+  };
+
+  /** Set links to the page before and after this one above it. */
+  const beside = (address) => {
+    let all;
+    if (address.startsWith("cell/")) {
+      const here = cells().find((each) => each.address === address);
+      all = searched().filter((cell) => cell.address === address || shown(cell) && (cell.verdict !== "stable" || here?.verdict === "stable"));
+      all = all.map((cell) => cell.address);
+    } else if (address.startsWith("cause/")) all = [...pages.keys()].filter((each) => each.startsWith("cause/"));
+    else return;
+    const at = all.indexOf(address);
+    const links = element("nav", { class: "beside", "aria-label": "Beside this page" },
+      element("a", { href: `#${home()}` }, address.startsWith("cell/") ? "All cells" : "Overview"));
+    for (const [words, to, rel] of [["← Previous", all[at - 1], "prev"], ["Next →", all[at + 1], "next"]]) {
+      links.append(to === undefined ? element("span", { class: "quiet" }, words) : element("a", { href: `#${encodeURI(to)}`, rel }, words));
+    }
+    links.append(element("span", { class: "quiet" }, `${at + 1} of ${all.length}`));
+    main.prepend(links);
+  };
+
+  // Pictures: an element is marked on all sides, with its exact values below
+
+  const mark = (pictures, number) => {
+    const squares = [...pictures.querySelectorAll(".heat")].map((heat) => heat.querySelectorAll("g")[number]);
+    if (!squares.length || squares.includes(undefined)) return;
+    for (const each of pictures.querySelectorAll(".heat g.here")) each.classList.remove("here");
+    for (const each of squares) each.classList.add("here");
+    pictures.dataset.at = number;
+    const titles = squares.map((each) => each.querySelector("title").textContent.split(" = "));
+    const sides = [...pictures.querySelectorAll("figure")].map((figure, at) => `${figure.dataset.title} ${titles[at][1]}`);
+    pictures.nextElementSibling.textContent = `${titles[0][0]}: ${sides.join(", ")}`;
+  };
+
+  const prepare = () => {
+    for (const pictures of main.querySelectorAll(".pictures:has(.heat)")) {
+      const point = (event) => {
+        const square = event.target.closest(".heat g");
+        if (square) mark(pictures, [...square.parentElement.querySelectorAll("g")].indexOf(square));
+      };
+      pictures.addEventListener("pointerover", point);
+      pictures.addEventListener("click", point);
+      pictures.addEventListener("keydown", (event) => {
+        const heat = event.target.closest(".heat");
+        const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heat?.dataset.across, ArrowDown: +heat?.dataset.across }[event.key];
+        if (!heat || !step) return;
+        event.preventDefault();
+        mark(pictures, Math.max(0, Math.min(heat.querySelectorAll("g").length - 1, Number(pictures.dataset.at ?? -step) + step)));
+      });
+    }
+    // A timeline begins at the pass that diverges.
+    const first = main.querySelector(".timeline .step.first");
+    if (first) {
+      const timeline = first.closest(".timeline"), frame = timeline.getBoundingClientRect(), place = first.getBoundingClientRect();
+      timeline.scrollLeft += place.left - frame.left - (frame.width - place.width) / 2;
+      timeline.scrollTop += place.top - frame.top - (frame.height - place.height) / 2;
+    }
   };
 
   // Addresses
@@ -153,15 +265,20 @@
   let last = "cells";
 
   const show = async () => {
-    const address = decodeURIComponent(location.hash.slice(1)) || "cells";
+    const [place, query] = location.hash.slice(1).split("?");
+    const address = decodeURIComponent(place) || "cells";
     if (address === "main") return;
     const number = pages.get(address);
     const cell = cells().find((each) => each.address === address);
-    if (address === "cells") grid();
-    else if (number !== undefined) main.innerHTML = await unpacked(`page-${number}`);
+    if (address === "cells") {
+      choose(query);
+      await grid();
+    } else if (number !== undefined) main.innerHTML = await unpacked(`page-${number}`);
     else if (cell) small(cell);
     else main.replaceChildren(element("h1", { tabindex: "-1" }, "Nothing is at this address"), element("p", {}, element("a", { href: "#cells" }, "All cells")));
-    for (const link of document.querySelectorAll("nav a")) {
+    beside(address);
+    prepare();
+    for (const link of document.querySelectorAll("header nav a")) {
       if (decodeURIComponent(link.hash.slice(1)) === address) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
@@ -176,7 +293,7 @@
   /** Go back to the cell of the grid whose page was shown. */
   const back = (address) => {
     const link = main.querySelector(`.grid a[href="${("#" + encodeURI(address)).replaceAll(/["\\]/g, "\\$&")}"]`);
-    if (!link) return;
+    if (!link) { scrollTo(0, 0); main.querySelector("h1").focus(); return; }
     main.querySelector('.grid a[tabindex="0"]').setAttribute("tabindex", "-1");
     link.setAttribute("tabindex", "0");
     link.focus();
@@ -187,11 +304,12 @@
     if (event.key === "/" && document.getElementById("search")) {
       event.preventDefault();
       document.getElementById("search").focus();
-    } else if (event.key === "Escape" && last !== "cells") location.hash = "#cells";
+    } else if (event.key === "Escape" && last !== "cells") location.hash = `#${home()}`;
+    else if (event.key === "n" || event.key === "p") main.querySelector(`.beside a[rel=${event.key === "n" ? "next" : "prev"}]`)?.click();
   });
 
   document.addEventListener("click", async (event) => {
-    if (event.target.id === "theme") theme(root.dataset.theme === "dark" ? "light" : "dark");
+    if (event.target.id === "theme") keep(isDark() ? "light" : "dark");
     if (!event.target.matches(".copy")) return;
     const words = event.target.parentElement.querySelector("code");
     getSelection().selectAllChildren(words);
@@ -204,15 +322,23 @@
     event.target.textContent = "Copied";
   });
 
+  // The theme: the system's until a reader presses the button
+
   const root = document.documentElement;
-  const theme = (name) => {
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+  const pressed = () => document.getElementById("theme").setAttribute("aria-pressed", isDark());
+  const keep = (name) => {
     root.dataset.theme = name;
-    document.getElementById("theme").setAttribute("aria-pressed", name === "dark");
     try { localStorage.setItem("goldens-theme", name); } catch { /* A browser may keep nothing for a file. */ }
+    pressed();
   };
-  let kept = null;
-  try { kept = localStorage.getItem("goldens-theme"); } catch { /* As above. */ }
-  theme(kept ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+  try {
+    const kept = localStorage.getItem("goldens-theme");
+    if (kept) root.dataset.theme = kept;
+  } catch { /* As above. */ }
+  system.addEventListener("change", pressed);
+  pressed();
 
   addEventListener("hashchange", show);
   unpacked("data").then((text) => {
