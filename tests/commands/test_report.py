@@ -285,7 +285,7 @@ def test_pages_of_cells_and_causes_lead_to_the_next_and_the_one_before(reader: R
 
 
 @pytest.fixture
-def declared(drawn: None, tmp_path: Path) -> Path:
+def declared(drawn: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """A report of results in which a cell is wrong as releases.toml declares it."""
     folder = tmp_path / "results" / "1.2.0"
     shutil.copytree(STOCK / "1.2.0", folder)
@@ -297,6 +297,7 @@ def declared(drawn: None, tmp_path: Path) -> Path:
     (folder / "results.jsonl").write_text(f"{lines}{json.dumps(line)}\n")
     made = tmp_path / "declared.html"
     assert report(folder.parent, "-o", made) == cli.SAME
+    assert "2 corrupt" in capsys.readouterr().out
     return made
 
 

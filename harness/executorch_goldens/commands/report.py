@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     kept = list(tables.tables(repository.root, gathered.releases))
     text = document.document(gathered, kept)
     document.write(arguments.output, text)
-    verdicts = counts((found.row["verdict"], found.row["reason"]) for found in gathered.found)
+    verdicts = counts((found.kind, found.row["reason"]) for found in gathered.found)
     print(
         f"{arguments.output}: {verdicts}; {count(len(gathered.releases), 'release')}, "
         f"{count(len(gathered.groups), 'cause')}, {len(text.encode()) / 1e6:.2f} MB"

@@ -23,6 +23,9 @@ from executorch_goldens.results.origins import Origins
 from executorch_goldens.review.groups import Group, Member
 from executorch_goldens.settings.config import QUANTITIES
 
+#: Places of a change whose text is shown.
+MOST_HUNKS = 40
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -91,6 +94,11 @@ class Page:
             return ""
         _, _, value = row.label.partition(" ")
         return self.origins.of(int(listing.delegate.removeprefix(DELEGATE)), value)
+
+    @property
+    def more(self) -> int:
+        """How many places there are beyond those that a reader is shown."""
+        return max(len(self.hunks) - MOST_HUNKS, 0)
 
     @property
     def directed(self) -> bool:

@@ -26,7 +26,7 @@ from executorch_goldens.report.gathering import Gathered
 from executorch_goldens.report.grid import SIGNS, grid, severity, verdicts
 from executorch_goldens.report.tables import Table
 from executorch_goldens.review import listing
-from executorch_goldens.review.groups import count
+from executorch_goldens.review.groups import Member, count
 from executorch_goldens.settings import config
 
 #: Threads that a reason names by their number.
@@ -73,14 +73,17 @@ def _pages(
     yield (
         "home",
         environment.get_template("home.html.jinja").render(
-            groups=groups, wrong=verdicts(wrong), known=gathered.known, cells=len(gathered.found)
+            groups=groups, wrong=verdicts(wrong), declared=gathered.declared, cells=len(gathered.found)
         ),
     )
     yield "causes", environment.get_template("causes.html.jinja").render(groups=groups)
     cause = environment.get_template("cause.html.jinja")
     for group in groups:
         facts = list(listing.facts(group, gathered.rejected))
-        yield f"cause/{group.name}", cause.render(group=group, facts=facts)
+        yield (
+            f"cause/{group.name}",
+            cause.render(group=group, facts=facts, members=sorted(group.members, key=_severity)),
+        )
     of_member = {member.proposal.folder: group for group in gathered.groups for member in group.members}
     of_cell = environment.get_template("cell.html.jinja")
     for found in gathered.found:
@@ -96,6 +99,10 @@ def _pages(
         yield f"drift/{each.before}..{each.after}", drift.render(drift=each, kinds=KINDS)
     for table in tables:
         yield table.name, table.html()
+
+
+def _severity(member: Member) -> tuple[int, str]:
+    return list(SIGNS).index(member.proposal.verdict), member.proposal.name
 
 
 def linked(text: str) -> Markup:

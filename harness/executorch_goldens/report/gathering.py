@@ -114,7 +114,7 @@ class Gathered:
         return declared.reason if declared is not None else ""
 
     @property
-    def known(self) -> list[tuple[Found, str]]:
+    def declared(self) -> list[tuple[Found, str]]:
         """The cells that are wrong as declared, with the reason."""
         return [(found, self.defect(found)) for found in self.found if found.kind == KNOWN]
 

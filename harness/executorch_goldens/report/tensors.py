@@ -132,7 +132,7 @@ class Error:
             return "none is allowed"
         if self.used > MOST_TIMES:
             return f"more than {MOST_TIMES:,} times"
-        return f"{self.used:.3g} times" if self.used > 1 else f"{self.used:.3g} of it"
+        return f"{self.used:.3g} times" if self.used > 1 else f"{self.used:.3g}"
 
 
 def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
@@ -289,7 +289,8 @@ def picture(
 
 
 def _squares(numbers: Array, largest: float, apart: Array | None) -> Iterator[Square]:
-    marked = np.zeros(numbers.shape, bool) if apart is None else apart
+    # Where all differ, marks would hide what they mark.
+    marked = np.zeros(numbers.shape, bool) if apart is None or apart.all() else apart
     for place, (index, value) in zip(places(numbers.shape), np.ndenumerate(numbers), strict=True):
         if not math.isfinite(value):
             strength = math.nan
