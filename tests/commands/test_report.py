@@ -302,7 +302,7 @@ def test_what_changed_from_one_release_to_the_next_has_a_page(reader: Reader) ->
 @pytest.mark.parametrize(
     ("title", "cell"),
     [
-        ("What the zoo reaches of 1.2.0", "FuseConstantArgsPass"),
+        ("What the zoo reaches of 1.2.0", "PromoteBoolOperandsPass"),
         ("What deliberate defects show", "fold-of-raw-codes"),
     ],
 )
