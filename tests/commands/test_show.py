@@ -14,7 +14,7 @@ import pytest
 
 from executorch_goldens.cli import main
 from executorch_goldens.decode import Schemas
-from tests.support.decoding.payloads import FIXTURES, load
+from tests.support.decoding.payloads import FIXTURES, PAYLOADS, identify, load
 
 SCHEMAS = ("--schemas", str(Schemas.installed().places[0]))
 TOSA = str(FIXTURES / "1.5.1/tosa-int-0.tosa")
@@ -74,11 +74,8 @@ def test_decode_as_json_holds_every_operator_and_constant(capsys: pytest.Capture
     assert held == {one.name: one.constant.sha256() for one in graph.values.values() if one.constant}
 
 
-def test_json_of_every_payload_is_strict(
-    payload: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "payload"
-    path.write_bytes(payload)
+@pytest.mark.parametrize("path", PAYLOADS, ids=identify)
+def test_json_of_every_payload_is_strict(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "show", "--json", str(path))
 
     def refuse(name: str) -> None:

@@ -378,7 +378,7 @@ def other_source(name: str) -> dict[str, Any]:
     functions = patch.fits[RELEASE]
     first = next(iter(functions))
     other = {RELEASE: {**functions, first: "0" * 64}}
-    patches.PATCHES[name] = dataclasses.replace(patch, known=other)
+    patches.PATCHES[name] = dataclasses.replace(patch, fits=other)
     try:
         patches.apply([name], RELEASE)
     except guard.GuardError as error:
