@@ -18,6 +18,7 @@ from executorch_goldens.results import proposals
 from executorch_goldens.results import rows as results
 from executorch_goldens.review import listing
 from executorch_goldens.review.declaring import declare, entries
+from executorch_goldens.review.doubt import ALTHOUGH, doubt
 from executorch_goldens.review.groups import Group, Member, count, grouped
 from executorch_goldens.review.recording import record
 from executorch_goldens.review.rejections import Rejections
@@ -31,7 +32,7 @@ TERMINAL, LIST, ACCEPT, REJECT = "the terminal", "--list", "--accept", "--reject
 OPTIONS = {
     TERMINAL: (FEWER,),
     LIST: (LIST, FEWER),
-    ACCEPT: (ACCEPT, FEWER),
+    ACCEPT: (ACCEPT, ALTHOUGH, FEWER),
     REJECT: (REJECT, "--reason", "--known"),
 }
 
@@ -67,6 +68,11 @@ def add_to(subparsers: Any) -> None:
         help="with --reject: write its cells, with the reason, as known defects of their releases",
     )
     parser.add_argument(
+        ALTHOUGH,
+        action="store_true",
+        help="with --accept: record what is right of a cause that makes other cells wrong",
+    )
+    parser.add_argument(
         FEWER,
         action="store_true",
         help="also record what fewer variations agreed on than on the golden that it replaces",
@@ -92,31 +98,52 @@ def form_of(arguments: argparse.Namespace) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Go through the groups, or list, accept or reject them."""
-    if arguments.reject is not None and not (arguments.reason and arguments.reason.strip()):
-        raise CommandError("--reject GROUP takes --reason TEXT, which is kept and shown")
     repository = config.load()
     sweeps, goldens = (
         arguments.sweeps or repository.sweeps,
         (arguments.goldens or repository.goldens).resolve(),
     )
+    rejections = Rejections.read(sweeps)
+    if arguments.reject is not None and not rejections.reasons:
+        _reason(arguments, None)
     standing = Standing(repository, goldens, arguments.matrix, arguments.fewer_variations)
     groups = grouped(proposals.find(sweeps), goldens, standing)
     if not groups and not (arguments.accept or arguments.reject):
         print(untrusted.shown(nothing(sweeps, arguments.sweeps is not None)))
         return SAME
-    reviewed = Reviewed(groups, sweeps, standing, Rejections.read(sweeps))
+    reviewed = Reviewed(groups, sweeps, standing, rejections)
     if arguments.accept:
         chosen = [named(name, groups) for name in arguments.accept]
-        reviewed.conclude([member for group in chosen for member in group.members], {})
+        if not arguments.although_corrupt_elsewhere:
+            require_no_doubt(chosen)
+        reviewed.conclude([member for group in chosen for member in group.recordable], {})
     elif arguments.reject:
         chosen = [named(name, groups) for name in arguments.reject]
-        causes = {group.cause: arguments.reason.strip() for group in chosen}
+        kept = reviewed.rejections.reasons
+        causes = {group.cause: _reason(arguments, kept.get(group.cause)) for group in chosen}
         reviewed.conclude([], causes, known=causes if arguments.known else ())
     elif arguments.list:
         print(untrusted.shown("\n".join(listing.listing(groups, reviewed.rejections.reasons)).rstrip()))
     else:
         reviewed.go_through()
     return SAME
+
+
+def _reason(arguments: argparse.Namespace, kept: str | None) -> str:
+    """Return why a cause is rejected: what was given, else what is kept of it; raise CommandError."""
+    if reason := (arguments.reason or kept or "").strip():
+        return reason
+    raise CommandError("--reject GROUP takes --reason TEXT, which is kept and shown")
+
+
+def require_no_doubt(groups: Sequence[Group]) -> None:
+    """Raise CommandError for a cause that makes other cells wrong than those that would be recorded."""
+    for group in groups:
+        if against := doubt(group):
+            raise CommandError(
+                f"nothing was recorded: {group.name}: {against}. Reject the cause, or accept its other "
+                f"{count(len(group.recordable), 'cell')} with {ALTHOUGH}"
+            )
 
 
 def nothing(sweeps: Path, named: bool) -> str:
@@ -203,11 +230,11 @@ class Reviewed:
             if cells:
                 some = f"{len(cells)} of " if len(cells) < len(group.members) else ""
                 lines.append(f"recorded: {group.title}: {some}{group.extent}")
-            if len(cells) == len(group.members):
+            if cells and len(cells) == len(group.recordable):
                 # What a person accepts, they no longer reject.
                 reasons.pop(group.cause, None)
             if reason := rejected.get(group.cause):
-                lines.append(f"rejected: {group.title}: {group.extent}: {reason}")
+                lines.append(f"rejected: {group.head}: {reason}")
         reasons.update(rejected)
         if reasons != self.rejections.reasons:
             self.rejections.write(reasons)

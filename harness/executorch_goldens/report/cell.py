@@ -20,6 +20,7 @@ from executorch_goldens.report.tensors import Error, Shown
 from executorch_goldens.results import origins
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.origins import Origins
+from executorch_goldens.review import benign
 from executorch_goldens.review.groups import Group, Member
 from executorch_goldens.settings.config import QUANTITIES
 
@@ -168,6 +169,10 @@ def _change(edit: str, of_cell: str) -> str:
 
 
 def _numerics(member: Member) -> str:
+    """Return the error of the golden as a run measured it, or else what the golden says of it."""
+    had = benign.used_before(member.proposal, member.before)
+    if had is not None:
+        return f"error {had:.3g} of the tolerance"
     return golden.fields(member.before).get("numerics", "") if member.before is not None else ""
 
 

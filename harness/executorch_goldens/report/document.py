@@ -23,10 +23,10 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.report import cell, drifting
 from executorch_goldens.report.gathering import Gathered
-from executorch_goldens.report.grid import SIGNS, grid, severity, verdicts
+from executorch_goldens.report.grid import SIGNS, grid, verdicts
 from executorch_goldens.report.tables import Table
-from executorch_goldens.review import listing
-from executorch_goldens.review.groups import Member, count
+from executorch_goldens.review import benign, doubt, listing
+from executorch_goldens.review.groups import Member, count, worst_first
 from executorch_goldens.settings import config
 
 #: Threads that a reason names by their number.
@@ -45,6 +45,7 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
     )
     environment.filters["difference"] = lambda member: "\n".join(listing.difference(member))
     environment.filters["linked"] = linked
+    environment.filters["error"] = lambda member: benign.shown(member.proposal, member.before)
     environment.globals.update(
         signs=SIGNS,
         headings=listing.HEADINGS,
@@ -68,7 +69,7 @@ def _pages(
     environment: jinja2.Environment, gathered: Gathered, tables: Sequence[Table]
 ) -> Iterator[tuple[str, str]]:
     """Yield what the address of each page ends in, and its HTML."""
-    groups = sorted(gathered.groups, key=severity)
+    groups = worst_first(gathered.groups)
     wrong = [found.kind for found in gathered.found if not found.row["accepted"]]
     yield (
         "home",
@@ -82,7 +83,13 @@ def _pages(
         facts = list(listing.facts(group, gathered.rejected))
         yield (
             f"cause/{group.name}",
-            cause.render(group=group, facts=facts, members=sorted(group.members, key=_severity)),
+            cause.render(
+                group=group,
+                facts=facts,
+                members=sorted(group.members, key=_severity),
+                doubt=doubt.doubt(group),
+                although=doubt.ALTHOUGH,
+            ),
         )
     of_member = {member.proposal.folder: group for group in gathered.groups for member in group.members}
     of_cell = environment.get_template("cell.html.jinja")

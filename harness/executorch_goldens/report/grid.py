@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from executorch_goldens.report.gathering import KNOWN, Found, Gathered
-from executorch_goldens.review.groups import Group
 from executorch_goldens.settings.config import QUANTITIES
 
 #: The sign of each verdict, which says in black and white what the colour says; those that matter most first.
@@ -55,12 +54,6 @@ def _cell(found: Found, gathered: Gathered) -> list[Any]:
         [_rounded(row.get(name)) for name in ("difference", "tolerance", "used", "sqnr")],
         [quantities.get(key) for key in QUANTITIES] if quantities else [],
     ]
-
-
-def severity(group: Group) -> tuple[int, int]:
-    """Return a key that sorts causes: those with the worst verdict first, of these the one of most cells."""
-    order = list(SIGNS)
-    return min(order.index(member.proposal.verdict) for member in group.members), -len(group.members)
 
 
 def verdicts(kinds: Iterable[str]) -> dict[str, int]:

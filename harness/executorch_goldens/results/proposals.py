@@ -20,6 +20,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import FileError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.golden import GoldenError, Texts
 
 FILE = "proposal.json"
@@ -53,6 +54,11 @@ class Proposal:
         Digest of the golden that it was compared with; None where there was none that can be used.
     models, commit, changes, settings
         See `executorch_goldens.results.provenance.Provenance`.
+    accuracy
+        How near the program is to eager; None for what did not run.
+    before, made_before
+        The part of its tolerance that its error took when an earlier run made the golden that it would replace, and
+        the digest of that program; None and empty where none did.
     folder
         Where it stands.
     """
@@ -69,6 +75,9 @@ class Proposal:
     commit: str | None
     changes: str
     settings: Mapping[str, Any]
+    accuracy: Accuracy | None = None
+    before: float | None = None
+    made_before: str = ""
     folder: Path = field(default=Path(), compare=False)
 
     @property

@@ -24,12 +24,13 @@ def entries(groups: Sequence[Group], reasons: Mapping[str, str]) -> Entries:
     """
     found: dict[str, dict[str, str]] = {}
     for group in groups:
-        if group.state != BARRED:
+        barred = [member for member in group.members if member.state == BARRED]
+        if not barred:
             raise UsageError(
                 f"{group.name} is no known defect: its cells are right, and differ from their goldens. Accept or "
                 "reject it without --known"
             )
-        for member in group.members:
+        for member in barred:
             proposal = member.proposal
             text = f"{proposal.verdict}: {' '.join(reasons[group.cause].split())}"
             found.setdefault(proposal.release, {})[str(proposal.cell)] = text

@@ -1,4 +1,4 @@
-"""Groups proposals by cause: the same edit, made by the same pass, on whichever cells, targets and releases."""
+"""Groups proposals by cause: one kind of edit by one pass, on whichever cells, targets, releases and verdicts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError, Texts
 from executorch_goldens.judging.verdict import DISAGREEING
 from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.review import benign
 from executorch_goldens.review.edits import Edit, Quantities, edits, quantities
 from executorch_goldens.review.standing import Standing
+from executorch_goldens.targets import TARGETS
 
 #: What may be done about a group: it may be accepted, its cells have to be run again, it may not be recorded.
 PENDING, OUTDATED, BARRED = "pending", "out of date", "barred"
@@ -34,6 +36,21 @@ STAGES = {
 }
 #: Edits that a title names.
 SHOWN_EDITS = 3
+#: Kinds of edits that one cause may show together, those first that bring the others about.
+CLASSES = (
+    ("new",),
+    ("fails",),
+    ("differently",),
+    ("lowers",),
+    ("gone", "delegates", "outside", "taken"),
+    ("operators",),
+    ("attributes",),
+    ("constants",),
+    ("wiring",),
+    ("text",),
+)
+#: Verdicts of artifacts that are no worse than different: a person may let them stand.
+DECIDED = ("changed", "new", "failed", "over-budget")
 #: A quantity that is this many times what most cells of a group show is unlike them.
 UNLIKE = 4.0
 #: Fewer cells than this do not make one of them unlike the others.
@@ -70,6 +87,11 @@ class Member:
         return OUTDATED if self.objection else PENDING
 
     @property
+    def wrong(self) -> bool:
+        """Whether it may not be recorded because it is wrong, or does not repeat."""
+        return self.proposal.verdict not in DECIDED
+
+    @property
     def size(self) -> int:
         """How much there is to read of it."""
         return sum(map(len, (self.after or {}).values()))
@@ -77,25 +99,46 @@ class Member:
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that changed alike.
+    """Cells of one cause.
 
     Attributes
     ----------
-    state
-        `PENDING`, `OUTDATED` or `BARRED`.
     members
         The one with the least to read first: it is the specimen.
     unlike
         What of them is not as in the others, by member.
     """
 
-    state: str
     members: tuple[Member, ...]
     unlike: Mapping[str, str]
 
     @property
+    def state(self) -> str:
+        """`PENDING` where some of it may be accepted; else `OUTDATED` where some has to be run again; else `BARRED`."""
+        states = {member.state for member in self.members}
+        return next(state for state in (PENDING, OUTDATED, BARRED) if state in states)
+
+    @property
+    def recordable(self) -> tuple[Member, ...]:
+        """The cells that accepting it is about: those in its `state`."""
+        return tuple(member for member in self.members if member.state == self.state)
+
+    @property
+    def wrong(self) -> tuple[Member, ...]:
+        """The cells that show that the cause makes something wrong, or not always the same."""
+        return tuple(member for member in self.members if member.wrong)
+
+    @property
     def specimen(self) -> Member:
         return next((each for each in self.members if each.proposal.name not in self.unlike), self.members[0])
+
+    @property
+    def specimens(self) -> tuple[Member, ...]:
+        """The cells to look at: that with the least to read, that with the largest error, one unlike the others."""
+        measured = [member for member in self.members if benign.used(member.proposal) is not None]
+        largest = max(measured, key=lambda member: benign.used(member.proposal) or 0.0, default=self.specimen)
+        odd = [member for member in self.members if member.proposal.name in self.unlike][:1]
+        return tuple({member.proposal.name: member for member in (self.specimen, largest, *odd)}.values())
 
     @property
     def name(self) -> str:
@@ -105,22 +148,46 @@ class Group:
     @property
     def cause(self) -> str:
         """A digest of why, whichever cells show it: what a rejection is kept under."""
-        first = self.members[0]
-        why = sorted(map(str, first.edits)) or [_general(first.proposal.reason)]
-        return _digest(
-            [first.proposal.verdict if self.state == BARRED else "", _place(first.proposal.blamed), why]
-        )
+        return _digest(_key(self.members[0]))
 
     @property
     def title(self) -> str:
-        """What changed and which pass made it."""
+        """Which pass it was and what it changed."""
         first = self.members[0]
         proposal = first.proposal
-        named = [str(edit) for edit in sorted(first.edits, key=lambda edit: edit.place)]
-        more = f" and {len(named) - SHOWN_EDITS} more" if len(named) > SHOWN_EDITS else ""
-        what = "; ".join(named[:SHOWN_EDITS]) + more or _general(proposal.reason)
-        what = f"{proposal.verdict}: {what}" if self.state == BARRED else what
-        return f"{what} {_place(proposal.blamed)}".rstrip()
+        what = "; ".join(self._named()) or _general(proposal.reason)
+        if not first.edits or proposal.verdict in DISAGREEING:
+            what = f"{proposal.verdict}: {what}"
+        if not _is_pass(proposal.blamed):
+            return f"{what} {_place(proposal.blamed)}".rstrip()
+        return f"{proposal.blamed} ({', '.join(sorted(set(map(_backend, self.members))))}): {what}"
+
+    def _named(self) -> Iterator[str]:
+        """Yield the edits that most cells show, without the operators that they are of, and how many more there are."""
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        kind = _class(self.members[0])
+        for member in self.members:
+            for edit, detail in member.edits.items():
+                if edit.kind in kind:
+                    found[_of_any_operator(edit)][_values(edit, detail)] += 1
+        named = sorted(found, key=lambda what: (-found[what].total(), what))
+        for what in named[:SHOWN_EDITS]:
+            values = found[what].most_common(1)[0][0]
+            yield f"{what} {values}".rstrip()
+        if len(named) > SHOWN_EDITS:
+            yield f"{len(named) - SHOWN_EDITS} more"
+
+    @property
+    def counts(self) -> str:
+        """How many of its cells have each verdict, those that are wrong first: ``8 corrupt, 5 changed``."""
+        number = Counter(member.proposal.verdict for member in self.members)
+        ordered = sorted(number, key=lambda verdict: (verdict in DECIDED, -number[verdict], verdict))
+        return ", ".join(f"{number[verdict]} {verdict}" for verdict in ordered)
+
+    @property
+    def head(self) -> str:
+        """Its title with its counts."""
+        return f"{self.title}; {self.counts}"
 
     @property
     def extent(self) -> str:
@@ -129,7 +196,9 @@ class Group:
         return f"{count(len(self.members), 'cell')}, {count(len(releases), 'release')}"
 
     def amounts(self) -> Iterator[str]:
-        """Yield how much more or less there is over all members, by operator, and in bytes."""
+        """Yield how far values moved over all members, and how much more there is, by operator and in bytes."""
+        compared = [(member.proposal, member.before, member.after) for member in self.members]
+        yield from benign.lines([each for each in compared if each[0].verdict not in DISAGREEING])
         total: Counter[str] = Counter()
         for member in self.members:
             for name, more in member.quantities.operators.items():
@@ -169,15 +238,71 @@ def grouped(proposals: Iterable[Proposal], goldens: Path, standing: Standing) ->
         if member.before is not None and golden.digest(member.before) == proposal.content:
             # A review has recorded it, and was interrupted before it could delete what was proposed.
             continue
-        why = frozenset(map(str, member.edits)) or _general(proposal.reason)
-        verdict = proposal.verdict if member.state == BARRED else ""
-        found[member.state, verdict, _place(proposal.blamed), why].append(member)
+        found[tuple(_key(member))].append(member)
     groups = []
     for members in found.values():
         members.sort(key=lambda member: (member.size, member.proposal.name))
-        groups.append(Group(members[0].state, tuple(members), dict(_unlike(members))))
+        groups.append(Group(tuple(members), dict(_unlike(members))))
     order = (PENDING, OUTDATED, BARRED)
     return sorted(groups, key=lambda group: (order.index(group.state), -len(group.members), group.title))
+
+
+def worst_first(groups: Iterable[Group]) -> list[Group]:
+    """Return groups in the order in which a run names them: most wrong cells first, then most cells."""
+    return sorted(groups, key=lambda group: (-len(group.wrong), -len(group.members), group.title))
+
+
+def _key(member: Member) -> tuple[str, ...]:
+    """Return what the cells of one cause have in common: the pass and the kind of edit.
+
+    Where no pass made it, and between variations that disagree, also what was edited.
+    """
+    proposal = member.proposal
+    place = proposal.blamed if _is_pass(proposal.blamed) else _place(proposal.blamed)
+    if not member.edits:
+        return place or "", proposal.verdict, _general(proposal.reason)
+    kind = _class(member)
+    disagreeing = proposal.verdict if proposal.verdict in DISAGREEING else ""
+    if _is_pass(proposal.blamed) and not disagreeing:
+        return place or "", *kind
+    edited = sorted({_of_any_operator(edit) for edit in member.edits if edit.kind in kind})
+    return place or "", disagreeing, *kind, *edited
+
+
+def _is_pass(blamed: str | None) -> bool:
+    return blamed is not None and _stage(blamed) not in STAGES
+
+
+def _class(member: Member) -> tuple[str, ...]:
+    """Return the kinds of `CLASSES` that come first among the edits of a cell."""
+    kinds = {edit.kind for edit in member.edits}
+    return next((kind for kind in CLASSES if kinds.intersection(kind)), ())
+
+
+def _of_any_operator(edit: Edit) -> str:
+    """Return an edit without the type of operator, and of element, that it is of.
+
+    >>> _of_any_operator(Edit("attributes", "XNNAdd.output_min_max.output_max"))
+    'output_max'
+    >>> _of_any_operator(Edit("constants", "RESCALE input 1 INT32"))
+    'constants with different values, RESCALE input 1'
+    """
+    if edit.kind == "attributes":
+        return edit.what.rpartition(".")[2]
+    if edit.kind == "constants" and not edit.what.startswith("of "):
+        return str(edit).rpartition(" ")[0]
+    return str(edit)
+
+
+def _values(edit: Edit, detail: str) -> str:
+    """Return the values of an attribute before and after; nothing of other edits, whose numbers are a cell's own."""
+    return detail.partition(": ")[2] if edit.kind == "attributes" else ""
+
+
+def _backend(member: Member) -> str:
+    """Return the backend of a cell as people write it."""
+    target = member.proposal.target
+    return (TARGETS[target].backend if target in TARGETS else target).upper()
 
 
 def _member(proposal: Proposal, goldens: Path, standing: Standing) -> Member:
@@ -208,14 +333,18 @@ def _unlike(members: Sequence[Member]) -> Iterator[tuple[str, str]]:
     """Yield the members that show the edits of their group in another direction, far more, or with other values."""
     if len(members) < FEWEST:
         return
-    usual = {
-        edit: Counter(member.edits[edit] for member in members).most_common(1)[0] for edit in members[0].edits
-    }
+    shown: dict[Edit, Counter[str]] = defaultdict(Counter)
+    for member in members:
+        for edit, detail in member.edits.items():
+            shown[edit][detail] += 1
+    usual = {edit: (*details.most_common(1)[0], details.total()) for edit, details in shown.items()}
     for member in members:
         why = [
             f"{edit.what}: {member.edits[edit]}, not {most}"
-            for edit, (most, times) in usual.items()
-            if edit.kind == "attributes" and 2 * times > len(members) and member.edits[edit] != most
+            for edit, (most, times, cells) in usual.items()
+            if edit.kind == "attributes"
+            and 2 * times > cells >= FEWEST
+            and member.edits.get(edit, most) != most
         ]
         why += _far(member, members)
         if why:
@@ -241,8 +370,11 @@ def _place(blamed: str | None) -> str:
     """Return where a difference was made, as a title ends."""
     if blamed is None:
         return ""
-    stage = re.sub(r"_\d+$", "", blamed)
-    return STAGES.get(stage, f"after {blamed}")
+    return STAGES.get(_stage(blamed), f"after {blamed}")
+
+
+def _stage(blamed: str) -> str:
+    return re.sub(r"_\d+$", "", blamed)
 
 
 def _general(reason: str) -> str:

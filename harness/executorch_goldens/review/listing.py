@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.judging.verdict import text_difference
+from executorch_goldens.review import benign
+from executorch_goldens.review.doubt import doubt
 from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, Group, Member, count
 from executorch_goldens.structure import ConstantChanged, compare
 
+#: A digest in a manifest.
+DIGEST = re.compile(r" sha256 [0-9a-f]{64}$", re.MULTILINE)
 #: Lines of the specimen that a list shows.
 SHOWN_LINES = 8
 #: Cells that a list names.
@@ -37,8 +43,11 @@ def listing(groups: Sequence[Group], rejected: Mapping[str, str]) -> Iterator[st
             yield f"{heading}: {count(len(of_state), 'cause')}, {count(cells, 'cell')}"
             for group in of_state:
                 yield ""
-                yield f"{group.name}  {group.title}: {group.extent}"
+                yield f"{group.name}  {group.head}"
                 yield from (f"  {line}" for line in facts(group, rejected))
+                for member in group.specimens[1:]:
+                    found = (member.proposal.verdict, benign.shown(member.proposal, member.before))
+                    yield f"  see also {member.proposal.name}: {', '.join(filter(None, found))}"
                 yield f"  for example {group.specimen.proposal.name}:"
                 shown = list(difference(group.specimen))
                 yield from (f"    {line}" for line in shown[:SHOWN_LINES])
@@ -51,13 +60,19 @@ def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
     """Yield what there is to know of a group beside its title: quantities, cells, those unlike the others."""
     if reason := rejected.get(group.cause):
         yield f"rejected: {reason}"
+    if against := doubt(group):
+        yield against
     yield from group.amounts()
-    names = [member.proposal.name for member in group.members]
+    members = sorted(group.members, key=lambda member: -benign.growth(member.proposal, member.before))
+    names = [member.proposal.name for member in members]
     more = f" and {len(names) - SHOWN_CELLS} more" if len(names) > SHOWN_CELLS else ""
     yield f"cells: {', '.join(names[:SHOWN_CELLS])}{more}"
     yield from (f"unlike the others: {name}: {why}" for name, why in group.unlike.items())
-    if group.state == OUTDATED:
-        yield from dict.fromkeys(member.objection for member in group.members)
+    yield from dict.fromkeys(member.objection for member in group.members if member.state == OUTDATED)
+    fewer = [numbers for member in group.recordable if (numbers := fewer_variations(member))]
+    if fewer:
+        before, now = fewer[0]
+        yield f"{count(len(fewer), 'golden')} that {before} variations agreed on would name {now}"
 
 
 def difference(member: Member) -> Iterator[str]:
@@ -66,7 +81,24 @@ def difference(member: Member) -> Iterator[str]:
         yield member.proposal.reason
         return
     before = golden.compared(member.before, member.after) if member.before is not None else {}
-    yield from text_difference(before, golden.compared(member.after, member.before), *_labels(member))
+    after = golden.compared(member.after, member.before)
+    yield from text_difference(_without_digests(before), _without_digests(after), *_labels(member))
+
+
+def _without_digests(texts: Texts) -> Texts:
+    """Return texts without the digests of a manifest: what they are of is compared itself."""
+    manifest = texts.get(golden.MANIFEST)
+    return texts if manifest is None else {**texts, golden.MANIFEST: DIGEST.sub("", manifest)}
+
+
+def fewer_variations(member: Member) -> tuple[int, int] | None:
+    """Return how many variations agreed on a golden and on what would replace it, if these are fewer."""
+    if member.before is None or member.after is None:
+        return None
+    before, now = (
+        len(golden.fields(each).get("variations", "").split()) for each in (member.before, member.after)
+    )
+    return (before, now) if now < before else None
 
 
 def graph(member: Member) -> Iterator[str]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from executorch_goldens.review import listing
+from executorch_goldens.review.doubt import doubt
 from executorch_goldens.review.groups import BARRED, PENDING, Group, Member, count
+
+#: The view that lists the causes.
+OVERVIEW = "causes"
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class Session:
         What is shown of a cell: a key of `executorch_goldens.review.listing.VIEWS`; empty is the group's summary.
     message
         What the last key did.
+    last_reason
+        What was rejected last was rejected for; empty where nothing was.
     """
 
     def __init__(self, groups: Sequence[Group], before: Mapping[str, str]) -> None:
@@ -54,6 +61,7 @@ class Session:
         self.said = Said()
         self.view = ""
         self.message = ""
+        self.last_reason = next(reversed(list(before.values())), "")
         self._history: list[Said] = []
         #: What was shown of a cell before, by its name and the view: the screen is drawn at every key.
         self._drawn: dict[tuple[str, str], list[str]] = {}
@@ -68,25 +76,43 @@ class Session:
         return self.members()[self.said.cell]
 
     def members(self) -> list[Member]:
-        """Return the cells of the group, the specimen first."""
-        first = self.group.specimen
-        return [first, *(member for member in self.group.members if member is not first)]
+        """Return the cells of the group, the specimens first."""
+        first = self.group.specimens
+        return [*first, *(member for member in self.group.members if member not in first)]
 
     # What a key does
 
-    def accept_group(self) -> None:
-        """Accept every cell of the group, and go on to the next."""
-        if self._acceptable():
-            self._say(f"accepted: {self.group.extent}", accepted=self._with(self.group.members))
+    @property
+    def doubt(self) -> str:
+        """What a person has to affirm before cells of the group are accepted; empty where nothing speaks against it."""
+        return doubt(self.group) if self.group.state == PENDING else ""
+
+    def accept_group(self, although: bool = False) -> None:
+        """Accept every cell of the group that can be, and go on to the next.
+
+        Parameters
+        ----------
+        although
+            Whether the person has affirmed what `doubt` says.
+        """
+        if self._acceptable(although):
+            cells = self.group.recordable
+            self._say(f"accepted: {count(len(cells), 'cell')}", accepted=self._with(cells))
             self.next_group()
 
-    def accept_cell(self) -> None:
-        """Accept the cell that is looked at, and go on to the next that is not accepted."""
-        if not self._acceptable():
+    def accept_cell(self, although: bool = False) -> None:
+        """Accept the cell that is looked at, and go on to the next that can be and is not accepted."""
+        if not self._acceptable(although):
+            return
+        if self.member.state != PENDING:
+            self.message = f"not accepted: this cell is {self.member.proposal.verdict}"
             return
         self._say(f"accepted: {self.member.proposal.name}", accepted=self._with([self.member]))
-        names = [member.proposal.name for member in self.members()]
-        left = [place for place, name in enumerate(names) if name not in self.said.accepted]
+        left = [
+            place
+            for place, member in enumerate(self.members())
+            if member.state == PENDING and member.proposal.name not in self.said.accepted
+        ]
         if left:
             self.said = replace(self.said, cell=left[0])
         else:
@@ -103,9 +129,10 @@ class Session:
         if not reason.strip():
             self.message = "not rejected: say a reason"
             return
-        if known and self.group.state != BARRED:
+        if known and all(member.state != BARRED for member in self.group.members):
             self.message = "not declared: its cells are right, and differ from their goldens"
             return
+        self.last_reason = reason.strip()
         names = {member.proposal.name for member in self.group.members}
         accepted = {name: member for name, member in self.said.accepted.items() if name not in names}
         rejected = {**self.said.rejected, self.group.cause: reason.strip()}
@@ -141,8 +168,11 @@ class Session:
         else:
             self.message = "nothing to take back"
 
-    def _acceptable(self) -> bool:
+    def _acceptable(self, although: bool) -> bool:
         if self.group.state == PENDING:
+            if self.doubt and not although:
+                self.message = f"not accepted: {self.doubt}"
+                return False
             return True
         self.message = f"not accepted: {listing.HEADINGS[self.group.state]}"
         return False
@@ -183,9 +213,9 @@ class Session:
         if group.cause in self.said.rejected:
             return "rejected"
         cells = sum(member.proposal.name in self.said.accepted for member in group.members)
-        if cells == len(group.members):
+        if cells == len(group.recordable):
             return "accepted"
-        return f"{cells} of {len(group.members)} accepted" if cells else ""
+        return f"{cells} of {len(group.recordable)} accepted" if cells else ""
 
     # What is shown
 
@@ -193,10 +223,23 @@ class Session:
         """Return the head of the screen: which group this is, and what was said to it."""
         decision = self.decision(self.group)
         said = f"  [{decision}]" if decision else ""
-        return f"{self.said.at + 1}/{len(self.groups)}  {self.group.title}: {self.group.extent}{said}"
+        return f"{self.said.at + 1}/{len(self.groups)}  {self.group.head}{said}"
+
+    def overview(self) -> Iterator[str]:
+        """Yield how many causes are decided, and every cause with its counts and what was said to it."""
+        decisions = [self.decision(group) for group in self.groups]
+        counted = Counter("open" if "of" in each.split() else each or "open" for each in decisions)
+        yield ", ".join(f"{counted[word]} {word}" for word in ("accepted", "rejected", "open"))
+        yield ""
+        for number, (group, decision) in enumerate(zip(self.groups, decisions, strict=True)):
+            mark = ">" if number == self.said.at else " "
+            yield f"{mark} {number + 1}  {group.head}{f'  [{decision}]' if decision else ''}"
 
     def lines(self) -> Iterator[str]:
         """Yield what is shown below it."""
+        if self.view == OVERVIEW:
+            yield from self.overview()
+            return
         if self.group.state != PENDING:
             yield listing.HEADINGS[self.group.state]
         if not self.view:
@@ -218,7 +261,7 @@ class Session:
         """Yield what is asked before anything is written."""
         groups = [group for group in self.groups if self.decision(group)]
         for group in groups:
-            yield f"{self.decision(group)}: {group.title}: {group.extent}"
+            yield f"{self.decision(group)}: {group.head}"
             if reason := self.said.rejected.get(group.cause):
                 yield f"  {'known defect: ' if group.cause in self.said.known else ''}{reason}"
         yield ""

@@ -10,17 +10,23 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import TextArea
 
-from executorch_goldens.review.session import Session
+from executorch_goldens.review.session import OVERVIEW, Session
 
 KEYS = (
-    "a accept group  c accept cell  r reject  k reject as known  s skip  tab next cell  g graph  v constants  t trace  "
-    "u undo  left/right group  up/down scroll  q quit"
+    "a accept cause  c accept cell  r reject  k reject as known  s skip  u undo  q quit\n"
+    "l causes  left/right  tab cell  g graph  v constants  t trace  up/down scroll"
 )
 CONFIRM = "y write  n leave, nothing is written  b back to the review"
 REASON = "enter reject  escape back"
+AFFIRM = "enter answer  escape back"
+#: What is typed to accept the rest of a cause that makes cells wrong.
+YES = "yes"
+#: Lines that a title, and a note, may take of a narrow terminal.
+TITLE_LINES = 3
 STYLE = Style.from_dict(
     {"title": "bold reverse", "keys": "reverse", "added": "ansigreen", "removed": "ansired", "note": "bold"}
 )
@@ -39,6 +45,8 @@ class Screen:
         Lines that stand above the window.
     known
         Whether the reason that is typed declares known defects.
+    affirming
+        What is accepted once a person has typed that it is; None where a reason is typed.
     """
 
     def __init__(self, session: Session) -> None:
@@ -46,15 +54,28 @@ class Screen:
         self.asking = False
         self.scrolled = 0
         self.known = False
-        self.reason = TextArea(height=1, prompt="reason: ", multiline=False, accept_handler=self._rejected)
+        self.affirming: Callable[[bool], None] | None = None
+        self.reason = TextArea(height=1, prompt=self._prompt, multiline=False, accept_handler=self._typed)
         body = FormattedTextControl(self._body, focusable=True, show_cursor=False)
         self.body = Window(body, wrap_lines=True, always_hide_cursor=True)
         self.typing = Condition(lambda: self.application.layout.has_focus(self.reason))
         rows = [
-            Window(FormattedTextControl(self._title), height=1, style="class:title"),
+            Window(
+                FormattedTextControl(self._title),
+                height=Dimension(min=1, max=TITLE_LINES),
+                dont_extend_height=True,
+                wrap_lines=True,
+                style="class:title",
+            ),
             self.body,
             ConditionalContainer(self.reason, self.typing),
-            Window(FormattedTextControl(self._note), height=1, style="class:note"),
+            Window(
+                FormattedTextControl(self._note),
+                height=Dimension(min=1, max=TITLE_LINES),
+                dont_extend_height=True,
+                wrap_lines=True,
+                style="class:note",
+            ),
             Window(FormattedTextControl(self._keys), height=2, wrap_lines=True, style="class:keys"),
         ]
         self.application: Application[bool] = Application(
@@ -83,7 +104,15 @@ class Screen:
         return self.session.message
 
     def _keys(self) -> str:
-        return REASON if self.typing() else CONFIRM if self.asking else KEYS
+        if self.typing():
+            return AFFIRM if self.affirming is not None else REASON
+        return CONFIRM if self.asking else KEYS
+
+    def _prompt(self) -> str:
+        if self.affirming is not None:
+            return f"type {YES} to accept what is not wrong of it: "
+        last = self.session.last_reason
+        return f"reason (enter: {last}): " if last else "reason: "
 
     # What keys do
 
@@ -93,13 +122,14 @@ class Screen:
         reviewing = ~asking & ~self.typing
         session = self.session
         actions: dict[str, Callable[[], object]] = {
-            "a": session.accept_group,
-            "c": session.accept_cell,
+            "a": lambda: self._accept(session.accept_group),
+            "c": lambda: self._accept(session.accept_cell),
             "s": session.skip,
             "u": session.undo,
             "g": lambda: session.show("graph"),
             "v": lambda: session.show("constants"),
             "t": lambda: session.show("trace"),
+            "l": lambda: session.show(OVERVIEW),
             "tab": session.next_cell,
             "s-tab": lambda: session.next_cell(-1),
             "right": session.next_group,
@@ -115,7 +145,7 @@ class Screen:
         bindings.add("b", filter=asking)(lambda _: self._ask(False))
         bindings.add("u", filter=asking)(self._after(self._undo))
         bindings.add("escape", filter=self.typing, eager=True)(lambda _: self._back())
-        bindings.add("c-c")(lambda event: event.app.exit(result=False))
+        bindings.add("c-c")(self._interrupted)
         for key, step in (("down", 1), ("up", -1), ("pagedown", 20), ("pageup", -20)):
             bindings.add(key, filter=~self.typing)(self._scroller(step))
         return bindings
@@ -146,6 +176,23 @@ class Screen:
         else:
             event.app.exit(result=False)
 
+    def _interrupted(self, event: Any) -> None:
+        """Ask what is to become of decisions; what was asked already is answered with no."""
+        if self.asking or not self.session.has_decisions:
+            event.app.exit(result=False)
+            return
+        self._back()
+        self._ask(True)
+
+    def _accept(self, accept: Callable[[bool], None]) -> None:
+        """Accept what is not doubted; else ask a person to affirm it."""
+        if not self.session.doubt:
+            accept(False)
+            return
+        self.session.message = self.session.doubt
+        self.affirming = accept
+        self.application.layout.focus(self.reason)
+
     def _undo(self) -> None:
         self._ask(False)
         self.session.undo()
@@ -157,14 +204,21 @@ class Screen:
         self.known = known
         self.application.layout.focus(self.reason)
 
-    def _rejected(self, _: Any) -> bool:
-        """Reject the group for the reason that was typed; return whether it stays there."""
-        self._after(lambda: self.session.reject(self.reason.text, self.known))(None)
+    def _typed(self, _: Any) -> bool:
+        """Reject for the reason that was typed, or accept what was affirmed; return whether it stays there."""
+        text, accept = self.reason.text, self.affirming
+        if accept is None:
+            self._after(lambda: self.session.reject(text or self.session.last_reason, self.known))(None)
+        elif text.strip() == YES:
+            self._after(lambda: accept(True))(None)
+        else:
+            self.session.message = "not accepted"
         self._back()
         return False
 
     def _back(self) -> None:
         self.reason.text = ""
+        self.affirming = None
         self.application.layout.focus(self.body)
 
 

@@ -148,7 +148,7 @@ class Run:
         self._note(judged, outcomes)
         # There is nothing in a compact golden that a review could show.
         if not judged.accepted and not self.plan.compact:
-            self._propose(judged, found)
+            self._propose(judged, found, outcomes[0])
         return judged
 
     def _judged(self, cell: Cell, outcomes: Sequence[Outcome], snapshot: SnapshotAssertion) -> Judged:
@@ -180,11 +180,13 @@ class Run:
         if wrong is not None:
             raise wrong
 
-    def _propose(self, judged: Verdict, found: Judged) -> None:
+    def _propose(self, judged: Verdict, found: Judged, outcome: Outcome) -> None:
         """Leave what a cell would be recorded as: of fewer variations than a golden takes, nothing."""
         recordable = judged.recordable and len(self.plan.variations) >= FEWEST_TO_RECORD
         texts = found.texts if recordable else None
-        self.results.propose(judged, texts, found.reviewed, self.provenance)
+        made = outcome.result.result if isinstance(outcome.result, Artifact) else None
+        accuracy = Accuracy.of(made) if isinstance(made, Lowered) and made.samples else None
+        self.results.propose(judged, texts, found.reviewed, self.provenance, accuracy)
 
     def _count(self, found: Judged, outcome: Outcome) -> None:
         """Count what the summary says of goldens, and how near a program that is right is to eager."""

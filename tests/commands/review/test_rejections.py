@@ -20,7 +20,7 @@ def test_a_rejection_is_kept_and_shown_until_its_cause_is_accepted(proposed: Run
     before = proposed.files()
     group = titled(proposed, "constants with different values")
     said = review("--reject", group.name, "--reason", "  ask in the tracker ")
-    assert (said.code, said.out) == (0, f"rejected: {group.title}: 4 cells, 1 release: ask in the tracker\n")
+    assert (said.code, said.out) == (0, f"rejected: {group.title}; 4 changed: ask in the tracker\n")
     assert proposed.files() == before
     # The next run proposes the same cause in other words and on fewer cells.
     edit(proposed, "tosa-int/alpha", reason="differs in something")

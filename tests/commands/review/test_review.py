@@ -22,8 +22,9 @@ from executorch_goldens.results import rows as results
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.rows import lock
 from executorch_goldens.review import listing
+from executorch_goldens.review.doubt import ALTHOUGH
 from executorch_goldens.review.edits import edits, quantities
-from executorch_goldens.review.groups import BARRED, PENDING, grouped
+from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, Group, grouped
 from executorch_goldens.review.recording import record
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
@@ -125,11 +126,74 @@ def other(proposed: Runner) -> Runner:
 def test_releases_join_a_group_and_a_pass_divides_one(proposed: Runner, other: Runner) -> None:
     assert titled(proposed, "constants with different values").extent == "8 cells, 2 releases"
     edit(other, "tosa-fp/alpha", blamed="SomePass")
-    groups = [group for title, group in found(proposed).items() if title.startswith("constants with")]
-    assert {group.title.rpartition(" ")[2]: group.extent for group in groups if "after" in group.title} == {
-        "SomePass": "1 cell, 1 release"
+    groups = [group for title, group in found(proposed).items() if "constants with" in title]
+    assert {group.title: group.extent for group in groups if "SomePass" in group.title} == {
+        "SomePass (TOSA): constants with different values, of the program": "1 cell, 1 release"
     }
     assert sorted(len(group.members) for group in groups) == [1, 7]
+
+
+def made_wrong(runner: Runner, *cells: str) -> Group:
+    """Let one pass have made cells of alpha corrupt and have changed the others; return the cause."""
+    for target in TARGETS:
+        edit(runner, f"{target}/alpha", blamed="SomePass")
+    for cell in cells:
+        edit(runner, cell, verdict="corrupt", content=None)
+    return titled(runner, "constants with different values")
+
+
+def test_what_is_wrong_is_one_cause_with_what_the_same_pass_only_changed(proposed: Runner) -> None:
+    group = made_wrong(proposed, "tosa-fp/alpha")
+    assert group.head == (
+        "SomePass (TOSA, XNNPACK): constants with different values, of the program; 1 corrupt, 3 changed"
+    )
+    assert group.state == PENDING
+    assert [str(member.proposal.cell) for member in group.wrong] == ["tosa-fp/alpha"]
+    assert len(group.recordable) == 3
+
+
+def test_accepting_a_part_of_what_is_corrupt_elsewhere_takes_a_second_word(
+    proposed: Runner, review: Review
+) -> None:
+    name = made_wrong(proposed, "tosa-fp/alpha").name
+    assert "the same cause makes 1 cell wrong: tosa-fp/alpha (corrupt)" in review("--list").out
+    before = proposed.files()
+    review("--accept", name).refused("nothing was recorded", "tosa-fp/alpha (corrupt)", ALTHOUGH)
+    assert proposed.files() == before
+    said = review("--accept", name, ALTHOUGH)
+    assert said.code == cli.SAME
+    assert "3 of 4 cells" in said.out
+    written = {path for path, now in proposed.files().items() if before.get(path) != now}
+    assert {path.split("/")[1] for path in written} == {"tosa-int", "xnnpack-fp32", "xnnpack-int8"}
+
+
+def test_a_rejection_is_of_all_cells_of_a_cause_whatever_their_verdict(
+    proposed: Runner, review: Review
+) -> None:
+    name = made_wrong(proposed, "tosa-fp/alpha").name
+    assert "1 corrupt, 3 changed: a sign" in review("--reject", name, "--reason", "a sign").out
+    # By now another cell shows it, and the reason that is kept is enough.
+    again = made_wrong(proposed, "tosa-int/alpha").name
+    assert again != name
+    assert "rejected: a sign" in review("--list").out
+    assert "2 corrupt, 2 changed: a sign" in review("--reject", again).out
+
+
+def test_the_error_against_eager_is_shown_before_and_after_where_an_earlier_run_measured_it(
+    proposed: Runner, review: Review
+) -> None:
+    measured = {"error": 0.125, "tolerance": 0.25, "used": 0.5}
+    for target in TARGETS:
+        edit(proposed, f"{target}/alpha", accuracy=measured, before=0.5)
+    edit(proposed, "tosa-int/alpha", accuracy={**measured, "used": 0.999}, before=0.25)
+    group = titled(proposed, "constants with different values")
+    (line,) = (line for line in group.amounts() if line.startswith("error"))
+    assert (
+        line == "error against eager: larger in 1 of 4, most in tosa-int/alpha: "
+        "error 0.25 -> 0.999 of the tolerance"
+    )
+    assert "tosa-int/alpha" in {str(member.proposal.cell) for member in group.specimens}
+    assert f"cells: {proposed.release} tosa-int/alpha, " in review("--list").out
 
 
 def test_accepting_over_two_releases_writes_both(proposed: Runner, other: Runner, review: Review) -> None:
@@ -161,7 +225,7 @@ def test_a_group_says_how_much_more_there_is_and_which_cells_are_unlike_the_othe
         golden.write(folder / proposals.FOLDER, made)
         edit(proposed, f"{TARGETS[number]}/alpha", content=golden.digest(made))
     group = titled(proposed, "constants with different values")
-    assert list(group.amounts()) == [".pte: -1,552 bytes (3 grow, 1 shrinks)"]
+    assert list(group.amounts())[-1] == ".pte: -1,552 bytes (3 grow, 1 shrinks)"
     assert group.unlike == {
         f"{proposed.release} xnnpack-int8/alpha": ".pte bytes -1,600 where the median is +16"
     }
@@ -192,8 +256,8 @@ def test_the_list_shows_each_cause_with_one_specimen_and_exits_with_0(
     assert said.err == ""
     assert "to review: 2 causes, 6 cells" in said.out
     assert "cannot be recorded: these are not right, or do not repeat: 2 causes, 3 cells" in said.out
-    for title, group in found(proposed).items():
-        assert f"\n{group.name}  {title}: {group.extent}\n" in said.out
+    for group in found(proposed).values():
+        assert f"\n{group.name}  {group.head}\n" in said.out
     assert said.out.count("for example ") == 4
 
 
@@ -338,13 +402,15 @@ def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
     assert "names 3 variations that agree, and this would name 2" in " ".join(listed.split())
     standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens, MATRIX)
     every = list(proposals.find(proposed.folder / "sweeps"))
-    (outdated,) = (each for each in grouped(every, proposed.goldens, standing) if each.state == "out of date")
-    assert cells(outdated) == {"tosa-fp/alpha"}
-    review("--accept", outdated.name).refused("tosa-fp/alpha", "--variations full", "--fewer-variations")
+    (partly,) = (each for each in grouped(every, proposed.goldens, standing) if "constants" in each.title)
+    outdated = [member for member in partly.members if member.state == OUTDATED]
+    assert [str(member.proposal.cell) for member in outdated] == ["tosa-fp/alpha"]
+    with pytest.raises(UsageError, match=r"tosa-fp/alpha .* --variations full, or pass --fewer-variations"):
+        record(outdated, proposed.sweeps.parent, proposed.goldens, standing)
     assert proposed.files() == before
     groups = grouped(every, proposed.goldens, replace(standing, fewer=True))
     (whole,) = (each for each in groups if each.title.startswith("constants with different values"))
-    assert len(whole.members) == len(TARGETS)
+    assert len(whole.recordable) == len(TARGETS)
     assert review("--accept", whole.name, "--fewer-variations").code == cli.SAME
     assert golden.fields(golden.read(path) or {})["variations"] == "seed0-heap0 seed4-heap1"
 

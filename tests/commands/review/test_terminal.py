@@ -19,7 +19,7 @@ from executorch_goldens.review.session import Session
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 from tests import REPOSITORY
-from tests.commands.review.conftest import TARGETS, Review, found, path_of
+from tests.commands.review.conftest import TARGETS, Review, edit, found, path_of
 from tests.support.runner import DROPPED, RUN_LIMIT, Runner
 
 
@@ -63,7 +63,7 @@ LEFT, RIGHT, TAB = "\x1b[D", "\x1b[C", "\t"
         ("r\rq", 0, [], False),
         ("auq", 0, [], False),
         ("acuqy", 4, [], True),
-        ("aaby", 6, [], False),
+        ("aaby\x03\x03", 6, [], False),
         (RIGHT + RIGHT + "acq", 0, [], False),
         (RIGHT + RIGHT + "rreported upstream\rqy", 0, ["reported upstream"], True),
         ("gvtg\x1b[B\x1b[Asuq", 0, [], False),
@@ -124,12 +124,48 @@ def test_what_is_written_is_shown_before_it_is(session: Session) -> None:
     pressed(session, "arfor the backend\rn")
     first, second = session.groups[:2]
     assert list(session.conclusion()) == [
-        f"accepted: {first.title}: 4 cells, 1 release",
-        f"rejected: {second.title}: 2 cells, 1 release",
+        f"accepted: {first.title}; 4 changed",
+        f"rejected: {second.title}; 2 failed",
         "  for the backend",
         "",
         "write 4 goldens of 1 release, and keep 1 reason?",
     ]
+
+
+@pytest.fixture
+def doubted(proposed: Runner) -> Session:
+    """A review whose first cause has three cells that changed, and one that is corrupt."""
+    edit(proposed, "tosa-fp/alpha", verdict="corrupt", content=None)
+    return Session(list(found(proposed).values()), {})
+
+
+@pytest.mark.parametrize(
+    ("keys", "accepted"),
+    [("ayes\rqy", 3), (TAB + "cyes\rqy", 1), ("ano\r\x03", 0), ("a\r\x03", 0), ("a\x1bu\x03", 0)],
+)
+def test_what_is_corrupt_elsewhere_is_accepted_by_a_typed_yes(
+    doubted: Session, keys: str, accepted: int
+) -> None:
+    assert pressed(doubted, keys) == bool(accepted)
+    assert {member.proposal.verdict for member in doubted.said.accepted.values()} <= {"changed"}
+    assert len(doubted.said.accepted) == accepted
+
+
+def test_the_last_reason_is_offered_again(session: Session) -> None:
+    assert pressed(session, "ra sign\rr\ry")
+    assert list(session.said.rejected.values()) == ["a sign", "a sign"]
+
+
+def test_an_interrupt_asks_what_becomes_of_decisions(session: Session) -> None:
+    assert pressed(session, "a\x03y")
+    assert not pressed(Session(session.groups, {}), "a\x03\x03")
+
+
+def test_causes_are_listed_with_what_was_said_to_them(session: Session) -> None:
+    pressed(session, "aqb" + RIGHT + "rno\rbl\x03\x03")
+    first, second, *_ = session.overview()
+    assert (first, second) == ("1 accepted, 1 rejected, 2 open", "")
+    assert list(session.lines())[:1] == [first]
 
 
 class Terminal:
@@ -178,14 +214,14 @@ class Terminal:
 def test_in_a_real_terminal_groups_are_shown_accepted_rejected_and_written(proposed: Runner) -> None:
     constant, fails, *_ = found(proposed).values()
     terminal = Terminal(proposed)
-    terminal.shows(f"1/4  {constant.title}: 4 cells, 1 release")
-    terminal.shows("a accept group")
+    terminal.shows(f"1/4  {constant.title}; 4 changed")
+    terminal.shows("a accept cause")
     terminal.press("a")
     terminal.shows("2/4")
     terminal.press("r")
     terminal.shows("reason: ")
     terminal.press("\x1b")
-    terminal.shows("a accept group")
+    terminal.shows("a accept cause")
     terminal.press("rfor the backend\r")
     terminal.shows("write 4 goldens of 1 release, and keep 1 reason?")
     assert all(path_of(proposed, f"{target}/alpha").exists() for target in TARGETS)

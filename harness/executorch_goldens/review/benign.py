@@ -1,0 +1,106 @@
+"""How benign what a cell proposes is: how far it is from eager, and from its golden, before and after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from executorch_goldens.decode.numbers import read_number
+from executorch_goldens.goldens import accuracy, golden
+from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.goldens.quantities import sqnr
+from executorch_goldens.goldens.reading import reading
+from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.structure import ConstantChanged, compare
+
+#: What a manifest says of a program whose outputs have to be eager's.
+EQUAL = "equal to the last bit"
+
+#: A cell, its golden and what it proposes.
+Compared = tuple[Proposal, Texts | None, Texts | None]
+
+
+def used(proposal: Proposal) -> float | None:
+    """Return the part of its tolerance that the error of a cell takes; None where nothing was measured."""
+    return proposal.accuracy.used if proposal.accuracy is not None else None
+
+
+def used_before(proposal: Proposal, before: Texts | None) -> float | None:
+    """Return which part of its tolerance the error of a cell's golden took; None where neither it nor a run says so.
+
+    A golden that has to be equal to eager has no error. Of others, an earlier run measured it (`Proposal.before`).
+    """
+    if before is not None and EQUAL in golden.fields(before).get("numerics", ""):
+        return 0.0
+    return proposal.before
+
+
+def growth(proposal: Proposal, before: Texts | None) -> float:
+    """Return by which part of its tolerance the error of a cell grew; 0 where it did not, or is not known."""
+    now, had = used(proposal), used_before(proposal, before)
+    return max(now - had, 0.0) if now is not None and had is not None else 0.0
+
+
+def shown(proposal: Proposal, before: Texts | None) -> str:
+    """Return the error of a cell against eager, before and after, as parts of its tolerance; empty if not measured."""
+    now, had = used(proposal), used_before(proposal, before)
+    if now is None:
+        return ""
+    return f"error {f'{had:.3g} -> ' if had is not None else ''}{now:.3g} of the tolerance"
+
+
+def moved(before: Texts | None, after: Texts | None) -> float | None:
+    """Return by which part of their largest value constants moved at most; None where none is known to have."""
+    if before is None or after is None:
+        return None
+    parts = []
+    for name in before.keys() & after.keys():
+        if not name.startswith(("delegate_", "pte")) or before[name] == after[name]:
+            continue
+        for change in compare(before[name], after[name]).changes:
+            found = change.difference if isinstance(change, ConstantChanged) else None
+            if found is None or found.largest is None:
+                continue
+            values = [abs(read_number(value)) for _, one, other in found.first for value in (one, other)]
+            largest = max((value for value in values if math.isfinite(value)), default=0.0)
+            parts.append(found.largest / largest if largest else math.inf)
+    return max(parts, default=None)
+
+
+def lines(cells: Sequence[Compared]) -> Iterator[str]:
+    """Yield what a person weighs of the cells of a cause: errors that grew, values that moved, SQNR that fell."""
+    measured = [each for each in cells if used(each[0]) is not None]
+    known = [each for each in measured if used_before(*each[:2]) is not None]
+    grown = sorted((each for each in known if growth(*each[:2])), key=lambda each: -growth(*each[:2]))
+    if grown:
+        proposal, before, _ = grown[0]
+        where = f"most in {proposal.cell}: {shown(proposal, before)}"
+        yield f"error against eager: larger in {len(grown)} of {len(known)}, {where}"
+    elif known:
+        yield f"error against eager: larger in none of {len(known)}"
+    if len(measured) > len(known):
+        unknown = [each for each in measured if used_before(*each[:2]) is None]
+        proposal, before, _ = max(unknown, key=lambda each: used(each[0]) or 0.0)
+        most = f"at most {shown(proposal, before).removeprefix('error ')} ({proposal.cell})"
+        yield f"error against eager, not known before, in {len(unknown)}: {most}"
+    parts = [part for _, before, after in cells if (part := moved(before, after)) is not None]
+    if parts:
+        yield f"constants moved by at most {max(parts):.2g} of their largest value shown"
+    yield from _sqnr(cells)
+
+
+def _sqnr(cells: Sequence[Compared]) -> Iterator[str]:
+    """Yield in how many cells the SQNR against the float model fell by more than a machine may change it."""
+    pairs = {}
+    for proposal, before, _ in cells:
+        now = proposal.accuracy.sqnr if proposal.accuracy is not None else None
+        had = sqnr(reading(before)) if before is not None and now is not None else None
+        if now is not None and had is not None:
+            pairs[proposal.cell] = (had, now)
+    fallen = {cell: had - now for cell, (had, now) in pairs.items() if had - now > accuracy.STEP}
+    if fallen:
+        cell = max(fallen, key=lambda each: fallen[each])
+        had, now = pairs[cell]
+        yield f"SQNR: lower in {len(fallen)} of {len(pairs)}, most in {cell}: {had:.1f} -> {now:.1f} dB"
+    elif pairs:
+        yield f"SQNR: lower in none of {len(pairs)}"
