@@ -160,8 +160,8 @@ def tests(session: nox.Session) -> None:
     # Some tests run nox, or let uv install: both stand beside this interpreter, whether that is on the PATH or not.
     session.env["PATH"] = f"{session.env['PATH']}{os.pathsep}{Path(sys.executable).parent}"
     # A file's tests share what was exported once for them: they stay in one process. Many wait for processes that they
-    # start: there is one more of them than there are cores.
-    spread = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile")
+    # start: there is one more of them than there are cores. The order is that of tests/conftest.py: the longest first.
+    spread = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", "--no-loadscope-reorder")
     # Model Explorer and its adapters need other versions than a release.
     environment = {"EXECUTORCH_GOLDENS_EXPLORE_PYTHON": beside(session, "explore")}
     # So do compilers. An earlier Vela shows what an upgrade changes.

@@ -28,7 +28,8 @@ import random
 import socket
 import subprocess
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, AnyStr, Generic, Self
@@ -211,11 +212,23 @@ BLOCKS_PER_CLASS = 4096
 BYTES_HEADER = bytes(0).__sizeof__()
 
 
-def _block(size: int) -> object:
-    """Return a new object whose memory is of size class `size`: there is one ``bytes(0)`` in a process."""
+def _block(size: int) -> tuple[Callable[..., object], tuple[int, ...]]:
+    """Return what makes an object whose memory is of size class `size`: there is one ``bytes(0)`` in a process."""
     if size > BYTES_HEADER:
-        return bytes(size - BYTES_HEADER)
-    return object() if size < float.__basicsize__ else float(size)
+        return bytes, (size - BYTES_HEADER,)
+    return (object, ()) if size < float.__basicsize__ else (float, (size,))
+
+
+@functools.cache
+def _orders(seed: int) -> tuple[array[int], ...]:
+    """Return a random order of the blocks of each size class: a template draws it once for all that it forks."""
+    generator = random.Random(seed)
+    orders = []
+    for _ in SIZE_CLASSES:
+        order = list(range(BLOCKS_PER_CLASS + generator.randrange(512)))
+        generator.shuffle(order)
+        orders.append(array("H", order))
+    return tuple(orders)
 
 
 def perturb_heap(seed: int) -> list[object]:
@@ -231,15 +244,15 @@ def perturb_heap(seed: int) -> list[object]:
     """
     if seed == 0:
         return []
-    generator = random.Random(seed)
     held: list[object] = []
-    for size in SIZE_CLASSES:
-        blocks = [_block(size) for _ in range(BLOCKS_PER_CLASS + generator.randrange(512))]
-        generator.shuffle(blocks)
+    for size, order in zip(SIZE_CLASSES, _orders(seed), strict=True):
+        kind, argument = _block(size)
+        made = [kind(*argument) for _ in order]
+        blocks = [made[place] for place in order]
+        del made
         held.extend(blocks[::2])
         # The rest is freed here, one by one in shuffled order, onto the free lists of its pools.
-        while blocks:
-            blocks.pop()
+        blocks.clear()
     return held
 
 

@@ -378,13 +378,17 @@ def read(path: Path) -> dict[str, str] | None:
 
 
 def _standing(path: Path) -> tuple[int, ...]:
-    """Return what changes when a golden is replaced: the inodes of its directory and of the one before."""
+    """Return what changes when a golden is replaced: inode and time of its directory and of the one before.
+
+    A file system gives a new directory the inode of one that was just deleted; only its time is another.
+    """
     found = []
     for place in (path, path.with_name(path.name + REPLACED)):
         try:
-            found.append(place.stat().st_ino)
+            status = place.stat()
+            found += [status.st_ino, status.st_ctime_ns]
         except OSError:
-            found.append(0)
+            found += [0, 0]
     return tuple(found)
 
 

@@ -240,11 +240,17 @@ def _shown(config: pytest.Config, failed: Sequence[pytest.TestReport]) -> Sequen
         for group in config.stash.get(CAUSES, ())
         for member in group.members
     }
-    tests = config.stash[TESTS]
+    tests = config.stash.get(TESTS, {})
     first: dict[object, pytest.TestReport] = {}
-    for report in failed:
+    # A cause's members come by how much there is to read of them; one that is wrong says most.
+    place = {
+        member.proposal.cell: (not member.wrong, number)
+        for group in config.stash.get(CAUSES, ())
+        for number, member in enumerate(group.members)
+    }
+    for report in sorted(failed, key=lambda each: place.get(tests[each.nodeid], (True, 0))):
         first.setdefault(cause_of.get(tests[report.nodeid], report.nodeid), report)
-    return list(first.values())
+    return [report for report in failed if report in first.values()]
 
 
 def _summarize(terminalreporter: pytest.TerminalReporter, config: pytest.Config, run: Run) -> None:

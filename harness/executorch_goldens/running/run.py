@@ -31,7 +31,7 @@ from executorch_goldens.running.progress import Progress, Screen
 from executorch_goldens.running.selection import FEWEST_TO_RECORD
 from executorch_goldens.settings import config
 from executorch_goldens.workers import seconds
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.workers.sweep import Sweep, worth_warming
 
 
 class Run:
@@ -89,7 +89,7 @@ class Run:
         if asked.updating:
             roots.open_for_writing(plan.root, self._lock)
             roots.claim(plan.goldens, asked.models)
-        self.explainer = Explainer(plan, self.settings, tuple(sorted({cell.target for cell in cells})))
+        self.explainer = Explainer(plan, self.settings, tuple(sorted(worth_warming(cells))))
         if asked.cluster is None:
             self.sweep = Sweep(cells, plan.variations, self.settings)
         else:

@@ -20,7 +20,8 @@ import subprocess
 import threading
 import time
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -38,7 +39,13 @@ from executorch_goldens.variations import Variation, surrounding_variables
 from executorch_goldens.workers.folder import Folder
 from executorch_goldens.workers.schedule import Job, Schedule
 from executorch_goldens.workers.template import TemplateProcess
-from executorch_goldens.workers.worker import HARNESS_ERROR, MAIN, OUT_OF_MEMORY, with_harness
+from executorch_goldens.workers.worker import (
+    HARNESS_ERROR,
+    MAIN,
+    OUT_OF_MEMORY,
+    group_of,
+    with_harness,
+)
 
 if TYPE_CHECKING:
     from executorch_goldens.store.reuse import Wanted
@@ -53,6 +60,9 @@ ANSWER_LIMIT = 60.0
 
 #: Seconds that a template may take to end when its requests have.
 PATIENCE = 10.0
+
+#: Cells of a target for which a template exports its small model before it serves; see `worth_warming`.
+WORTH_WARMING = 3
 
 #: Fields of the answer that says how an export ended.
 ENDED = frozenset(("id", "status", "timed_out", "seconds", "peak_mb"))
@@ -106,7 +116,8 @@ class Sweep:
     further_patches
         Names of patches that exports of a cell get after those of `settings`.
     targets
-        What templates export before they serve; by default the targets of `cells`.
+        What templates export before they serve; by default the targets of `cells`, those of few exports left out where
+        the sweep does not last (`worth_warming`).
     """
 
     def __init__(
@@ -124,7 +135,7 @@ class Sweep:
         self.lasting = lasting
         self.further_patches = further_patches
         self.variations = tuple(variations)
-        self.targets = sorted({cell.target for cell in cells} if targets is None else targets)
+        self.targets = sorted(self._warmed(cells) if targets is None else targets)
         self.numbers = itertools.count()
         self.schedule = Schedule()
         self.schedule.add(
@@ -243,8 +254,13 @@ class Sweep:
             with self.changed:
                 self.results[job.cell].append(Ended(job.variation, stored))
                 self.changed.notify_all()
-        self.targets = sorted({job.cell.target for job in left})
+        self.targets = sorted(self._warmed({job.cell for job in left}))
         self.schedule.add(left)
+
+    def _warmed(self, cells: Collection[Cell]) -> set[str]:
+        """Return the targets that templates export before they serve `cells`."""
+        # What may come of a sweep that lasts nobody knows.
+        return {cell.target for cell in cells} if self.lasting else worth_warming(cells)
 
     def _wanted(self, job: Job) -> Wanted:
         return (job.cell, job.variation, tuple(self.further_patches.get(job.cell, ())))
@@ -576,6 +592,22 @@ class Sweep:
         self.schedule.add(
             Job(next(self.numbers), job.cell, job.variation, again=True) for job in reversed(jobs)
         )
+
+
+def worth_warming(cells: Collection[Cell]) -> set[str]:
+    """Return the targets of `cells` that a template exports its small model for before it serves.
+
+    That of a target takes as long as the export of a small cell. What it spares the target's own exports is little once
+    a target of the same group was exported: of few cells it is not worth it. One target of each group always is.
+    """
+    counts = Counter(cell.target for cell in cells)
+    found = {target for target, count in counts.items() if count >= WORTH_WARMING}
+    groups: dict[str, list[str]] = {}
+    for target in sorted(counts):
+        groups.setdefault(group_of(target), []).append(target)
+    return found.union(
+        max(targets, key=counts.__getitem__) for targets in groups.values() if found.isdisjoint(targets)
+    )
 
 
 def _too_long(template: TemplateProcess, seconds: float) -> bool:

@@ -55,10 +55,10 @@ from lab.fielded.goldens import Pair
 from lab.fielded.judging import judge
 
 HERE = Path(__file__).resolve().parent
-TESTS = REPOSITORY / "tests"
-PAYLOADS = TESTS / "decode" / "fixtures"
-RESULTS = TESTS / "report_results"
-CORPUS = TESTS / "corpora" / "linear-1.4.1"
+DATA = REPOSITORY / "tests" / "data"
+PAYLOADS = DATA / "decode"
+RESULTS = DATA / "report_results"
+CORPUS = DATA / "corpora" / "linear-1.4.1"
 RELEASE = REPOSITORY / "goldens" / "1.4.1"
 GUESTS = REPOSITORY / "goldens" / "guests" / "arm-ops" / "1.4.1"
 
@@ -205,7 +205,7 @@ def configurations() -> list[bytes]:
     tables = (REPOSITORY / "pyproject.toml").read_text().partition("[tool.goldens]")[2]
     own = "[tool.goldens]" + tables.partition("[tool.ruff]")[0]
     every = """[tool.goldens]
-models = ["models", "tests.zoo"]
+models = ["models", "tests.support.zoo"]
 goldens = "goldens"
 targets = ["tosa-fp", "xnnpack-int8"]
 releases = ["1.4.1", "1.5.1"]
@@ -222,7 +222,7 @@ tosa-fp = 1e-5
 [tool.goldens.budgets]
 "tosa-*/lin*" = { outside = 0, memory = 10_000 }
 """
-    example = (TESTS / "example_project" / "pyproject.toml").read_bytes()
+    example = (DATA / "example_project" / "pyproject.toml").read_bytes()
     return [own.encode(), every.encode(), example]
 
 
@@ -522,7 +522,7 @@ def read_program(data: bytes, folder: Path) -> None:
 def programs() -> list[bytes]:
     """Return what was shipped, without the head."""
     head = len(shipped.MAGIC) + shipped.DIGEST_BYTES
-    return [data[head:] for data in files("*.program", under=TESTS / "payloads")]
+    return [data[head:] for data in files("*.program", under=DATA / "payloads")]
 
 
 def read_compiled(data: bytes, folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 ``python -m lab portable`` exports the cells of the installed release once on each of `machines` and compares what
 would be recorded, text by text, with the golden, or with the first of them where there is none. The zoo's weights,
-inputs and observers are made for this; the same models as anyone would write them (tests/zoo_naive.py) are not.
+inputs and observers are made for this; the same models as anyone would write them (tests/support/zoo_naive.py) are not.
 """
 
 from __future__ import annotations

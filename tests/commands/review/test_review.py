@@ -1,0 +1,600 @@
+"""What runs propose, how it is grouped by cause, what is recorded of it and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import filelock
+import pytest
+
+from executorch_goldens import cli, releases
+from executorch_goldens.errors import UsageError
+from executorch_goldens.goldens import golden, roots
+from executorch_goldens.releases import MATRIX
+from executorch_goldens.results import merging, proposals, provenance
+from executorch_goldens.results import rows as results
+from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.results.rows import lock
+from executorch_goldens.review import listing
+from executorch_goldens.review.doubt import ALTHOUGH
+from executorch_goldens.review.edits import edits, quantities
+from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, Group, grouped
+from executorch_goldens.review.recording import record
+from executorch_goldens.review.standing import Standing
+from executorch_goldens.settings.config import Config
+from tests import REPOSITORY
+from tests.commands.review.conftest import (
+    RUN,
+    TARGETS,
+    Artifacts,
+    Review,
+    cells,
+    edit,
+    found,
+    path_of,
+    titled,
+)
+from tests.support import replay
+from tests.support.runner import Runner
+
+# What a run proposes
+
+
+def test_a_run_proposes_each_cell_that_is_not_as_it_should_be(proposed: Runner) -> None:
+    there = {str(proposal.cell): proposal for proposal in proposals.find(proposed.folder / "sweeps")}
+    assert set(there) == {
+        *(f"{target}/alpha" for target in TARGETS),
+        *("xnnpack-fp32/beta", "xnnpack-int8/beta"),
+        *("tosa-fp/gamma", "tosa-int/gamma", "xnnpack-fp32/gamma"),
+    }
+    recordable = {cell for cell, proposal in there.items() if proposal.content is not None}
+    assert recordable == {cell for cell in there if not cell.endswith("gamma")}
+    one = there["tosa-fp/alpha"]
+    standing = golden.read(golden.directory(proposed.root, one.cell))
+    assert standing is not None
+    assert one.replaces == golden.digest(standing)
+    assert one.content == golden.digest(one.texts()) != one.replaces
+    assert one.commit == provenance.commit(REPOSITORY)
+    assert one.settings["environment"]["ATEN_CPU_CAPABILITY"] == "default"
+
+
+def test_a_cell_that_is_stable_again_proposes_nothing(proposed: Runner, artifacts: Artifacts) -> None:
+    proposed.answers({"*": artifacts["hashed-constant"][0]})
+    assert proposed(*RUN, "--cell", "tosa-fp/alpha").code == 0
+    assert not path_of(proposed, "tosa-fp/alpha").exists()
+    assert path_of(proposed, "tosa-int/alpha").exists()
+
+
+def test_one_variation_proposes_nothing_that_could_be_recorded(proposed: Runner) -> None:
+    finished = proposed(*RUN, "--variations", "4,", "--cell", "tosa-fp/alpha")
+    assert finished.verdicts() == {"tosa-fp/alpha": "changed"}
+    assert Proposal.read(path_of(proposed, "tosa-fp/alpha")).content is None
+
+
+def test_proposals_of_shards_are_merged_with_their_results(
+    proposed: Runner, tmp_path: Path, review: Review
+) -> None:
+    parts = merging.find([proposed.folder / "sweeps"])
+    (merged,) = merging.of_releases(parts, tmp_path / "merged")
+    assert merged.wrong()
+    listed = review("--list")
+    assert review(f"--sweeps={tmp_path / 'merged'}", "--list") == listed
+    assert listed.code == cli.SAME
+
+
+# Groups
+
+
+def test_cells_with_the_same_edit_by_the_same_pass_are_one_group(proposed: Runner) -> None:
+    groups = list(found(proposed).values())
+    assert [(group.state, len(group.members)) for group in groups] == [
+        (PENDING, 4),
+        (PENDING, 2),
+        (BARRED, 2),
+        (BARRED, 1),
+    ]
+    constant, fails, corrupt, order = groups
+    assert cells(constant) == {f"{target}/alpha" for target in TARGETS}
+    assert constant.title == "constants with different values, of the program in torch.export"
+    assert cells(fails) == {"xnnpack-fp32/beta", "xnnpack-int8/beta"}
+    assert fails.title.startswith("fails: emit")
+    assert cells(corrupt) == {"tosa-fp/gamma", "tosa-int/gamma"}
+    assert corrupt.title.startswith("corrupt: ")
+    assert order.title.startswith("order-only: ")
+
+
+@pytest.fixture
+def other(proposed: Runner) -> Runner:
+    """The same results and goldens once more, as those of a second release."""
+    version = next(version for version in releases.load().releases if version != proposed.release)
+    shutil.copytree(proposed.root, proposed.goldens / version)
+    shutil.copytree(proposed.sweeps, proposed.sweeps.parent / version)
+    other = replace(proposed, release=version)
+    for path in other.sweeps.glob(f"*/*/{proposals.FILE}"):
+        settings = json.loads(path.read_text())["settings"]
+        settings["patches"] = list(releases.load().release(version).patches)
+        edit(other, str(path.parent.relative_to(other.sweeps)), release=version, settings=settings)
+    return other
+
+
+def test_releases_join_a_group_and_a_pass_divides_one(proposed: Runner, other: Runner) -> None:
+    assert titled(proposed, "constants with different values").extent == "8 cells, 2 releases"
+    edit(other, "tosa-fp/alpha", blamed="SomePass")
+    groups = [group for title, group in found(proposed).items() if "constants with" in title]
+    assert {group.title: group.extent for group in groups if "SomePass" in group.title} == {
+        "SomePass (TOSA): constants with different values, of the program": "1 cell, 1 release"
+    }
+    assert sorted(len(group.members) for group in groups) == [1, 7]
+
+
+def made_wrong(runner: Runner, *cells: str) -> Group:
+    """Let one pass have made cells of alpha corrupt and have changed the others; return the cause."""
+    for target in TARGETS:
+        edit(runner, f"{target}/alpha", blamed="SomePass")
+    for cell in cells:
+        edit(runner, cell, verdict="corrupt", content=None)
+    return titled(runner, "constants with different values")
+
+
+def test_what_is_wrong_is_one_cause_with_what_the_same_pass_only_changed(proposed: Runner) -> None:
+    group = made_wrong(proposed, "tosa-fp/alpha")
+    assert group.head == (
+        "SomePass (TOSA, XNNPACK): constants with different values, of the program; 1 corrupt, 3 changed"
+    )
+    assert group.state == PENDING
+    assert [str(member.proposal.cell) for member in group.wrong] == ["tosa-fp/alpha"]
+    assert len(group.recordable) == 3
+
+
+def test_accepting_a_part_of_what_is_corrupt_elsewhere_takes_a_second_word(
+    proposed: Runner, review: Review
+) -> None:
+    name = made_wrong(proposed, "tosa-fp/alpha").name
+    assert "the same cause makes 1 cell wrong: tosa-fp/alpha (corrupt)" in review("--list").out
+    before = proposed.files()
+    review("--accept", name).refused("nothing was recorded", "tosa-fp/alpha (corrupt)", ALTHOUGH)
+    assert proposed.files() == before
+    said = review("--accept", name, ALTHOUGH)
+    assert said.code == cli.SAME
+    assert "3 of 4 cells" in said.out
+    written = {path for path, now in proposed.files().items() if before.get(path) != now}
+    assert {path.split("/")[1] for path in written} == {"tosa-int", "xnnpack-fp32", "xnnpack-int8"}
+
+
+def test_a_rejection_is_of_all_cells_of_a_cause_whatever_their_verdict(
+    proposed: Runner, review: Review
+) -> None:
+    name = made_wrong(proposed, "tosa-fp/alpha").name
+    assert "1 corrupt, 3 changed: a sign" in review("--reject", name, "--reason", "a sign").out
+    # By now another cell shows it, and the reason that is kept is enough.
+    again = made_wrong(proposed, "tosa-int/alpha").name
+    assert again != name
+    assert "rejected: a sign" in review("--list").out
+    assert "2 corrupt, 2 changed: a sign" in review("--reject", again).out
+
+
+def test_the_error_against_eager_is_shown_before_and_after_where_an_earlier_run_measured_it(
+    proposed: Runner, review: Review
+) -> None:
+    measured = {"error": 0.125, "tolerance": 0.25, "used": 0.5}
+    for target in TARGETS:
+        edit(proposed, f"{target}/alpha", accuracy=measured, before=0.5)
+    edit(proposed, "tosa-int/alpha", accuracy={**measured, "used": 0.999}, before=0.25)
+    group = titled(proposed, "constants with different values")
+    (line,) = (line for line in group.amounts() if line.startswith("error"))
+    assert (
+        line == "error against eager: larger in 1 of 4, most in tosa-int/alpha: "
+        "error 0.25 -> 0.999 of the tolerance"
+    )
+    assert "tosa-int/alpha" in {str(member.proposal.cell) for member in group.specimens}
+    assert f"cells: {proposed.release} tosa-int/alpha, " in review("--list").out
+
+
+def test_accepting_over_two_releases_writes_both(proposed: Runner, other: Runner, review: Review) -> None:
+    assert review("--accept", titled(proposed, "constants with different values").name).code == cli.SAME
+    for runner in (proposed, other):
+        for target in TARGETS:
+            assert not path_of(runner, f"{target}/alpha").exists()
+            assert golden.read(runner.root / target / "alpha") is not None
+
+
+def test_a_group_says_how_much_more_there_is_and_which_cells_are_unlike_the_others(
+    proposed: Runner, artifacts: Artifacts
+) -> None:
+    folders = [proposed.sweeps / target / "alpha" for target in TARGETS]
+    before = golden.read(proposed.root / "tosa-fp" / "alpha")
+    assert before is not None
+    for number, folder in enumerate(folders):
+        texts = golden.read(folder / proposals.FOLDER)
+        assert texts is not None
+        # Three programs are 16 bytes longer, the fourth is 1,600 bytes shorter.
+        size = int(re.search(r"^pte: (\d+)", before[golden.MANIFEST], re.MULTILINE)[1])  # type: ignore[index]
+        manifest = re.sub(
+            r"^pte: \d+",
+            f"pte: {size + (16 if number < 3 else -1600)}",
+            golden.unsealed(texts)[golden.MANIFEST],
+            flags=re.MULTILINE,
+        )
+        made = golden.sealed({**texts, golden.MANIFEST: manifest})
+        golden.write(folder / proposals.FOLDER, made)
+        edit(proposed, f"{TARGETS[number]}/alpha", content=golden.digest(made))
+    group = titled(proposed, "constants with different values")
+    assert list(group.amounts())[-1] == ".pte: -1,552 bytes (3 grow, 1 shrinks)"
+    assert group.unlike == {
+        f"{proposed.release} xnnpack-int8/alpha": ".pte bytes -1,600 where the median is +16"
+    }
+    assert str(group.specimen.proposal.cell) != "xnnpack-int8/alpha"
+
+
+def test_quantities_count_operators_and_bytes_with_their_direction(artifacts: Artifacts) -> None:
+    old, new = (
+        golden.render(artifacts[case][0], golden.MadeWith({}, (), ""))
+        for case in ("steady", "hashed-constant")
+    )
+    more = quantities(old, new)
+    assert more.operators == {"XNNAdd": 1, "XNNFullyConnected": -1}
+    # Weights of 3 x 4 and a bias of 3 are gone, float32; the 32 bytes that are added stand beside it.
+    assert more.constants == -4 * (12 + 3) + 32
+    assert quantities(new, old).constants == -more.constants
+    assert {str(each) for each in edits(old, new)} >= {"XNNAdd gained", "XNNFullyConnected lost"}
+
+
+# The list
+
+
+def test_the_list_shows_each_cause_with_one_specimen_and_exits_with_0(
+    proposed: Runner, review: Review
+) -> None:
+    said = review("--list")
+    assert said.code == cli.SAME
+    assert said.err == ""
+    assert "to review: 2 causes, 6 cells" in said.out
+    assert "cannot be recorded: these are not right, or do not repeat: 2 causes, 3 cells" in said.out
+    for group in found(proposed).values():
+        assert f"\n{group.name}  {group.head}\n" in said.out
+    assert said.out.count("for example ") == 4
+
+
+def test_the_differences_of_a_specimen_are_shown_by_what_they_are_of(proposed: Runner) -> None:
+    specimen = titled(proposed, "constants with different values").specimen
+    assert any("constant" in line for line in listing.constants(specimen))
+    assert not any("constant" in line for line in listing.graph(specimen))
+    shown = list(listing.trace(specimen))
+    assert {line.partition(" ")[2][:1] for line in shown} >= {"-", "+"}
+
+
+# What is accepted
+
+
+def test_accepting_a_group_records_what_was_proposed_and_nothing_else(
+    proposed: Runner, review: Review, artifacts: Artifacts
+) -> None:
+    group = titled(proposed, "constants with different values")
+    wanted = {str(member.proposal.cell): member.proposal.content for member in group.members}
+    before = proposed.files()
+    said = review("--accept", group.name)
+    assert said.code == cli.SAME, said.err
+    assert f"recorded: {group.title}: 4 cells, 1 release" in said.out
+    after = proposed.files()
+    touched = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert {str(Path(name).parent) for name in touched} == {f"{proposed.release}/{cell}" for cell in wanted}
+    for cell, content in wanted.items():
+        texts = golden.read(proposed.root / cell)
+        assert texts is not None
+        assert golden.digest(texts) == content
+        assert not path_of(proposed, cell).exists()
+    # What --snapshot-update writes is the same, and the cells are green.
+    proposed.answers({"*": artifacts["hashed-constant"][1]})
+    assert proposed(*RUN, "--cell", "*/alpha", "--snapshot-update").verdicts() == dict.fromkeys(
+        wanted, "stable"
+    )
+    assert proposed.files() == after
+
+
+def test_the_message_of_the_commit_names_causes_and_cells(proposed: Runner, review: Review) -> None:
+    group = titled(proposed, "constants with different values")
+    said = review("--accept", group.name)
+    file = proposed.sweeps.parent / "commit.txt"
+    assert f"commit it: git add {proposed.goldens} && git commit -F {file}\n" in said.out
+    first, *rest = file.read_text().splitlines()
+    assert first == "Goldens: 4 cells of 1 cause"
+    assert "4 changed: 4 accepted" in " ".join(rest)
+    assert [line for line in rest if line.startswith("- ")] == [
+        f"- {member.proposal.name}" for member in group.members
+    ]
+    assert max(map(len, rest)) <= 72
+
+
+def test_what_is_accepted_is_what_an_update_records(proposed: Runner, review: Review, tmp_path: Path) -> None:
+    shutil.copytree(proposed.folder, tmp_path / "updated")
+    answers = {replay.VARIABLE: str(tmp_path / "updated" / "answers")}
+    updated = Runner(tmp_path / "updated", proposed.release, answers)
+    updated(*RUN, "--snapshot-update")
+    for group in [group for group in found(proposed).values() if group.state == PENDING]:
+        assert review("--accept", group.name).code == cli.SAME
+    contents = [{name: file[0] for name, file in runner.files().items()} for runner in (proposed, updated)]
+    assert contents[0] == contents[1]
+
+
+def test_several_groups_are_accepted_together_or_not_at_all(proposed: Runner, review: Review) -> None:
+    before = proposed.files()
+    fails, constant = titled(proposed, "fails: "), titled(proposed, "constants with different values")
+    (proposed.sweeps / "xnnpack-int8" / "beta" / proposals.FOLDER / "failure.txt").write_text("another\n")
+    review("--accept", constant.name, "--accept", fails.name).refused("xnnpack-int8/beta", "by hand")
+    assert proposed.files() == before
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("text", ["corrupt: ", "order-only: "])
+def test_what_is_wrong_or_disagrees_cannot_be_accepted(proposed: Runner, review: Review, text: str) -> None:
+    before = proposed.files()
+    group = titled(proposed, text)
+    review("--accept", group.name).refused("nothing was recorded", "gamma", "may not be recorded", text)
+    assert proposed.files() == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "facts"),
+    [
+        ({"commit": "0" * 40}, ["made at commit 000000000000", "run the cell again"]),
+        ({"commit": None}, ["made at commit none", "run the cell again"]),
+        ({"changes": "0" * 64}, ["other uncommitted changes than there are now (", "run the cell again"]),
+        ({"settings": {"patches": []}}, ["patches none", "--snapshot-update"]),
+        ({"models": ["other_zoo"]}, ["holds the goldens of zoo_three", "other_zoo"]),
+    ],
+    ids=["commit", "no-commit", "changes", "patches", "zoo"],
+)
+def test_a_proposal_made_otherwise_is_refused(
+    proposed: Runner, review: Review, fields: dict[str, Any], facts: list[str]
+) -> None:
+    before = proposed.files()
+    name = titled(proposed, "constants with different values").name
+    for target in TARGETS:
+        edit(proposed, f"{target}/alpha", **fields)
+    review("--accept", name).refused("nothing was recorded", "/alpha", *facts)
+    listed = review("--list")
+    assert "out of date: run these cells again: 1 cause, 4 cells" in listed.out
+    for fact in facts:
+        assert fact in listed.out
+    assert proposed.files() == before
+
+
+def test_what_a_killed_review_has_recorded_does_not_keep_the_rest_from_being_accepted(
+    proposed: Runner, review: Review
+) -> None:
+    group = titled(proposed, "constants with different values")
+    one, *others = (member.proposal for member in group.members)
+    golden.write(golden.directory(proposed.root, one.cell), one.texts())
+    (left,) = (each for each in found(proposed).values() if each.title == group.title)
+    assert [member.proposal.name for member in left.members] == [each.name for each in others]
+    assert review("--accept", left.name).code == 0
+
+
+def test_a_proposal_whose_golden_has_changed_is_refused(proposed: Runner, review: Review) -> None:
+    group = titled(proposed, "constants with different values")
+    one = group.members[0].proposal
+    other = {**one.texts(), golden.GRAPH: "another graph\n"}
+    golden.write(golden.directory(proposed.root, one.cell), golden.sealed(golden.unsealed(other)))
+    before = proposed.files()
+    review("--accept", group.name).refused("no group is called", group.name, "--list")
+    (outdated,) = (each for each in found(proposed).values() if each.state == "out of date")
+    review("--accept", outdated.name).refused(
+        str(one.cell), "another golden than stands in", "run the cell again"
+    )
+    assert proposed.files() == before
+
+
+def test_a_damaged_golden_is_not_overwritten(proposed: Runner, review: Review) -> None:
+    group = titled(proposed, "constants with different values")
+    (proposed.root / "tosa-fp" / "alpha" / "graph.txt").write_text("edited\n")
+    before = proposed.files()
+    assert "is damaged or was edited by hand" in review("--list").out
+    assert review("--accept", group.name).code == cli.ERROR
+    assert proposed.files() == before
+
+
+def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
+    proposed: Runner, review: Review
+) -> None:
+    """The golden of one cell of a group was confirmed by a third variation."""
+    path = proposed.root / "tosa-fp" / "alpha"
+    texts = golden.read(path)
+    assert texts is not None
+    more = texts[golden.MANIFEST].replace("seed4-heap1", "seed4-heap1 seed27-heap2")
+    golden.write(path, golden.sealed(golden.unsealed({**texts, golden.MANIFEST: more})))
+    edit(proposed, "tosa-fp/alpha", replaces=golden.digest(golden.read(path) or {}))
+    before = proposed.files()
+    listed = review("--list").out
+    assert "names 3 variations that agree, and this would name 2" in " ".join(listed.split())
+    standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens, MATRIX)
+    every = list(proposals.find(proposed.folder / "sweeps"))
+    (partly,) = (each for each in grouped(every, proposed.goldens, standing) if "constants" in each.title)
+    outdated = [member for member in partly.members if member.state == OUTDATED]
+    assert [str(member.proposal.cell) for member in outdated] == ["tosa-fp/alpha"]
+    with pytest.raises(UsageError, match=r"tosa-fp/alpha .* --variations full, or pass --fewer-variations"):
+        record(outdated, proposed.sweeps.parent, proposed.goldens, standing)
+    assert proposed.files() == before
+    groups = grouped(every, proposed.goldens, replace(standing, fewer=True))
+    (whole,) = (each for each in groups if each.title.startswith("constants with different values"))
+    assert len(whole.recordable) == len(TARGETS)
+    assert review("--accept", whole.name, "--fewer-variations").code == cli.SAME
+    assert golden.fields(golden.read(path) or {})["variations"] == "seed0-heap0 seed4-heap1"
+
+
+def test_what_has_been_proposed_anew_since_it_was_reviewed_is_refused(proposed: Runner) -> None:
+    standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens, MATRIX)
+    group = titled(proposed, "constants with different values")
+    edit(proposed, "tosa-int/alpha", reason="differs again")
+    before = proposed.files()
+    with pytest.raises(UsageError, match="proposed otherwise than it was reviewed"):
+        record(group.members, proposed.sweeps.parent, proposed.goldens, standing)
+    assert proposed.files() == before
+
+
+@pytest.mark.parametrize("held", ["results", "goldens"])
+def test_nothing_is_recorded_while_a_run_works_there(proposed: Runner, review: Review, held: str) -> None:
+    name = titled(proposed, "constants with different values").name
+    its_lock: filelock.BaseFileLock = (
+        lock(proposed.sweeps) if held == "results" else roots.lock(proposed.goldens, proposed.release)
+    )
+    with its_lock:
+        review("--accept", name).refused(its_lock.lock_file)
+    assert review("--accept", name).code == cli.SAME
+
+
+def test_accepting_is_refused_where_ci_is_set(
+    proposed: Runner, review: Review, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = proposed.files()
+    monkeypatch.setenv("CI", "true")
+    review("--accept", titled(proposed, "fails: ").name).refused("review --accept", "CI is set")
+    assert proposed.files() == before
+    assert review("--list").code == cli.SAME
+
+
+# Nothing to do
+
+
+@pytest.mark.parametrize("words", [["--list"], []])
+def test_nothing_to_review_is_a_sentence_and_no_error(
+    review: Review, proposed: Runner, tmp_path: Path, words: list[str]
+) -> None:
+    nothing = review(*words, "--sweeps", str(tmp_path))
+    assert nothing.code == cli.SAME
+    assert nothing.out == f"nothing to review: no results under {tmp_path}; goldens run makes some\n"
+    (tmp_path / proposed.release).mkdir()
+    shutil.copy(proposed.sweeps / results.FILE, tmp_path / proposed.release)
+    green = review(*words, "--sweeps", str(tmp_path))
+    assert green.code == cli.SAME
+    assert green.out == f"nothing to review: no cell under {tmp_path} proposes a change\n"
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("words", "facts"),
+    [
+        (["--accept", "01234567"], ["'01234567'", "--list"]),
+        (["--reject", "01234567", "--reason", "no"], ["'01234567'", "--list"]),
+        (["--reject", "01234567"], ["--reason TEXT"]),
+        (["--reject", "01234567", "--reason", " "], ["--reason TEXT"]),
+        (["--list", "--reason", "no"], ["--reason goes with --reject"]),
+        (["--list", "--known"], ["--known goes with --reject"]),
+        (
+            ["--list", "--sweeps", "no-such-folder"],
+            ["no cell proposes anything", "no-such-folder", "goldens run"],
+        ),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_is_one_clear_error(review: Review, words: list[str], facts: list[str]) -> None:
+    review(*words).refused(*facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("", ["is damaged", "JSONDecodeError"]),
+        ("[]", ["is damaged"]),
+        ('{"format": 9}', ["its format is not 1"]),
+        ('{"format": 1}', ["is damaged", "release"]),
+    ],
+)
+def test_a_damaged_proposal_is_one_clear_error(
+    proposed: Runner, review: Review, text: str, facts: list[str]
+) -> None:
+    path = path_of(proposed, "tosa-fp/alpha")
+    path.write_text(text)
+    review("--list").refused(str(path), "Run its cell again", *facts)
+
+
+def test_a_golden_to_be_that_is_not_what_was_proposed_is_one_clear_error(
+    proposed: Runner, review: Review
+) -> None:
+    one = proposed.sweeps / "tosa-fp" / "alpha" / proposals.FOLDER
+    texts = golden.read(one)
+    assert texts is not None
+    golden.write(one, golden.sealed({**golden.unsealed(texts), "graph.txt": "another\n"}))
+    review("--list").refused(str(one), "by digest", "Run its cell again")
+    shutil.rmtree(one)
+    review("--list").refused(str(one), "by digest")
+
+
+def test_a_proposal_in_the_folder_of_another_cell_or_release_is_one_clear_error(
+    proposed: Runner, review: Review
+) -> None:
+    edit(proposed, "tosa-fp/alpha", release="1.1.0")
+    review("--list").refused("is of ExecuTorch 1.1.0")
+    edit(proposed, "tosa-fp/alpha", release=proposed.release, case="../../elsewhere")
+    review("--list").refused("../../elsewhere", "cannot be the name")
+    edit(proposed, "tosa-fp/alpha", case="beta")
+    review("--list").refused("tosa-fp/beta", "another cell")
+
+
+def test_damaged_rejections_are_one_clear_error(proposed: Runner, review: Review) -> None:
+    (proposed.sweeps.parent / "rejected.json").write_text("{}")
+    review("--list").refused("rejected.json", "is damaged", "delete it")
+
+
+# The commit
+
+
+@dataclass
+class Clone:
+    """A git checkout with goldens."""
+
+    folder: Path
+
+    def git(self, *words: str) -> str:
+        command = (
+            "git",
+            "-c",
+            "user.name=tests",
+            "-c",
+            "user.email=tests@localhost",
+            "-C",
+            str(self.folder),
+            *words,
+        )
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def commit(self) -> str:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "-m", "tests")
+        return self.git("rev-parse", "HEAD")
+
+    def objection(self, proposal: Proposal) -> str:
+        goldens = self.folder / "goldens"
+        return Standing(Config(self.folder, goldens, self.folder), goldens, MATRIX).objection(proposal)
+
+
+def test_goldens_may_be_committed_between_two_reviews_and_nothing_else(
+    proposed: Runner, tmp_path: Path
+) -> None:
+    clone = Clone(tmp_path / "clone")
+    shutil.copytree(proposed.goldens, clone.folder / "goldens")
+    (clone.folder / "models.py").write_text("one\n")
+    clone.git("init", "--quiet")
+    commit = clone.commit()
+    made = replace(Proposal.read(path_of(proposed, "tosa-fp/alpha")), commit=commit, changes="")
+    assert clone.objection(made) == ""
+    shutil.copytree(clone.folder / "goldens" / proposed.release, clone.folder / "goldens" / "1.0.0")
+    later = clone.commit()
+    assert clone.objection(made) == ""
+    (clone.folder / "models.py").write_text("two\n")
+    assert f"was made at commit {commit[:12]}, and {later[:12]} is checked out" in clone.objection(made)
+    clone.commit()
+    assert "is checked out" in clone.objection(made)
+    (clone.folder / "models.py").write_text("one\n")
+    assert clone.objection(made) == ""
+    elsewhere = replace(made, commit="0" * 40)
+    assert "made at commit 000000000000" in clone.objection(elsewhere)

@@ -1,0 +1,498 @@
+"""README and docs: each command is run or checked, what is shown is what is printed, and every link leads somewhere.
+
+A command is a line of a ``console`` block that begins with ``$ ``. The lines under it are what it prints; a line
+``...`` matches any lines. A command that needs environments, a network or minutes is not run: a row of `UNRUN` says
+why, and how it is checked instead. A command that no row covers is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import doctest
+import fnmatch
+import functools
+import importlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from packaging.requirements import InvalidRequirement, Requirement
+
+from executorch_goldens import extensions
+from executorch_goldens.cli import COMMANDS, MODULES
+from executorch_goldens.commands.run import PYTEST
+from executorch_goldens.goldens import golden
+from executorch_goldens.settings import config
+from executorch_goldens.settings.config import KEYS
+from executorch_goldens.targets import TARGETS
+from lab import OVER_RELEASES
+from lab.__main__ import GUEST, INSTRUMENTS
+from lab.guests import ZOOS
+from tests import REPOSITORY
+from tests.support.runner import DROPPED
+
+pytest_plugins = ("pytester",)
+
+GOLDENS = REPOSITORY / "goldens"
+INDEX = REPOSITORY / "docs" / "README.md"
+PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
+#: A first page that is read at a sitting.
+README_LINES = 180
+#: What the pages call the long form of ``goldens run``.
+LONG_FORM = ("-p", "executorch_goldens.running.plugin", "--pyargs", "executorch_goldens.running.cells")
+#: Seconds that a command may take on a busy machine.
+LIMIT = 240.0
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line of a page.
+
+    Attributes
+    ----------
+    place
+        ``page:line``.
+    words
+        As a shell would split them.
+    output
+        The lines that the page shows under it; empty where it shows none.
+    """
+
+    place: str
+    words: tuple[str, ...]
+    output: tuple[str, ...]
+
+
+def commands(page: Path) -> Iterator[Command]:
+    """Yield the commands of a page; those joined by ``&&`` one by one."""
+    block: list[tuple[int, str]] | None = None
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if block is None:
+            block = [] if line == "```console" else None
+        elif line == "```":
+            yield from _of_block(page, block)
+            block = None
+        else:
+            block.append((number, line))
+    assert block is None, f"{page.name}: a console block has no end"
+
+
+def _of_block(page: Path, block: Sequence[tuple[int, str]]) -> Iterator[Command]:
+    starts = [index for index, (_, line) in enumerate(block) if line.startswith("$ ")]
+    assert starts[:1] == [0], f"{page.name}: a console block begins with no command"
+    for start, end in zip(starts, [*starts[1:], len(block)], strict=True):
+        number, line = block[start]
+        output = tuple(text for _, text in block[start + 1 : end])
+        *before, last = _split(shlex.split(line.removeprefix("$ "), comments=True))
+        for words in before:
+            yield Command(f"{page.name}:{number}", words, ())
+        yield Command(f"{page.name}:{number}", last, output)
+
+
+def _split(words: Sequence[str]) -> list[tuple[str, ...]]:
+    found: list[list[str]] = [[]]
+    for word in words:
+        if word == "&&":
+            found.append([])
+        else:
+            found[-1].append(word)
+    return [tuple(part) for part in found]
+
+
+def environment() -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
+    paths = [str(REPOSITORY), *inherited.get("PYTHONPATH", "").split(os.pathsep)]
+    return inherited | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+
+
+def ended(words: Sequence[str], folder: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+
+
+# Checks of what is not run
+
+#: Takes the words of a command and the test's request; raises where the words would be refused.
+Check = Callable[[Sequence[str], pytest.FixtureRequest], None]
+
+
+def subcommand(*prefix: str) -> Check:
+    """Return a check that the parser of ``goldens`` takes `prefix` and the words, and their form the options."""
+
+    def check(words: Sequence[str], _: pytest.FixtureRequest) -> None:
+        subparsers = argparse.ArgumentParser().add_subparsers()
+        importlib.import_module(MODULES[prefix[0]]).add_to(subparsers)
+        command = subparsers.choices[prefix[0]]
+        parsed = command.parse_args([*prefix[1:], *words])
+        if hasattr(parsed, "forms"):
+            parsed.forms.check(command, [*prefix[1:], *words], parsed)
+
+    return check
+
+
+def parsed(request: pytest.FixtureRequest, *words: str) -> pytest.Config:
+    """Return what pytest reads from its words."""
+    pytester: pytest.Pytester = request.getfixturevalue("pytester")
+    return pytester.parseconfig(*words)
+
+
+def is_run(words: Sequence[str], request: pytest.FixtureRequest) -> None:
+    """Assert that a run takes the words, and that the goldens have the cells and the zoo the families they name."""
+    # The one option of the command that never reaches pytest.
+    option = parsed(request, *PYTEST, *(word for word in words if word != "--plan")).option
+    recorded = {str(cell) for root in GOLDENS.iterdir() for cell in golden.recorded(root)}
+    for pattern in option.cells or ():
+        assert fnmatch.filter(recorded, pattern), pattern
+    for family in option.families or ():
+        assert (REPOSITORY / "models" / f"{family}.py").exists(), family
+
+
+def is_pytest(words: Sequence[str], request: pytest.FixtureRequest) -> None:
+    """Assert that pytest, with the options of these tests, takes the words."""
+    parsed(request, f"--rootdir={REPOSITORY}", str(REPOSITORY / "tests"), *words)
+
+
+def takes_nothing(words: Sequence[str], _: pytest.FixtureRequest) -> None:
+    assert not words
+
+
+def is_instrument(words: Sequence[str], _: pytest.FixtureRequest) -> None:
+    """Assert that an instrument of the lab takes the words."""
+    name, *others = words
+    if name == "guest":
+        zoo, *others = others
+        assert zoo in ZOOS
+        # It hands these on.
+        is_run(others, _)
+        return
+    parser = argparse.ArgumentParser()
+    importlib.import_module(INSTRUMENTS[name]).add_to(parser.add_subparsers())
+    # What the session adds.
+    between = ["1.4.1=python"] if name in OVER_RELEASES else []
+    parser.parse_args([name, *between, *others])
+
+
+#: What ``nox -s SESSION -- ARGUMENTS`` hands its arguments to.
+SESSIONS: dict[str, Check] = {
+    "goldens": is_run,
+    "tests": is_pytest,
+    "review": subcommand("review"),
+    "report": subcommand("report"),
+    "explore": subcommand("show", "--explore"),
+    "compile": subcommand("compile"),
+    "worker": subcommand("worker"),
+    "lab": is_instrument,
+    "lint": takes_nothing,
+    "docs": takes_nothing,
+}
+
+
+@functools.cache
+def sessions() -> dict[str, str]:
+    """Return the name of every session with, and without, its parameters, as nox lists them."""
+    nox = shutil.which("nox")
+    assert nox, "nox is not on the PATH: pip install nox"
+    # Without an expression it lists the default session alone.
+    listed = json.loads(ended([nox, "-l", "--json", "-k", "not nothing"]).stdout)
+    return {name: entry["name"] for entry in listed for name in (entry["session"], entry["name"])}
+
+
+def is_session(words: Sequence[str], request: pytest.FixtureRequest) -> None:
+    """Assert that the sessions of ``nox -s`` exist and that what they run takes their arguments."""
+    end = words.index("--") if "--" in words else len(words)
+    known = sessions()
+    for name in words[:end]:
+        assert name in known, f"{name} is no session: {', '.join(known)}"
+        check = SESSIONS[known[name]]
+        if words[end + 1 :]:
+            check(words[end + 1 :], request)
+
+
+def are_requirements(words: Sequence[str], _: pytest.FixtureRequest) -> None:
+    assert words
+    for word in words if words[0] != "-e" else ():
+        Requirement(word)
+
+
+def are_paths(words: Sequence[str], _: pytest.FixtureRequest) -> None:
+    for word in words:
+        assert (REPOSITORY / word).exists(), word
+
+
+def is_one_word(words: Sequence[str], _: pytest.FixtureRequest) -> None:
+    (name,) = words
+    assert not name.startswith("-"), name
+
+
+@dataclass(frozen=True)
+class Unrun:
+    """Commands that are not run here.
+
+    Attributes
+    ----------
+    prefix
+        What they begin with.
+    reason
+        Why they are not run.
+    check
+        Checks the words after the prefix.
+    """
+
+    prefix: tuple[str, ...]
+    reason: str
+    check: Check
+
+
+#: How a page writes an instrument that is run here as ``python -m lab``: it reads goldens, and exports nothing.
+LAB = ("nox", "-s", "lab", "--")
+READ = ("core", "failures")
+UNRUN = (
+    Unrun(("python3", "-m", "venv"), "makes an environment where the reader stands", is_one_word),
+    Unrun((".",), "changes the reader's shell", is_one_word),
+    Unrun(("pip", "install"), "needs a network", are_requirements),
+    Unrun(("git", "diff"), "shows what the reader's work tree has", are_paths),
+    Unrun(("git", "merge"), "needs two branches that change one golden", is_one_word),
+    Unrun(("git", "add"), "changes the reader's index", are_paths),
+    Unrun(("git", "commit"), "asks for a message", takes_nothing),
+    Unrun(("nox", "-s"), "makes environments, exports for minutes", is_session),
+    Unrun(("goldens", "run"), "exports for minutes", is_run),
+    Unrun(("python", "-m", "pytest", *LONG_FORM), "exports for minutes", is_run),
+    Unrun(
+        ("goldens", "show", "--explore"), "serves until it is interrupted", subcommand("show", "--explore")
+    ),
+    Unrun(("goldens", "freeze"), "exports for a minute", subcommand("freeze")),
+    Unrun(("goldens", "thaw"), "needs the environment of another release", subcommand("thaw")),
+    Unrun(
+        ("goldens", "init"), "needs a repository without goldens, exports for a minute", subcommand("init")
+    ),
+    Unrun(("goldens", "merge"), "needs the results of runs", subcommand("merge")),
+    Unrun(("goldens", "review"), "needs the results of runs", subcommand("review")),
+    Unrun(
+        ("goldens", "repro"),
+        "needs the environment of another release, exports for a minute",
+        subcommand("repro"),
+    ),
+)
+#: Commands that are run and take more than three seconds: they import ExecuTorch, or read two releases.
+SLOW = (("python", "-m", "executorch_goldens.patches"), ("goldens", "diff", "1"), (*LAB, "core"))
+#: Commands that end with 1 where they find a difference.
+DIFFERING = ("goldens", "diff")
+
+
+def unrun(command: Command) -> Unrun | None:
+    if command.words[: len(LAB)] == LAB and command.words[len(LAB)] in READ:
+        return None
+    rows = [row for row in UNRUN if command.words[: len(row.prefix)] == row.prefix]
+    assert len(rows) <= 1, command
+    return rows[0] if rows else None
+
+
+def is_slow(command: Command) -> bool:
+    return any(shlex.join(command.words).startswith(shlex.join(prefix)) for prefix in SLOW)
+
+
+ALL = list({command.words: command for page in PAGES for command in commands(page)}.values())
+
+
+def parameters(chosen: Sequence[Command]) -> list[object]:
+    return [
+        pytest.param(
+            command, id=shlex.join(command.words), marks=[pytest.mark.slow] if is_slow(command) else []
+        )
+        for command in chosen
+    ]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder with the files of the repository, in which a command may leave its own."""
+    for path in REPOSITORY.iterdir():
+        if path.name not in (".git", ".nox", "build"):
+            (tmp_path / path.name).symlink_to(path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", parameters([command for command in ALL if not unrun(command)]))
+def test_a_command_runs_and_prints_what_its_page_shows(command: Command, checkout: Path) -> None:
+    run = ended(words_of(command), checkout)
+    differing = command.words[: len(DIFFERING)] == DIFFERING
+    assert run.returncode == 0 or (differing and run.returncode == 1), run.stderr
+    if command.output:
+        assert shows(command.output, run.stdout), f"{command.place} shows another output than\n{run.stdout}"
+
+
+def words_of(command: Command) -> list[str]:
+    """Return what is run in the place of what a page writes: in this environment."""
+    if command.words[: len(LAB)] == LAB:
+        return [sys.executable, "-m", "lab", *command.words[len(LAB) :]]
+    program, *arguments = command.words
+    modules = {"python": (), "goldens": ("-m", "executorch_goldens")}
+    assert program in modules, f"{command.place}: neither run nor in UNRUN"
+    return [sys.executable, *modules[program], *arguments]
+
+
+def shows(shown: Sequence[str], printed: str) -> bool:
+    """Say whether `shown` is `printed`, with a line ``...`` for any lines."""
+    pattern = "".join(r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line) + r"\n" for line in shown)
+    return re.fullmatch(pattern, printed) is not None
+
+
+@pytest.mark.parametrize("command", parameters([command for command in ALL if unrun(command)]))
+def test_a_command_that_is_not_run_is_one_that_would_be_taken(
+    command: Command, request: pytest.FixtureRequest
+) -> None:
+    row = unrun(command)
+    assert row is not None
+    row.check(command.words[len(row.prefix) :], request)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nox -s no-such-session",
+        "nox -s goldens -- --no-such-option",
+        "nox -s goldens -- --cell tosa-fp/no-such-case",
+        "nox -s goldens -- --family no-such-family",
+        "nox -s tests -- --no-such-option",
+        "nox -s lint -- words",
+        "nox -s lab -- mutants --no-such-option",
+        "nox -s lab -- coverage --no-such-option",
+        "goldens run --no-such-option",
+        "goldens repro 1.4.1",
+        "git diff no-such-folder",
+        "git merge --no-such-option",
+        "git add no-such-folder",
+        "git commit words",
+        "pip install no-such-requirement!",
+    ],
+)
+def test_a_command_that_would_be_refused_is_found(line: str, request: pytest.FixtureRequest) -> None:
+    command = Command("", tuple(line.split()), ())
+    row = unrun(command)
+    assert row is not None
+    with pytest.raises((AssertionError, SystemExit, InvalidRequirement, pytest.UsageError)):
+        row.check(command.words[len(row.prefix) :], request)
+
+
+def test_every_row_of_what_is_not_run_has_a_command() -> None:
+    assert {row.prefix for row in UNRUN} == {row.prefix for command in ALL if (row := unrun(command))}
+
+
+def test_sessions_and_subcommands_named_in_a_sentence_exist() -> None:
+    known = sessions()
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"`nox -s \"?([\w]+)", text):
+            assert name in known, f"{page.name}: nox -s {name}"
+        for name in re.findall(r"`goldens (\w+)", text):
+            assert name in COMMANDS, f"{page.name}: goldens {name}"
+        for name in re.findall(r"nox -s \"?lab(?:\([\d.]+\)\")? -- ([\w-]+)", text):
+            assert name in INSTRUMENTS | GUEST, f"{page.name}: nox -s lab -- {name}"
+
+
+# Links and names
+
+
+def prose(page: Path) -> str:
+    """Return the text of a page without its blocks of code."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+#: Modules of the harness whose docstrings have examples; the others are not imported.
+WITH_EXAMPLES = tuple(
+    ".".join(path.relative_to(REPOSITORY / "harness").with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted((REPOSITORY / "harness").rglob("*.py"))
+    if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
+)
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples_of_docstrings_give_what_they_say(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted
+    assert not found.failed
+
+
+@pytest.mark.parametrize(
+    "page",
+    [PAGES[0], *sorted((REPOSITORY / "docs").rglob("*.md"))],
+    ids=lambda page: page.parent.name + "/" + page.name,
+)
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        place = (page.parent / path).resolve() if path else page
+        assert place.exists(), target
+        assert REPOSITORY in (place, *place.parents), target
+        assert not anchor or anchor in anchors(place), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_named_in_a_sentence_exists(page: Path) -> None:
+    for path in re.findall(r"`((?:harness|tests|models|docs|\.github|\.ci)/[\w./-]*)`", prose(page)):
+        assert (REPOSITORY / path).exists(), path
+
+
+def test_the_index_has_every_page() -> None:
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", INDEX.read_text(encoding="utf-8")))
+    assert linked == {page.name for page in PAGES[1:]} - {INDEX.name}
+
+
+def test_what_the_index_calls_by_name_stands_in_the_file_it_links() -> None:
+    rows = re.findall(r"^\| [^|]*\? \| (.*) \|$", INDEX.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(rows) == 10
+    for row in rows:
+        linked = re.search(r"\]\(([^)]+)\)", row)
+        assert linked
+        text = place.read_text() if (place := INDEX.parent / linked[1]).is_file() else ""
+        for name in re.findall(r"`(\w[\w.]*)`", row):
+            assert re.search(rf"\b{re.escape(name)}\b", text), f"{name} is not in {linked[1]}"
+
+
+def test_the_readme_is_short() -> None:
+    assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= README_LINES
+
+
+def test_the_page_about_targets_has_every_target() -> None:
+    text = (REPOSITORY / "docs" / "cases-and-targets.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w+-]+)` \|[^|]*\| (every case|cases that ask) \|$", text, flags=re.MULTILINE)
+    assert dict(rows) == {
+        name: "cases that ask" if target.opt_in else "every case" for name, target in TARGETS.items()
+    }
+
+
+def test_python_on_a_page_about_cases_is_code_of_the_zoo() -> None:
+    text = (REPOSITORY / "docs" / "cases-and-targets.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    assert any(code in path.read_text(encoding="utf-8") for path in (REPOSITORY / "models").glob("*.py"))
+
+
+def test_the_page_about_settings_has_every_key() -> None:
+    text = (REPOSITORY / "docs" / "own-repository.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([\w-]+)` \|(?:[^|]*\|){2}$", text, flags=re.MULTILINE) == list(KEYS)
+
+
+def test_settings_on_a_page_are_taken(tmp_path: Path) -> None:
+    text = (REPOSITORY / "docs" / "own-repository.md").read_text(encoding="utf-8")
+    settings, points = re.findall(r"^```toml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "pyproject.toml").write_text(settings)
+    assert config.load(tmp_path).models == ("firmware.models",)
+    assert set(tomllib.loads(points)["project"]["entry-points"]) <= set(extensions.GROUPS)

@@ -1,0 +1,92 @@
+"""The door of the command line: what ``--help`` costs, and ``goldens run`` where no ExecuTorch is installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens.cli import COMMANDS, ERROR
+from tests import REPOSITORY
+from tests.support.runner import DROPPED, RUN_LIMIT
+
+#: What the list of commands does without: each takes longer than all of it.
+HEAVY = {"torch", "executorch", "numpy", "pytest", "msgspec", "_pytest"}
+#: What the command imports until it starts a different Python.
+NEEDED = ("filelock", "jinja2", "markupsafe", "msgspec", "numpy", "packaging", "typing_extensions")
+
+
+def test_the_list_of_commands_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, contextlib\n"
+        "from executorch_goldens.cli import main\n"
+        "with contextlib.suppress(SystemExit): main(['--help'])\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert all(f"\n    {name} " in done.stdout for name in COMMANDS)
+    assert not HEAVY & set(done.stderr.split())
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that has this package with what it needs, and no ExecuTorch."""
+    folder = tmp_path_factory.mktemp("bare") / "environment"
+    venv.create(folder, with_pip=False, symlinks=True)
+    packages = Path(sysconfig.get_path("purelib"))
+    there = folder / packages.relative_to(sysconfig.get_path("data"))
+    for name in NEEDED:
+        for found in (packages / name, packages / f"{name}.py", packages / f"{name}.libs"):
+            if found.exists():
+                (there / found.name).symlink_to(found)
+    (there / "executorch_goldens").symlink_to(REPOSITORY / "harness" / "executorch_goldens")
+    return folder / "bin" / "python"
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """A repository with a zoo of one case."""
+    (tmp_path / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["their_zoo"]\n')
+    (tmp_path / "their_zoo.py").write_text(
+        "from executorch_goldens import case\n\n"
+        "@case(guards='nothing')\ndef theirs(data):\n    raise NotImplementedError\n"
+    )
+    return tmp_path
+
+
+def run(python: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
+    return subprocess.run(
+        [python, "-m", "executorch_goldens", "run", *words],
+        cwd=folder,
+        env={**inherited, "PYTHONPATH": "", "PYTHONSAFEPATH": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=RUN_LIMIT,
+    )
+
+
+def test_without_executorch_a_run_is_that_of_the_environment_that_nox_made(
+    bare: Path, theirs: Path, release: str
+) -> None:
+    made = theirs / ".nox" / f"goldens-{release.replace('.', '-')}"
+    made.parent.mkdir()
+    made.symlink_to(sys.prefix)
+    words = ("--release", release, "--collect-only", "-q", "--cell", "tosa-fp/*")
+    done = run(bare, theirs, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "tosa-fp/theirs" in done.stdout
+
+
+def test_without_that_environment_the_command_that_makes_it_is_named(
+    bare: Path, theirs: Path, release: str
+) -> None:
+    done = run(bare, theirs, "--release", release)
+    assert done.returncode == ERROR, done.stdout + done.stderr
+    assert f'nox -s "goldens({release})"' in done.stderr

@@ -1,0 +1,303 @@
+"""``init`` in somebody's repository: what it takes for the model, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens.cli import ERROR, main
+from executorch_goldens.settings import config
+from tests import REPOSITORY
+from tests.support.runner import DROPPED, RUN_LIMIT
+
+MODEL = """
+import torch
+
+class Words(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = torch.nn.Linear(12, 8)
+
+    def forward(self, x):
+        return self.last(x)
+
+class WakeWord(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden = torch.nn.Linear(40, 12)
+        self.words = Words()
+
+    def forward(self, sound):
+        return self.words(torch.relu(self.hidden(sound)))
+"""
+TWO_INPUTS = """
+import torch
+
+class Sum(torch.nn.Module):
+    def forward(self, x, y):
+        return x + y
+"""
+NEEDS = """
+from torch import nn
+
+class Sized(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+
+def absent():
+    return None
+"""
+WORKFLOW = Path(".github/workflows/goldens.yml")
+#: Anywhere: what is written names it and installs nothing.
+HARNESS = ("--harness", "executorch-goldens==0.1.0")
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository of one file, a model."""
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets" / "wake_word.py").write_text(MODEL)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+Init = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def init(repository: Path) -> Init:
+    """Run ``init`` in the repository, with the answers that a person would type."""
+
+    def call(*words: str, answers: str = "") -> subprocess.CompletedProcess[str]:
+        inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
+        return subprocess.run(
+            [sys.executable, "-m", "executorch_goldens", "init", *words],
+            cwd=repository,
+            env={**inherited, "PYTHONPATH": str(REPOSITORY)},
+            input=answers,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=RUN_LIMIT,
+        )
+
+    return call
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Return every file of a repository that is no trace of a run."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+@pytest.mark.slow
+def test_a_repository_of_one_model_gets_its_first_golden_without_a_line_of_its_owner(
+    repository: Path, init: Init, release: str
+) -> None:
+    done = init("--yes", *HARNESS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nets/wake_word.py:WakeWord takes sound float32[1, 40]" in done.stdout
+    assert "1 new" in done.stdout
+    assert (repository / "goldens" / release / "tosa-fp" / "wake-word" / "manifest.txt").exists()
+    again = subprocess.run(
+        [sys.executable, "-m", "executorch_goldens", "run", "--cell", "tosa-fp/wake-word"],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=RUN_LIMIT,
+    )
+    assert "1 stable" in again.stdout, again.stdout + again.stderr
+
+
+@pytest.mark.slow
+def test_answers_go_over_the_defaults_and_what_stands_in_the_settings_stays(
+    repository: Path, init: Init, release: str
+) -> None:
+    settings = '# Ours.\n[project]\nname = "wake"  # the product\nversion = "1"'
+    (repository / "pyproject.toml").write_text(settings)
+    # The model, its inputs, the targets; the harness is given.
+    done = init(*HARNESS, "--without", "workflow", answers="\n2,40\nxnnpack-fp32\n")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (repository / "goldens" / release / "xnnpack-fp32" / "wake-word" / "manifest.txt").exists()
+    assert "model [nets/wake_word.py:WakeWord]: shapes of the inputs [1,40]: targets [" in done.stdout
+    written = (repository / "pyproject.toml").read_text()
+    assert written.startswith(f"{settings}\n\n[tool.goldens]\n")
+    assert config.load(repository).targets == ("xnnpack-fp32",)
+    assert config.load(repository).models == ("goldens_zoo",)
+    assert not (repository / ".github").exists()
+    assert 'session.install("--editable", ".")' in (repository / "noxfile.py").read_text()
+    assert 'data.tensor("sound", 2, 40)' in (repository / "goldens_zoo.py").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("computes", "code", "says"),
+    [
+        (
+            "self.last(x) if x.sum() > 0 else x[:, :8]",
+            0,
+            "the model is not lowered, and its golden is the failure: goldens/",
+        ),
+        # An export has a working directory of its own.
+        (
+            "self.last(x) * float(open('scale.txt').read())",
+            int(pytest.ExitCode.TESTS_FAILED),
+            "the files stay as written",
+        ),
+    ],
+)
+def test_a_model_that_is_not_lowered_or_has_no_golden_yet_is_said_to(
+    repository: Path, init: Init, computes: str, code: int, says: str
+) -> None:
+    (repository / "scale.txt").write_text("0.5")
+    (repository / "nets" / "wake_word.py").write_text(MODEL.replace("self.last(x)", computes, 1))
+    done = init("--yes", *HARNESS)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert says in done.stdout
+    assert tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["goldens"]
+
+
+@pytest.fixture
+def begun(repository: Path) -> Path:
+    """`repository` with the files that ``init`` writes."""
+    from executorch_goldens import releases
+    from executorch_goldens.starting.files import Beginning, write
+    from executorch_goldens.starting.source import models_of
+
+    matrix = releases.load()
+    (model,) = models_of(repository)
+    beginning = Beginning(
+        model, {"x": (1, 40)}, ("tosa-fp",), matrix.release("1.4.1"), HARNESS[1], matrix.python
+    )
+    write(repository, beginning.texts(repository, ()))
+    return repository
+
+
+def test_the_session_and_the_workflow_are_ones_that_nox_and_a_reader_of_yaml_take(begun: Path) -> None:
+    listed = subprocess.run(["nox", "-l"], cwd=begun, capture_output=True, text=True, check=False, timeout=60)
+    assert "* goldens(1.4.1) -> Export and compare" in listed.stdout, listed.stdout + listed.stderr
+    for path in ("goldens_zoo.py", "noxfile.py"):
+        compile((begun / path).read_text(), path, "exec")
+    _, *jobs = re.split(r"^  (?:goldens|arm):$", (begun / WORKFLOW).read_text(), flags=re.MULTILINE)
+    for job, machine in zip(jobs, ("ubuntu-24.04", "ubuntu-24.04-arm"), strict=True):
+        assert f"runs-on: {machine}\n" in job
+        assert "run: nox -s goldens\n" in job
+
+
+def test_zizmor_finds_nothing_in_the_workflow(begun: Path) -> None:
+    found = subprocess.run(
+        ["zizmor", "--offline", "--no-progress", begun / WORKFLOW],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed; CI installs it")
+def test_actionlint_finds_nothing_in_any_workflow(begun: Path) -> None:
+    workflows = [begun / WORKFLOW, *(REPOSITORY / WORKFLOW).parent.glob("*.yml")]
+    found = subprocess.run(["actionlint", *workflows], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_the_workflow_takes_the_actions_that_this_project_takes(begun: Path) -> None:
+    """One digest for each, so that raising one here raises it in what is written."""
+    own = {line for file in (REPOSITORY / ".github").rglob("*.yml") for line in uses(file)}
+    written = set(uses(begun / WORKFLOW))
+    assert written
+    assert written <= own
+
+
+def uses(workflow: Path) -> list[str]:
+    """Return the actions that a workflow takes, each with its digest and tag."""
+    found = re.findall(r"uses: (\S+@[0-9a-f]{40} # v[\d.]+)$", workflow.read_text(), re.MULTILINE)
+    assert len(found) == len(re.findall(r"uses: (?!\./)", workflow.read_text()))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("there", "words", "says"),
+    [
+        ({"noxfile.py": ""}, (), "has noxfile.py already, and nothing is overwritten; --without nox leaves"),
+        ({"goldens_zoo.py": ""}, (), "has goldens_zoo.py already"),
+        ({".github/workflows/goldens.yml": ""}, (), "--without workflow leaves"),
+        ({"pyproject.toml": "[tool.goldens]\n"}, (), "has [tool.goldens] in pyproject.toml already"),
+        ({"pyproject.toml": "tool = { ruff = {} }\n"}, (), "takes no table [tool.goldens] at its end"),
+        ({"pyproject.toml": "[tool"}, (), "pyproject.toml: cannot be read: "),
+        ({".github": ""}, (), "cannot be written"),
+        (
+            {"other.py": TWO_INPUTS},
+            (),
+            "there are 2 models: name one of nets/wake_word.py:WakeWord, other.py:Sum",
+        ),
+        ({"other.py": TWO_INPUTS}, ("other.py",), "shapes of the inputs has no default here: give --input"),
+        ({"other.py": TWO_INPUTS}, ("other.py", "--input", "1,4"), "does not run on inputs of shape 1,4"),
+        ({"other.py": NEEDS}, ("other.py",), "other.Sized() cannot be called"),
+        ({"other.py": NEEDS}, ("other.py:absent",), "other.absent() is a NoneType"),
+        ({"other.py": NEEDS}, ("other.py:gone",), "has no attribute 'gone'"),
+        ({"other.py": "import gone"}, ("other.py:Net",), "No module named 'gone'"),
+        ({"other.py": ""}, ("other.py",), "other.py has no class that derives from torch.nn.Module"),
+        ({}, ("gone.py",), "gone.py is no file"),
+        ({}, ("/etc/passwd",), "is no Python file under"),
+        ({}, ("--target", "xnpack"), "xnpack"),
+        ({}, ("--harness", "not a requirement!"), "--harness not a requirement!"),
+    ],
+)
+def test_what_cannot_be_begun_is_one_clear_error_and_nothing_is_written(
+    repository: Path,
+    capsys: pytest.CaptureFixture[str],
+    there: dict[str, str],
+    words: tuple[str, ...],
+    says: str,
+) -> None:
+    for name, text in there.items():
+        (repository / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository / name).write_text(text)
+    before = files(repository)
+    path = list(sys.path)
+    named = set(sys.modules)
+    try:
+        harness = () if "--harness" in words else HARNESS
+        assert main(["init", "--yes", *words, *harness]) == ERROR
+    finally:
+        sys.path[:] = path
+        for name in {"other", "nets", "nets.wake_word"} & (set(sys.modules) - named):
+            del sys.modules[name]
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.startswith("goldens: ")
+    assert files(repository) == before
+    assert not list(repository.rglob(".*.partial"))
+
+
+def test_of_many_models_some_are_named_and_the_others_counted(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(40):
+        (repository / f"net_{number:02}.py").write_text(TWO_INPUTS)
+    assert main(["init", "--yes", *HARNESS]) == ERROR
+    said = capsys.readouterr().err
+    assert (
+        "there are 41 models: name one of net_00.py:Sum, " in said or "nets/wake_word.py:WakeWord, " in said
+    )
+    assert said.endswith(" and 31 more\n")
+    assert said.count(":Sum") < 11
+
+
+def test_without_anybody_to_answer_it_says_how_to_take_the_defaults(repository: Path, init: Init) -> None:
+    done = init(*HARNESS)
+    assert done.returncode == ERROR
+    assert "nobody answered (model): give FILE:NAME, or --yes for the defaults" in done.stderr

@@ -1,0 +1,412 @@
+"""Shards merged: what one run leaves, byte for byte; what does not belong together is refused.
+
+The runs take stored answers in the place of exports (`replay`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from executorch_goldens.artifact import Casualty
+from executorch_goldens.cli import main
+from executorch_goldens.results import evidence, provenance
+from executorch_goldens.results import rows as results
+from executorch_goldens.results.ledger import FILE, Ledger, LedgerError
+from executorch_goldens.results.merging import Merged
+from executorch_goldens.results.provenance import Provenance
+from executorch_goldens.running.messages import STEP_SUMMARY
+from executorch_goldens.variations import variations
+from tests.support.making import artifact, failure
+from tests.support.runner import Runner
+
+COUNT = 5
+UPDATE = "--snapshot-update"
+CASES = ("alpha", "beta", "gamma", "delta")
+FULL = tuple(variation.name for variation in variations())
+
+#: Files of a folder of results that say how long something took, or that only runs of one machine share.
+ITS_OWN = {"lock", "seconds.json", results.JUNIT}
+
+
+#: Recorded, unstable with files, crashed without.
+ANSWERS = {
+    "alpha": artifact(failure("one")),
+    "beta": (artifact(failure("two")), artifact(failure("three"))),
+    "tosa-fp/gamma": Casualty("crashed", "killed by SIGSEGV"),
+    "*": artifact(failure("four")),
+}
+
+
+@dataclass(frozen=True)
+class Shards:
+    """One run, and the same cells in five.
+
+    Attributes
+    ----------
+    whole, parts
+        Folders of results of the release.
+    goldens
+        Roots of the goldens that the one run, and the five, have recorded.
+    """
+
+    runner: Runner
+    whole: Path
+    parts: tuple[Path, ...]
+    goldens: tuple[Path, Path]
+
+    def merge(self, *words: str) -> int:
+        return main(["merge", *words, "--goldens", str(self.goldens[1])])
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory, release: str) -> Shards:
+    runner = Runner(tmp_path_factory.mktemp("shards"), release)
+    runner.zoo("zoo_shards", *CASES)
+    runner.answers(ANSWERS)
+    folder = runner.folder
+
+    def run(name: str, goldens: Path, *words: str) -> Path:
+        sweeps = folder / name
+        finished = runner(
+            # Each run, and so each shard, seeks the factor for a few cells that disagree.
+            *("--models", "zoo_shards", "--variations", "0,4", UPDATE, "-q", "--explain", "off"),
+            *(f"--goldens={goldens}", f"--sweeps={sweeps}", f"--junit-xml={sweeps}.xml", *words),
+            # No checkout: what somebody edits meanwhile makes no difference.
+            GIT_DIR=str(folder / "none"),
+        )
+        assert finished.code in (0, 1), finished.output
+        return sweeps / release
+
+    goldens = folder / "goldens-1", folder / "goldens-5"
+    # Half of the cells are in the table of seconds, so that both ways of splitting are used.
+    for root in goldens:
+        (root / release).mkdir(parents=True)
+        (root / "zoo.txt").write_text("format: 2\nmodels: zoo_shards\n")
+        (root / release / "seconds.txt").write_text("".join(f"tosa-fp/{case} 3.0\n" for case in CASES))
+    whole = run("whole", goldens[0])
+    parts = [run(f"part-{number}", goldens[1], f"--shard={number}/{COUNT}") for number in range(1, COUNT + 1)]
+    return Shards(runner, whole, tuple(parts), goldens)
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): without_commands(path)
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in ITS_OWN and path.suffix != ".lock"
+    }
+
+
+def without_commands(path: Path) -> bytes:
+    """Return a file, of evidence without the commands: these name the folders of the run."""
+    data = path.read_bytes()
+    return json.dumps(json.loads(data) | {"commands": {}}).encode() if path.name == evidence.FILE else data
+
+
+def test_five_shards_merged_are_one_run_byte_for_byte(shards: Shards, tmp_path: Path) -> None:
+    assert shards.merge(*map(str, shards.parts), "--into", str(tmp_path / "merged")) == 1
+    one, five = bytes_of(shards.whole), bytes_of(tmp_path / "merged" / shards.runner.release)
+    assert one.keys() == five.keys()
+    for name, data in one.items():
+        assert five[name] == data, name
+    assert len(one["results.jsonl"].splitlines()) == 16
+    kept = sorted({str(Path(name).parent) for name in one if name.count("/") == 3})
+    assert kept == [
+        f"{target}/beta/{variation}"
+        for target in ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
+        for variation in ("seed0-heap0", "seed4-heap1")
+    ]
+    recorded_by_one, recorded_by_five = map(bytes_of, shards.goldens)
+    assert recorded_by_one == recorded_by_five
+    assert len([name for name in recorded_by_one if name.endswith("failure.txt")]) == 11
+
+
+def test_the_tests_of_shards_are_those_of_one_run(shards: Shards, tmp_path: Path) -> None:
+    shards.merge(*map(str, shards.parts), "--into", str(tmp_path / "merged"))
+
+    def tests(file: Path) -> tuple[list[tuple[str | None, list[str]]], dict[str, str]]:
+        (suite,) = ElementTree.parse(file).getroot().iter("testsuite")
+        counts = {name: suite.attrib[name] for name in ("tests", "failures", "errors")}
+        return [(test.get("name"), [child.tag for child in test]) for test in suite.iter("testcase")], counts
+
+    one, five = (
+        tests(shards.whole / results.JUNIT),
+        tests(tmp_path / "merged" / shards.whole.name / results.JUNIT),
+    )
+    assert sorted(one[0], key=str) == sorted(five[0], key=str)
+    assert one[1] == five[1] == {"tests": "16", "failures": "5", "errors": "0"}
+
+
+def test_a_merge_says_what_the_end_of_a_run_says(
+    shards: Shards, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(STEP_SUMMARY, str(tmp_path / "summary"))
+    shards.merge(*map(str, shards.parts), "--into", str(tmp_path / "merged"))
+    output = capsys.readouterr().out
+    assert "5 folders: 4 unstable, 1 crashed, 11 new: 11 FAILURE\n" in output
+    assert "crashed: tosa-fp/gamma: seed0-heap0: killed by SIGSEGV" in output
+    assert "2 variations, 32 exports" in output
+    assert "stale" not in output
+    assert "| unstable | 4 |" in (tmp_path / "summary").read_text()
+
+
+def test_only_a_merge_of_all_cells_tells_that_a_golden_is_stale(
+    shards: Shards, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    goldens = tmp_path / "goldens"
+    shutil.copytree(shards.goldens[1], goldens)
+    place = goldens / shards.runner.release / "tosa-int"
+    shutil.copytree(place / "alpha", place / "gone")
+    words = [*map(str, shards.parts), "--into", str(tmp_path / "merged"), "--goldens", str(goldens)]
+    assert main(["merge", *words]) == 1
+    assert f"stale: {place / 'gone'}" in capsys.readouterr().out
+
+
+# What is refused
+
+
+@pytest.fixture
+def parts(shards: Shards, tmp_path: Path) -> list[Path]:
+    """Copies of the five shards' folders, which a test may change."""
+    copies = [tmp_path / f"copy-{number}" for number in range(1, COUNT + 1)]
+    for part, copy in zip(shards.parts, copies, strict=True):
+        shutil.copytree(part, copy)
+    return copies
+
+
+def edit(folder: Path, **fields: Any) -> None:
+    path = folder / provenance.FILE
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def settings(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / provenance.FILE).read_text())["settings"]
+    return found
+
+
+def drop_a_row(folder: Path) -> None:
+    path = folder / results.FILE
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+
+
+Change = Callable[[list[Path]], object]
+REFUSED: Mapping[str, tuple[Change, tuple[str, ...]]] = {
+    "another commit": (lambda parts: edit(parts[1], commit="abc"), ("copy-1", "copy-2", "commit", "abc")),
+    "other changes": (lambda parts: edit(parts[1], changes="abc"), ("copy-2", "uncommitted changes")),
+    "another setting": (
+        lambda parts: edit(parts[1], settings={**settings(parts[1]), "patches": ["none-such"]}),
+        ("copy-2", "patches", "none-such"),
+    ),
+    "other variations": (
+        lambda parts: edit(parts[1], variations=["seed9-heap0"]),
+        ("variations", "seed9-heap0"),
+    ),
+    "another zoo": (
+        lambda parts: edit(parts[1], selected=["tosa-fp/alpha"]),
+        ("selected differ", "16 and 1"),
+    ),
+    "a missing shard": (lambda parts: parts.pop(2), ("missing", "add shard 3/5")),
+    "a shard twice": (lambda parts: parts.append(parts[0]), ("is in both", "copy-1")),
+    "two splits": (
+        lambda parts: (edit(parts[0], shard="1/4"), edit(parts[1], cells=[])),
+        ("shards 1/4, 2/5", "not of one split"),
+    ),
+    "a run that was ended": (
+        lambda parts: drop_a_row(parts[3]),
+        ("copy-4", "did not come to its end", "1 cell is"),
+    ),
+    "no results": (lambda parts: shutil.rmtree(parts[0]), ("copy-1 has no run.json",)),
+    "an unreadable file": (lambda parts: (parts[0] / provenance.FILE).write_text("["), ("copy-1/run.json",)),
+    "a later format": (lambda parts: edit(parts[0], format=99), ("copy-1/run.json", "format is not 1")),
+    "a damaged junit": (
+        lambda parts: (parts[0] / results.JUNIT).write_text("<"),
+        ("a junit.xml cannot be read",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_belong_together_is_one_error(
+    shards: Shards, parts: list[Path], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change, facts = REFUSED[name]
+    change(parts)
+    assert shards.merge(*map(str, parts), "--into", str(tmp_path / "merged")) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    for fact in facts:
+        assert fact in error
+    assert not (tmp_path / "merged" / shards.runner.release).exists()
+
+
+def test_a_folder_that_holds_something_else_is_not_overwritten(
+    shards: Shards, parts: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = tmp_path / "taken" / shards.runner.release
+    taken.mkdir(parents=True)
+    (taken / "letters").write_text("mine")
+    assert shards.merge(*map(str, parts), "--into", str(tmp_path / "taken")) == 2
+    assert f"{taken} is there already" in capsys.readouterr().err
+    assert (taken / "letters").read_text() == "mine"
+    into = tmp_path / "merged"
+    assert [shards.merge(*map(str, parts), "--into", str(into)) for _ in range(2)] == [1, 1]
+
+
+def test_a_single_run_is_whole_without_others(shards: Shards, tmp_path: Path) -> None:
+    assert shards.merge(str(shards.whole), "--into", str(tmp_path)) == 1
+    assert bytes_of(tmp_path / shards.runner.release) == bytes_of(shards.whole)
+
+
+# Which code it was
+
+
+def test_changes_are_all_that_is_not_of_the_commit_and_no_golden(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=n", "-c", "user.email=e")
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    def changes() -> str:
+        return provenance.changes(tmp_path, tmp_path / "goldens")
+
+    assert provenance.commit(tmp_path) is None
+    git("init")
+    (tmp_path / "code").write_text("one")
+    (tmp_path / ".gitignore").write_text("build/")
+    git("add", ".")
+    git("commit", "-m", "first")
+    commit = provenance.commit(tmp_path)
+    assert commit is not None
+    assert len(commit) == 40
+    for name in ("build", "goldens"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "text").write_text("text")
+    assert changes() == ""
+    assert provenance.uncommitted(tmp_path, tmp_path / "goldens") == []
+    seen = {changes()}
+    for name, text in (("code", "two"), ("more", "one"), ("more", "two"), ("less", "two")):
+        (tmp_path / name).write_text(text)
+        seen.add(changes())
+    assert len(seen) == 5
+    assert provenance.uncommitted(tmp_path, tmp_path / "goldens") == ["code", "less", "more"]
+    assert provenance.commit(tmp_path) == commit
+
+
+def test_a_machine_is_its_processor_its_cores_and_its_memory(tmp_path: Path) -> None:
+    assert re.fullmatch(r".+, \d+ cores?, \d+ GiB", provenance.machine())
+    (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: Some  CPU @ 2 GHz\nmodel name : Other\n")
+    assert provenance.processor(tmp_path / "cpuinfo") == "Some CPU @ 2 GHz"
+    assert provenance.processor(tmp_path / "none")
+
+
+# The ledger
+
+
+def merged(release: str = "1.4.1", verdict: str = "stable", **fields: Any) -> Merged:
+    """A run of one cell that proves what the ledger says, but for `fields`."""
+    known = {
+        "machines": ("CPU | one, 2 cores, 16 GiB",),
+        "whole": True,
+        "commit": "0123456789abcdef",
+        "changes": "",
+    }
+    came = Provenance(
+        release=release,
+        stack={},
+        models=("models",),
+        settings={},
+        shard=None,
+        selected=("tosa-fp/a",),
+        cells=("tosa-fp/a",),
+        **({"variations": FULL} | known | fields),  # type: ignore[arg-type]
+    )
+    row = {
+        "target": "tosa-fp",
+        "case": "a",
+        "verdict": verdict,
+        "known": verdict == "corrupt",
+        "accepted": verdict != "changed",
+        "variations": list(FULL),
+        "core_seconds": [1000.0, 0.5, 0.5, 0.0],
+    }
+    return Merged(Path(), came, [row, row], 5)
+
+
+LINE = "1.4.1 0123456789ab 2 4 8 0 2_stable 2002 CPU_|_one,_2_cores,_16_GiB".replace(" ", "\t").replace(
+    "_", " "
+)
+
+
+def test_the_ledger_has_a_row_for_the_last_whole_run_of_each_release(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    runs = (merged(), merged("1.10.0", "corrupt"), merged(commit="f" * 40), merged("1.2.0"), merged())
+    for run in runs:
+        path.write_text(Ledger.read(tmp_path).with_run(run, tmp_path).text())
+    _, *rows = path.read_text().splitlines()
+    assert [row.rpartition("\t")[0] for row in rows] == [
+        LINE.replace("1.4.1", "1.2.0"),
+        LINE,
+        LINE.replace("1.4.1", "1.10.0").replace("2 stable", "2 known corrupt"),
+    ]
+
+
+def test_a_row_goes_when_the_goldens_of_its_release_have_changed(tmp_path: Path) -> None:
+    for version in ("1.2.0", "1.4.1"):
+        (tmp_path / version / "tosa-fp" / "a").mkdir(parents=True)
+        (tmp_path / version / "tosa-fp" / "a" / "graph.txt").write_text("graph")
+    proved = Ledger({}).with_run(merged(), tmp_path).with_run(merged("1.2.0"), tmp_path)
+    (tmp_path / FILE).write_text(proved.text())
+    assert Ledger.read(tmp_path) == proved
+    (tmp_path / "1.2.0" / "seconds.txt").write_text("tosa-fp/a 1.0")
+    assert Ledger.read(tmp_path) == proved
+    (tmp_path / "1.2.0" / "tosa-fp" / "a" / "graph.txt").write_text("another")
+    assert list(Ledger.read(tmp_path).rows) == ["1.4.1"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [
+        ({"whole": False}, "not all of the zoo"),
+        ({"variations": FULL[:2]}, f"without {FULL[2]}, {FULL[3]}"),
+        ({"commit": None}, "no commit"),
+        ({"changes": "abc"}, "changes on top of 0123456789ab"),
+        ({"verdict": "changed"}, "tosa-fp/a is changed"),
+    ],
+)
+def test_what_proves_less_is_not_for_the_ledger(fields: dict[str, Any], what: str) -> None:
+    with pytest.raises(LedgerError, match="not for the ledger") as raised:
+        Ledger({}).with_run(merged(**fields), Path())
+    assert what in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_merge_writes_the_ledger_only_when_asked_and_only_for_whole_runs(
+    shards: Shards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["models"]\n')
+    monkeypatch.chdir(tmp_path)
+    whole = tmp_path / "whole"
+    shutil.copytree(shards.whole, whole)
+    assert shards.merge("whole", "--ledger") == 2
+    assert "not for the ledger" in capsys.readouterr().err
+    rows = [
+        {**row, "verdict": "stable", "accepted": True, "variations": FULL}
+        for row in results.read(whole / results.FILE)
+    ]
+    (whole / results.FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    edit(whole, variations=FULL, commit="0" * 40, changes="")
+    assert shards.merge("whole") == 0
+    ledger = shards.goldens[1] / FILE
+    assert not ledger.exists()
+    assert shards.merge("whole", "--ledger") == 0
+    _, row = ledger.read_text().splitlines()
+    ledger.unlink()
+    assert row.split("\t")[:-2] == [shards.runner.release, "0" * 12, "16", "4", "64", "0", "16 stable", "0"]

@@ -1,0 +1,506 @@
+"""The report, in a real browser: what it shows of real results, that it needs no network, and what is refused.
+
+The results are those of real runs: of two releases with their bugs (`tests/data/report_results`), and of a replayed run
+over real exports of the test zoo. The browser is the Chromium that is installed, driven by Playwright; where there is
+none, these tests are skipped and say so. They leave screenshots in ``build/screenshots``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from executorch_goldens import cli
+from executorch_goldens.artifact import Artifact, Casualty
+from executorch_goldens.errors import UsageError
+from executorch_goldens.files import invocation
+from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor
+from executorch_goldens.running import reporting
+from tests import DATA, REPOSITORY
+from tests.conftest import Artifacts
+from tests.support.making import lowered_by
+from tests.support.runner import Runner
+
+RESULTS = DATA / "report_results"
+STOCK = RESULTS / "stock"
+SCREENSHOTS = REPOSITORY / "build" / "screenshots"
+#: Names that Debian, Fedora, Arch and Google give the browser.
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+#: What a stranger may call a case, or let an error say.
+HOSTILE = '</script><img src=x onerror="document.title=1"><b>'
+
+
+def report(*words: object) -> int:
+    return cli.main(["report", *map(str, words)])
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The goldens and settings of this repository are those that count."""
+    monkeypatch.chdir(REPOSITORY)
+
+
+@pytest.fixture(scope="module")
+def drawn() -> None:
+    for name in ("grandalf", "markdown_it"):
+        pytest.importorskip(name, reason=f"no {name}, which a report is made with: nox -s tests has it")
+
+
+def keeping(artifact: Artifact | Casualty) -> Artifact:
+    """Return an artifact that kept its lowered graph under watch."""
+    assert isinstance(artifact, Artifact)
+    assert artifact.watched is not None
+    return replace(artifact, watched=replace(artifact.watched, kept=lowered_by(artifact).graph))
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory: pytest.TempPathFactory, release: str, artifacts: Artifacts) -> Path:
+    """Results of a run over cases of the test zoo, each of another verdict."""
+    runner = Runner(tmp_path_factory.mktemp("zoo"), release)
+    cases = ("steady", "wrong", "hashed-constant", "set-of-strings")
+    runner.zoo("zoo_of_verdicts", "crash", *cases)
+    answers = {"crash": Casualty("crashed", "killed by SIGSEGV"), **{case: artifacts[case] for case in cases}}
+    # Exported again, an artifact keeps the graph after the pass that diverges.
+    again = tuple(keeping(artifact) for artifact in artifacts["set-of-strings"])
+    runner.answers({**answers, "again": {"set-of-strings": again}})
+    words = ("--models", "zoo_of_verdicts", "--cell", "xnnpack-fp32/*", "--variations", "0,4")
+    finished = runner(*words, "--explain", "off")
+    assert sorted(finished.verdicts().values()) == ["corrupt", "crashed", "new", "order-only", "unstable"]
+    return runner.sweeps.parent
+
+
+@pytest.fixture(scope="module")
+def file(drawn: None, tmp_path_factory: pytest.TempPathFactory, zoo: Path) -> Path:
+    """A report of the stock runs and of the zoo."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(REPOSITORY)
+        made = tmp_path_factory.mktemp("report") / "report.html"
+        assert report(STOCK, zoo, "-o", made) == cli.SAME
+    return made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync = pytest.importorskip("playwright.sync_api", reason="no Playwright: nox -s tests has it")
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip(f"no {' or '.join(BROWSERS)} on the PATH: apt-get install chromium")
+    with sync.sync_playwright() as playwright:
+        # Root, as in a container, has no sandbox.
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        launched = playwright.chromium.launch(executable_path=found, args=arguments)
+        yield launched
+        launched.close()
+
+
+class Reader:
+    """A tab that shows a report, and notes what it asks for and complains of."""
+
+    def __init__(self, browser: Any, file: Path, **settings: Any) -> None:
+        self.context = browser.new_context(**settings)
+        self.page = self.context.new_page()
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.file = file
+        self.page.goto(file.as_uri())
+        self.at("cells")
+
+    def at(self, address: str) -> None:
+        """Wait until the view of an address is shown."""
+        self.page.wait_for_selector(f"html[data-shown='{address}']")
+
+    def go(self, address: str) -> None:
+        self.page.evaluate("address => { location.hash = '#' + address; }", address)
+        self.at(address)
+
+    def heading(self) -> str:
+        return str(self.page.locator("h1").inner_text())
+
+    def texts(self, selector: str) -> list[str]:
+        return [text.strip() for text in self.page.locator(selector).all_text_contents()]
+
+    def shot(self, name: str) -> None:
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+    def close(self) -> None:
+        """Assert that nothing but the file was asked for, and nothing complained of."""
+        self.context.close()
+        assert self.requests == [self.file.as_uri()]
+        assert self.complaints == []
+
+
+@pytest.fixture
+def reader(browser: Any, file: Path) -> Iterator[Reader]:
+    reader = Reader(browser, file, viewport={"width": 1200, "height": 900})
+    yield reader
+    reader.close()
+
+
+# The grid
+
+
+def test_the_grid_counts_verdicts_and_filters_by_them_and_by_words(reader: Reader, zoo: Path) -> None:
+    files = (*STOCK.rglob("results.jsonl"), *zoo.rglob("results.jsonl"))
+    rows = [json.loads(line) for path in files for line in path.read_text().splitlines()]
+    page = reader.page
+    assert reader.heading() == f"{len(rows)} cells"
+    assert page.locator(".grid td a").count() == len(rows)
+    for verdict in {row["verdict"] for row in rows}:
+        number = sum(row["verdict"] == verdict for row in rows)
+        assert f"{verdict} {number}" in page.locator(f"button[data-verdict={verdict}]").inner_text()
+    page.locator("button[data-verdict=corrupt]").click()
+    assert reader.heading() == f"3 of {len(rows)} cells"
+    assert {link.get_attribute("class") for link in page.locator(".grid td a").all()} == {"v-corrupt"}
+    reader.shot("grid-filtered")
+    page.locator("#search").fill("fuseconstantargs")
+    assert page.locator(".grid td a").all()[0].get_attribute("aria-label") == (
+        "tosa-int/cat-h-v on 1.2.0: corrupt"
+    )
+    assert reader.heading() == f"1 of {len(rows)} cells"
+    page.locator("#search").fill("")
+    page.locator("button[data-verdict=corrupt]").click()
+    page.get_by_label("releases").select_option("1.3.1")
+    assert reader.heading() == f"4 of {len(rows)} cells"
+
+
+def test_the_grid_is_gone_through_by_keyboard(reader: Reader) -> None:
+    page = reader.page
+    page.keyboard.press("/")
+    page.keyboard.type("tosa-int/cat-h-v")
+    page.locator(".grid td a").first.focus()
+    page.keyboard.press("ArrowRight")
+    focused = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(focused) == "tosa-int/cat-h-v on 1.3.1: stable"
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    reader.at("cell/1.2.0/tosa-int/cat-h-v")
+    page.keyboard.press("Escape")
+    reader.at("cells")
+    assert page.evaluate(focused) == "tosa-int/cat-h-v on 1.2.0: corrupt"
+    # One stop for the tabulator, wherever the arrows went.
+    assert page.locator(".grid a[tabindex='0']").count() == 1
+
+
+# Pages of cells
+
+
+def test_a_corrupt_cell_shows_constants_pass_error_and_commands(reader: Reader) -> None:
+    page = reader.page
+    page.get_by_label("tosa-int/cat-h-v on 1.2.0: corrupt").click()
+    reader.at("cell/1.2.0/tosa-int/cat-h-v")
+    assert reader.heading().startswith("tosa-int/cat-h-v")
+    assert "94.9 times" in page.locator("tr.worse").first.inner_text()
+    pictures = page.locator("section.tensor", has_text="delegate_0: aten_cat_default_fused_const")
+    titles = pictures.locator("figcaption").all_text_contents()
+    assert [title.split()[0] for title in titles] == ["golden", "now", "difference"]
+    assert "20 of 40 differ" in titles[2]
+    # The message says that codes are -127 where -95 was expected.
+    golden, now, _ = (
+        figure.locator("title").all_text_contents() for figure in pictures.locator("figure").all()
+    )
+    off = [(one, other) for one, other in zip(golden, now, strict=True) if one != other]
+    assert len(off) == 20
+    assert off[0] == ("[0, 0, 0, 1] = -95", "[0, 0, 0, 1] = -127")
+    assert page.locator(".box.delegate.changed .box.constant.changed").count() == 1
+    assert reader.texts("section.operator h4") == [
+        "changed: CONST aten_cat_default_fused_const made by FuseConstantArgsPass"
+    ]
+    assert "FuseConstantArgsPass" in page.locator(".step.first").inner_text()
+    assert "first that diverges" in page.locator(".step.first").inner_text()
+    command = page.locator(".command", has_text="repro")
+    command.get_by_role("button").click()
+    page.wait_for_selector("#said:text('copied')", state="attached")
+    assert page.evaluate("getSelection().toString()") == "goldens repro 1.2.0 tosa-int/cat-h-v"
+    reader.shot("corrupt-cell")
+
+
+def test_an_order_only_cell_shows_both_variations_and_the_factor(reader: Reader) -> None:
+    page = reader.page
+    page.locator("button[data-verdict=order-only]").click()
+    page.get_by_label("tosa-fp/two-delegates on 1.2.0: order-only").click()
+    reader.at("cell/1.2.0/tosa-fp/two-delegates")
+    facts = page.locator(".facts").inner_text()
+    assert "follows the hash seed; not the heap" in facts
+    assert "seed0-heap0 | seed4-heap1" in " ".join(facts.split())
+    assert page.locator(".drawing").count() == 2
+    assert page.locator(".drawing").first.locator(".box.delegate").count() == 2
+    # Renames are folded away: no operator differs.
+    assert page.locator("section.operator").count() == 0
+    assert page.get_by_text("4 operators; 1 value renamed").count() == 1
+    assert "TOSAPartitioner" in page.locator(".step.first").inner_text()
+    assert reader.texts(".sides pre")[-2:] == ["tag1 tag0", "tag0 tag1"]
+    reader.shot("order-only-cell")
+
+
+def test_the_graphs_after_the_pass_that_diverges_stand_side_by_side(reader: Reader, release: str) -> None:
+    reader.go(f"cell/{release}/xnnpack-fp32/set-of-strings")
+    one, other = reader.texts(".sides pre")[-2:]
+    assert one != other
+    assert sorted(line.partition("(")[0] for line in one.splitlines()) == sorted(
+        line.partition("(")[0] for line in other.splitlines()
+    )
+    assert "executorch_call_delegate" in one
+
+
+def test_a_failure_shows_the_golden_graph_and_the_accept_command(reader: Reader) -> None:
+    reader.go("cell/1.2.0/xnnpack-fp32/permute-reshape-sum")
+    assert "--snapshot-update" in reader.page.locator(".command", has_text="accept").inner_text()
+    assert "Lowered graph: golden" in reader.texts("h2")
+
+
+def test_a_green_cell_says_its_quantities_and_its_tolerance(reader: Reader) -> None:
+    reader.page.get_by_label("tosa-fp/linear on 1.2.0: stable").click()
+    reader.at("cell/1.2.0/tosa-fp/linear")
+    text = reader.page.locator("main").inner_text()
+    for words in ("tolerance, of the largest value\t0.000003734", "delegates\t1", "bytes of the program"):
+        assert words in text
+
+
+# Causes and drift
+
+
+def test_a_cause_leads_to_its_cells(reader: Reader) -> None:
+    page = reader.page
+    page.get_by_role("link", name=re.compile("^Causes")).click()
+    reader.at("causes")
+    page.get_by_role("link", name=re.compile("^corrupt: constants with different values, TRANSPOSE")).click()
+    page.wait_for_selector("html[data-shown^='cause/']")
+    assert "after FuseConstantArgsPass" in reader.heading()
+    assert "-127" in page.locator("pre").first.inner_text()
+    reader.shot("cause")
+    page.locator(".cells a").click()
+    reader.at("cell/1.2.0/tosa-int/cat-h-v")
+
+
+def test_what_changed_from_one_release_to_the_next_has_a_page(reader: Reader) -> None:
+    reader.page.get_by_role("link", name=re.compile("^Releases")).click()
+    reader.at("releases")
+    # The zoo's cells have no golden.
+    assert reader.page.get_by_role("link", name="1.3.1 → 1.4.1").count() == 0
+    reader.page.get_by_role("link", name="1.2.0 → 1.3.1").click()
+    reader.at("drift/1.2.0..1.3.1")
+    assert "4 have a golden in both releases" in reader.page.locator("main").inner_text()
+    assert "Operators gained or lost" in reader.texts("h2")
+
+
+@pytest.mark.parametrize(
+    ("title", "cell"),
+    [
+        ("What the zoo reaches of 1.2.0", "PromoteBoolOperandsPass"),
+        ("What deliberate defects show", "fold-of-raw-codes"),
+    ],
+)
+def test_the_tables_of_the_documentation_are_pages(reader: Reader, title: str, cell: str) -> None:
+    reader.go("releases")
+    reader.page.get_by_role("link", name=title).click()
+    reader.page.wait_for_selector("html[data-shown^='table/']")
+    assert reader.page.get_by_role("cell", name=cell, exact=True).count() >= 1
+
+
+# Whoever reads it
+
+VIEWS = (
+    *("cells", "causes", "cell/1.2.0/tosa-int/cat-h-v", "cell/1.2.0/tosa-fp/two-delegates"),
+    *("cell/1.2.0/tosa-fp/linear", "cell/{release}/xnnpack-fp32/crash", "drift/1.2.0..1.3.1"),
+    *("releases", "table/coverage/1.2.0", "table/mutants"),
+)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_fits_a_phone_and_has_names_and_contrast(
+    browser: Any, file: Path, scheme: str, release: str
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: nox -s tests has it")
+    reader = Reader(browser, file, viewport={"width": 400, "height": 800}, color_scheme=scheme)
+    for view in (each.format(release=release) for each in VIEWS):
+        reader.go(view)
+        assert reader.page.evaluate("document.documentElement.scrollWidth") <= 400, view
+        found = axe.Axe().run(reader.page).response["violations"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], view
+    reader.go("cell/1.2.0/tosa-int/cat-h-v")
+    reader.shot(f"phone-{scheme}")
+    reader.close()
+
+
+def test_the_theme_follows_the_system_until_a_reader_says_otherwise(browser: Any, file: Path) -> None:
+    reader = Reader(browser, file, color_scheme="dark")
+    back = "getComputedStyle(document.body).backgroundColor"
+    assert reader.page.evaluate(back) == "rgb(20, 23, 26)"
+    reader.page.get_by_role("button", name="Dark").click()
+    assert reader.page.evaluate(back) == "rgb(255, 255, 255)"
+    reader.close()
+
+
+# Strangers
+
+
+@pytest.fixture
+def hostile(drawn: None, tmp_path: Path) -> Path:
+    """A report of results in which a reason, a verdict's message and what was proposed hold markup."""
+    folder = tmp_path / "results" / "1.2.0"
+    shutil.copytree(STOCK / "1.2.0", folder)
+    case = folder / "tosa-int" / "cat-h-v"
+    for path in (folder / "results.jsonl", case / "proposal.json"):
+        path.write_text(path.read_text().replace("output 0 float32", json.dumps(HOSTILE)[1:-1]))
+    kept = case / "evidence.json"
+    kept.write_text(kept.read_text().replace("first pass whose", json.dumps(HOSTILE)[1:-1]))
+    made = tmp_path / "hostile.html"
+    assert report(folder.parent, "-o", made) == cli.SAME
+    return made
+
+
+def test_markup_in_messages_is_text(browser: Any, hostile: Path) -> None:
+    reader = Reader(browser, hostile)
+    name = "tosa-int/cat-h-v"
+    reader.page.get_by_label(f"{name} on 1.2.0: corrupt").click()
+    reader.page.wait_for_selector("html[data-shown^='cell/1.2.0/tosa-int/']")
+    assert reader.heading().startswith(name)
+    assert HOSTILE in reader.page.locator("main").inner_text()
+    assert reader.page.locator("main img, main script, main b").count() == 0
+    assert reader.page.title() != "1"
+    reader.go("causes")
+    assert reader.page.locator("main b, main img").count() == 0
+    reader.close()
+
+
+def test_the_file_runs_no_script_but_its_own(browser: Any, file: Path) -> None:
+    reader = Reader(browser, file)
+    reader.page.evaluate("document.getElementById('main').innerHTML = '<img src=x onerror=\"window.ran=1\">'")
+    reader.page.wait_for_timeout(200)
+    assert reader.page.evaluate("window.ran") is None
+    assert any("Content Security Policy" in line for line in reader.complaints), reader.complaints
+    reader.context.close()
+
+
+# The file
+
+
+def test_the_same_results_make_the_same_file(file: Path, zoo: Path, tmp_path: Path) -> None:
+    assert report(STOCK, zoo, "-o", tmp_path / "again.html") == cli.SAME
+    assert (tmp_path / "again.html").read_bytes() == file.read_bytes()
+
+
+def refused(capsys: pytest.CaptureFixture[str], words: Sequence[object], *facts: object) -> None:
+    """Assert that a report is refused by one line that states `facts`."""
+    assert report(*words) == cli.ERROR
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1, printed.err
+    for fact in facts:
+        assert str(fact) in printed.err
+
+
+def test_bad_input_is_one_error_and_no_file(
+    drawn: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = tmp_path / "report.html"
+    refused(capsys, [tmp_path, "-o", made], tmp_path, "has no run.json")
+    nowhere = tmp_path / "nowhere" / "report.html"
+    refused(capsys, [STOCK, "-o", nowhere], nowhere, "name a file in a folder that is there")
+    twice = tmp_path / "twice"
+    shutil.copytree(STOCK / "1.3.1", twice / "1.3.1")
+    refused(capsys, [STOCK, twice, "-o", made], "is in both", "name one folder")
+    damaged = twice / "1.3.1" / "results.jsonl"
+    damaged.write_text('{"target": "tosa-fp", "case": "linear"}\n')
+    refused(capsys, [twice, "-o", made], twice, "required field `release`", "run the cells again")
+    shutil.copytree(STOCK / "1.2.0", tmp_path / "evil" / "1.2.0")
+    kept = tmp_path / "evil" / "1.2.0" / "tosa-int" / "cat-h-v" / "evidence.npz"
+    kept.write_bytes(kept.read_bytes()[:100])
+    refused(capsys, [tmp_path / "evil", "-o", made], kept.parent, "is damaged", "run its cell again")
+    assert not made.exists()
+    assert not list(tmp_path.glob("*.new~"))
+
+
+def test_without_what_draws_it_the_error_says_what_to_install(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['grandalf'] = None; from executorch_goldens.cli import main; sys.exit(main())"
+    words = ("report", str(STOCK), "-o", str(tmp_path / "report.html"))
+    ended = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (cli.ERROR, "")
+    assert "nox -s report has it, or install 'executorch-goldens[report]'" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+# What a run keeps for it
+
+
+def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
+    kept = ShownTensor(
+        "output", "output 0", "example", "seed0-heap0", np.eye(2), np.ones((2, 2)), np.zeros((2, 2))
+    )
+    Evidence(message=["a"], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
+    first = (tmp_path / "evidence.npz").read_bytes()
+    time.sleep(2.1)  # An archive has the time to two seconds.
+    Evidence(message=["a"], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
+    assert (tmp_path / "evidence.npz").read_bytes() == first
+    read = Evidence.read(tmp_path)
+    assert (read.message, read.agreeing) == (["a"], [["seed0-heap0"]])
+    (tensor,) = read.tensors
+    assert tensor.expected is not None
+    assert (tensor.actual == np.eye(2)).all()
+    assert (tensor.expected == 1).all()
+    assert Evidence.read(tmp_path / "nowhere") == Evidence()
+    (tmp_path / "evidence.json").write_text("{")
+    with pytest.raises(EvidenceError, match="run its cell again"):
+        Evidence.read(tmp_path)
+
+
+def test_a_large_tensor_is_a_histogram_on_the_scale_of_its_pair(drawn: None) -> None:
+    from executorch_goldens.report.tensors import BARS, pictures
+
+    one = np.linspace(-1, 1, 5000, dtype=np.float32)
+    for sides in ((one, one * 2), (one * 2, one)):
+        golden, now, difference = pictures(*sides, ("golden", "now"))
+        assert sum(golden.bars) == sum(now.bars) == 5000
+        assert len(golden.bars) == BARS
+        assert (golden.least, golden.most) == (now.least, now.most) == (-2, 2)
+        assert "5000 of 5000 differ" in difference.facts
+
+
+def test_a_run_writes_its_report_and_keeps_evidence(
+    runner: Runner, artifacts: dict[str, Any], tmp_path: Path
+) -> None:
+    try:
+        reporting.require(tmp_path / "report.html")
+    except UsageError as error:
+        pytest.skip(str(error))
+    runner.zoo("zoo_two", "alpha", "beta")
+    runner.answers({"alpha": artifacts["wrong"], "beta": artifacts["set-of-strings"]})
+    words = ("--variations", "0,4", "--models", "zoo_two", "--cell", "xnnpack-fp32/*")
+    made = tmp_path / "report.html"
+    finished = runner(*words, "--explain", "off", f"--report={made}")
+    assert finished.verdicts() == {"xnnpack-fp32/alpha": "corrupt", "xnnpack-fp32/beta": "order-only"}
+    assert f"report: {made}: 1 corrupt, 1 order-only" in finished.output
+    assert made.read_text().startswith("<!doctype html>")
+    kept = Evidence.read(runner.sweeps / "xnnpack-fp32" / "alpha")
+    assert [tensor.kind for tensor in kept.tensors][:1] == ["output"]
+    # What is typed again is for one cell: it does not write over the report of the run.
+    assert "--report" not in kept.commands["again"]
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_anything_is_exported(runner: Runner) -> None:
+    runner.zoo("zoo_one", "alpha")
+    finished = runner("--models", "zoo_one", "--report", str(runner.folder / "nowhere" / "report.html"))
+    finished.refused("there is no folder")
+    assert not runner.results.exists()
+
+
+def test_a_command_to_repeat_names_no_report() -> None:
+    assert invocation.again(["goldens", "run", "--report", "r.html", "-q"], "--cell", "a/b") == (
+        "goldens run -q --cell a/b"
+    )

@@ -1,0 +1,156 @@
+"""The command line: text, JSON, one tensor, differences, exit codes, and errors that name the way out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from executorch_goldens.cli import main
+from executorch_goldens.decode import Schemas
+from tests.support.decoding.payloads import FIXTURES, PAYLOADS, identify, load
+
+SCHEMAS = ("--schemas", str(Schemas.installed().places[0]))
+TOSA = str(FIXTURES / "1.5.1/tosa-int-0.tosa")
+OTHER = str(FIXTURES / "1.1.0/tosa-int-0.tosa")
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main([*arguments, *SCHEMAS])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_decode_prints_the_golden_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "show", TOSA) == (0, load("1.5.1/tosa-int-0.tosa").text(), "")
+
+
+def test_kind_is_told_from_the_bytes_not_the_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    odd = tmp_path / "weights.zip"
+    odd.write_bytes((FIXTURES / "1.5.1/xnnpack-int4.pte").read_bytes())
+    code, out, _ = run(capsys, "show", str(odd))
+    assert (code, out.split()[0]) == (0, "pte")
+
+
+def test_decode_reads_standard_input() -> None:
+    command = [sys.executable, "-m", "executorch_goldens", "show", "-", *SCHEMAS]
+    finished = subprocess.run(command, input=Path(TOSA).read_bytes(), capture_output=True, check=True)
+    assert finished.stdout.decode() == load("1.5.1/tosa-int-0.tosa").text()
+
+
+def test_decode_as_json_holds_every_operator_and_constant(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "show", TOSA, "--json")
+    form = json.loads(out)
+    (graph,) = load("1.5.1/tosa-int-0.tosa").graphs
+    assert [operator["type"] for operator in form["graphs"][0]["operators"]] == [
+        one.type for one in graph.operators
+    ]
+    held = {
+        value["name"]: value["constant"]["sha256"]
+        for value in form["graphs"][0]["values"]
+        if "constant" in value
+    }
+    assert held == {one.name: one.constant.sha256() for one in graph.values.values() if one.constant}
+
+
+@pytest.mark.parametrize("path", PAYLOADS, ids=identify)
+def test_json_of_every_payload_is_strict(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "show", "--json", str(path))
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    json.loads(out, parse_constant=refuse)
+
+
+def test_one_tensor_as_npy(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    name, constant = max(load("1.5.1/tosa-int-0.tosa").constants().items(), key=lambda item: item[1].size)
+    target = tmp_path / "weight.npy"
+    code, out, _ = run(capsys, "show", TOSA, "--tensor", name, "--output", str(target))
+    assert (code, out) == (0, "")
+    assert np.array_equal(np.load(target), constant.array())
+
+
+def test_diff_of_the_same_is_silent_and_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "diff", TOSA, TOSA) == (0, "", "")
+    assert run(capsys, "diff", TOSA, TOSA + ".txt") == (0, "", "")
+
+
+def test_diff_of_two_payloads_is_a_report_and_one(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "diff", TOSA, OTHER)
+    assert code == 1
+    assert out.startswith("different\n")
+
+
+def test_diff_of_two_folders_of_goldens(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = Path(TOSA + ".txt").read_text()
+    for side, pad in (("a", "[1, 1, 1, 1]"), ("b", "[0, 0, 0, 0]")):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "delegate_0.tosa.txt").write_text(text.replace("[1, 1, 1, 1]", pad))
+        (tmp_path / side / "graph.txt").write_text(f"graph\n{pad}\n")
+    (tmp_path / "a/only.txt").write_text("")
+    code, out, _ = run(capsys, "diff", str(tmp_path / "a"), str(tmp_path / "b"))
+    assert code == 1
+    assert "CONV2D tosa_conv2d_default: pad [1, 1, 1, 1] -> [0, 0, 0, 0]" in out
+    assert "\n-[1, 1, 1, 1]\n+[0, 0, 0, 0]\n" in out
+    assert f"only.txt: only in {tmp_path / 'a'}" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["show", "nowhere.pte"], ["nowhere.pte", "No such file"]),
+        (["show", __file__], ["test_show.py", "TOSA", "byte 4"]),
+        (["show", TOSA, "--tensor", "nothing"], ["no constant nothing", "it has"]),
+        (["diff", TOSA, "nowhere.tosa"], ["nowhere.tosa", "No such file"]),
+        (["diff", TOSA, str(FIXTURES)], ["is a folder", "two folders or two files"]),
+    ],
+)
+def test_errors_are_one_line_that_names_the_thing_and_the_way_out(
+    arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, error = run(capsys, *arguments)
+    assert (code, out, error.count("\n")) == (2, "", 1)
+    for part in parts:
+        assert part in error
+
+
+@pytest.mark.parametrize("command", ["show", "diff"])
+def test_help_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([command, "--help"])
+    assert caught.value.code == 0
+    assert f"goldens {command} " in capsys.readouterr().out.partition("examples:")[2]
+
+
+def test_neither_torch_nor_executorch_is_imported() -> None:
+    program = (
+        "import sys, executorch_goldens.cli, executorch_goldens.commands.show, executorch_goldens.commands.diff; "
+        "print(*sys.modules)"
+    )
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert not {"torch", "executorch", "tosa", "ml_dtypes"} & set(finished.stdout.split())
+
+
+def test_a_reader_that_stops_early_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "executorch_goldens", "show", TOSA, *SCHEMAS]
+    finished = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, text=True)
+    os.close(writing)
+    assert (finished.returncode, finished.stderr) == (0, "")
+
+
+def test_infinite_bounds_are_text_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    payload = (FIXTURES / "1.5.1/xnnpack-fp32-0.xnnpack").read_bytes()
+    six, infinity = bytes.fromhex("0000c040"), bytes.fromhex("0000807f")
+    assert payload.count(six) == 1
+    path = tmp_path / "payload"
+    path.write_bytes(payload.replace(six, infinity))
+    _, out, _ = run(capsys, "show", "--json", str(path))
+    assert '"output_min_max.output_max": "inf"' in out

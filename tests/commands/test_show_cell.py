@@ -1,0 +1,69 @@
+"""``goldens show TARGET/CASE``: the golden of a cell as text, or what a run has made since."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens.cli import ERROR, SAME, main
+from tests import DATA, GOLDENS
+
+CELL = "tosa-fp/linear"
+MADE = DATA / "report_results" / "stock" / "1.2.0" / "tosa-fp" / "two-delegates"
+
+
+@pytest.fixture
+def roots(tmp_path: Path) -> list[str]:
+    """Options that name a root of one golden, of two releases, and a folder without results."""
+    for release in ("1.3.1", "1.4.1"):
+        shutil.copytree(GOLDENS / release / CELL, tmp_path / "goldens" / release / CELL)
+    return ["--goldens", str(tmp_path / "goldens"), "--sweeps", str(tmp_path / "sweeps")]
+
+
+def test_a_cell_is_shown_by_every_text_of_its_golden(
+    roots: list[str], capsys: pytest.CaptureFixture[str], release: str
+) -> None:
+    assert main(["show", CELL, *roots]) == SAME
+    said = capsys.readouterr().out
+    golden = Path(roots[1]) / release / CELL
+    assert said.startswith(f"{CELL}: the golden ({golden})\n")
+    for file in golden.iterdir():
+        assert f"\n==> {file.name} <==\n{file.read_text()}" in f"{said}\n"
+
+
+def test_a_release_is_chosen(roots: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", CELL, "--release", "1.3.1", *roots]) == SAME
+    manifest = Path(roots[1]) / "1.3.1" / CELL / "manifest.txt"
+    assert manifest.read_text() in capsys.readouterr().out
+    assert main(["show", CELL, "--release", "1.0.0", *roots]) == ERROR
+    assert "'1.0.0'" in capsys.readouterr().err
+
+
+def test_what_a_run_made_is_shown_where_it_is_newer_than_the_golden(
+    roots: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    golden = tmp_path / "goldens" / "1.4.1" / CELL
+    made = tmp_path / "sweeps" / "1.4.1" / CELL / "seed0-heap0"
+    shutil.copytree(MADE / "seed0-heap0", made)
+    (made / "program.pte").write_bytes(b"\xff")
+    for newer, source in (
+        (made, f"the result of a run, newer than the golden ({made})"),
+        (golden, "the golden ("),
+    ):
+        os.utime(golden, (1, 1))
+        os.utime(made, (1, 1))
+        os.utime(newer, (2, 2))
+        assert main(["show", CELL, "--release", "1.4.1", *roots]) == SAME
+        said = capsys.readouterr().out
+        assert said.startswith(f"{CELL}: {source}")
+        assert ((made / "manifest.txt").read_text() in said) == (newer == made)
+
+
+def test_a_cell_that_there_is_not_is_an_error_that_says_how_to_get_one(
+    roots: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", "tosa-fp/nothing", *roots]) == ERROR
+    assert "goldens run --cell tosa-fp/nothing" in capsys.readouterr().err

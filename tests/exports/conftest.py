@@ -1,0 +1,35 @@
+"""Exports that several files look at, each made once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from executorch_goldens.artifact import Artifact, Lowered
+from executorch_goldens.exporting.data import Data, Example
+from executorch_goldens.exporting.export import export
+from executorch_goldens.registry import Case, load
+from executorch_goldens.targets import TARGETS
+from tests.support.making import lowered_by
+from tests.support.runner import made_once
+
+
+def exported(module: torch.nn.Module, *inputs: torch.Tensor, target: str = "tosa-fp") -> Artifact:
+    def build(data: Data) -> Example:
+        return Example(module, inputs, fill=False)
+
+    return export(Case("some-case", "tests", "something", build), target)
+
+
+@pytest.fixture(scope="session", params=sorted(TARGETS))
+def linear(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, own_flatc: None
+) -> tuple[str, Lowered]:
+    """A target and what it makes of a linear layer."""
+    case = load(("models",))["linear"]
+    made = made_once(
+        tmp_path_factory,
+        f"linear-{request.param}",
+        lambda folder: lowered_by(export(case, request.param)),
+    )
+    return request.param, made

@@ -1,0 +1,182 @@
+"""Every case builds the same bits on every torch release, runs, exports strictly, and says what it is for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import models
+from executorch_goldens import releases
+from executorch_goldens.artifact import IMPRECISE
+from executorch_goldens.exporting.data import Example, example_of
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging.comparison import WITHIN
+from executorch_goldens.registry import Case, load
+from models.cat import HEIGHT, WIDTH, horizontal, vertical
+from tests import DATA, GOLDENS
+
+ZOO = load(("models",))
+
+#: One line per case, ``<case> <SHA-256>``. A new or changed case gets the line that its test prints.
+DIGESTS = DATA / "digests.txt"
+
+ISSUES = {18866, 18971, 19045, 19152}
+
+#: Values of weights and inputs are multiples of 2**-FRACTION_BITS (the widest: a weight of fan-in 640).
+FRACTION_BITS = 7
+
+#: The largest activation of a case must lie between these: far from int8 saturation by one outlier, and from
+#: the tiny values whose quantization scale would be clamped to the observers' epsilon.
+SMALLEST_PEAK, LARGEST_PEAK = 2.0**-4, 2.0**5
+
+#: Those of the other families have the weights that training leaves.
+DYADIC = [case for case in ZOO.values() if case.family != "realistic"]
+
+each_case = pytest.mark.parametrize("case", list(ZOO.values()), ids=lambda case: case.name)
+
+
+def tensors(example: Example) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the weights, buffers and inputs of `example` with their names."""
+    for name, held in (*example.module.named_parameters(), *example.module.named_buffers()):
+        # torchao's four-bit weights are a tensor made of tensors.
+        parts = held.__tensor_flatten__()[0] if hasattr(held, "__tensor_flatten__") else ()
+        yield from ((f"{name}.{part}", getattr(held, part)) for part in parts)
+        if not parts:
+            yield name, held
+    for position, value in enumerate(example.inputs):
+        yield f"input {position}", value
+
+
+def digest(example: Example) -> str:
+    """Return the SHA-256 over name, dtype, shape, strides and bytes of every tensor of `example`."""
+    sha = hashlib.sha256()
+    for name, value in tensors(example):
+        header = f"{name} {value.dtype} {tuple(value.shape)} {value.stride()}\n"
+        sha.update(header.encode())
+        bits = value.detach().contiguous()
+        # numpy has no bfloat16.
+        sha.update((bits.view(torch.int16) if bits.dtype is torch.bfloat16 else bits).numpy().tobytes())
+    return sha.hexdigest()
+
+
+def recorded() -> dict[str, str]:
+    return dict(line.split() for line in DIGESTS.read_text(encoding="utf-8").splitlines())
+
+
+def flat(outputs: object) -> list[torch.Tensor]:
+    """Return the tensors of a model's result, a tensor or a tuple of tensors (nested for an LSTM)."""
+    if isinstance(outputs, torch.Tensor):
+        return [outputs]
+    assert isinstance(outputs, tuple)
+    return [tensor for output in outputs for tensor in flat(output)]
+
+
+def run(example: Example) -> list[torch.Tensor]:
+    with torch.no_grad():
+        return flat(example.module(*example.inputs))
+
+
+@each_case
+def test_weights_and_inputs_are_the_recorded_bits(case: Case) -> None:
+    actual = digest(example_of(case))
+    assert recorded().get(case.name) == actual, f"for {DIGESTS.name}: {case.name} {actual}"
+
+
+def test_every_recorded_digest_belongs_to_a_case() -> None:
+    assert list(recorded()) == sorted(case.name for case in ZOO.values())
+
+
+@each_case
+def test_a_case_built_and_run_twice_gives_the_same_bits(case: Case) -> None:
+    first, second = run(example_of(case)), run(example_of(case))
+    assert [t.numpy().tobytes() for t in first] == [t.numpy().tobytes() for t in second]
+
+
+@pytest.mark.parametrize("case", DYADIC, ids=lambda case: case.name)
+def test_weights_and_inputs_are_small_dyadic_numbers(case: Case) -> None:
+    for name, value in tensors(example_of(case)):
+        if name.endswith("weight.scale"):
+            # torchao's: the largest weight of a group by 7.5, one division, correctly rounded everywhere.
+            continue
+        scaled = value.detach().double().numpy() * 2**FRACTION_BITS
+        assert np.array_equal(scaled, np.rint(scaled)), name
+
+
+def test_the_ramps_of_the_cats_are_the_nearest_floats_on_every_torch() -> None:
+    across = np.array([-0.8, -0.4, 0.0, 0.4, 0.8], dtype=np.float32)
+    down = np.array([-0.75, -0.25, 0.25, 0.75], dtype=np.float32)
+    assert np.array_equal(horizontal()[0, 0].numpy(), np.tile(across, (HEIGHT, 1)))
+    assert np.array_equal(vertical()[0, 0].numpy(), np.tile(down[:, None], (1, WIDTH)))
+
+
+@each_case
+def test_activations_neither_saturate_nor_fade(case: Case) -> None:
+    example = example_of(case)
+    inputs = {f"input {i}": value for i, value in enumerate(example.inputs) if value.is_floating_point()}
+    peaks = {name: float(value.abs().max()) for name, value in inputs.items()}
+    ran = []
+
+    def record(name: str) -> None:
+        def hook(module: torch.nn.Module, inputs: object, outputs: object) -> None:
+            ran.append(name)
+            for value in (value for value in flat(outputs) if value.is_floating_point()):
+                peaks[name] = max(peaks.get(name, 0.0), float(value.abs().max()))
+
+        example.module.get_submodule(name).register_forward_hook(hook)
+
+    for name, _ in example.module.named_modules():
+        record(name)
+    run(example)
+    assert ran, "no module ran"
+    assert {n: p for n, p in peaks.items() if not SMALLEST_PEAK <= p <= LARGEST_PEAK} == {}
+
+
+@each_case
+def test_a_case_exports_strictly(case: Case) -> None:
+    example = example_of(case)
+    exported = torch.export.export(
+        example.module, example.inputs, dynamic_shapes=example.dynamic_shapes, strict=True
+    )
+    assert len(exported.graph_signature.user_outputs) == len(run(example))
+
+
+@each_case
+def test_a_case_of_constant_outputs_takes_no_input_and_no_other_does(case: Case) -> None:
+    assert case.constant_outputs == (example_of(case).inputs == ())
+
+
+def test_each_upstream_report_has_cases_and_no_other_number_is_claimed() -> None:
+    assert {case.issue for case in ZOO.values() if case.issue is not None} == ISSUES
+
+
+def test_no_two_cases_guard_the_same_thing() -> None:
+    assert len({case.guards for case in ZOO.values()}) == len(ZOO)
+
+
+def test_every_module_of_the_zoo_is_imported_by_its_package() -> None:
+    assert models.__file__ is not None
+    stems = {path.stem for path in Path(models.__file__).parent.glob("*.py")} - {"__init__"}
+    assert {case.family for case in ZOO.values()} == stems
+
+
+@pytest.mark.parametrize("release", releases.load().releases)
+def test_goldens_were_checked_within_what_their_cases_accept(release: str) -> None:
+    """An acceptance that is taken back without recording shows in a run of every cell only."""
+    for cell in golden.recorded(GOLDENS / release):
+        texts = golden.read(golden.directory(GOLDENS / release, cell))
+        assert texts is not None
+        (line,) = (line for line in texts[golden.MANIFEST].splitlines() if line.startswith("numerics: "))
+        within = WITHIN.search(line)
+        if within is None:
+            assert line.startswith(
+                ("numerics: outputs against eager equal", "numerics: none: lowering", "numerics: not run: ")
+            ), cell
+            continue
+        # Rounded up, and perhaps the next.
+        accepted = ZOO[cell.case].imprecise.get(cell.target, IMPRECISE)
+        assert 2.0 ** (int(within[1]) - 2) < accepted, cell

@@ -1,0 +1,560 @@
+"""Which operator begins a departure from eager, and how that is said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import torch
+from executorch.exir.lowered_backend_module import LoweredBackendModule
+
+from executorch_goldens import Data, Example, releases
+from executorch_goldens.artifact import Beginning, Departure, Lowered, Sample, Tensor
+from executorch_goldens.decode import decode
+from executorch_goldens.exporting.apart import ApartError, run_apart
+from executorch_goldens.exporting.export import Export, export
+from executorch_goldens.exporting.inside import beginning as departure
+from executorch_goldens.exporting.inside import operators, xnnpack
+from executorch_goldens.exporting.inside.beginning import AFTER, BEFORE
+from executorch_goldens.exporting.inside.comparison import arrangements
+from executorch_goldens.exporting.inside.evaluation import exceeds
+from executorch_goldens.exporting.inside.held import Held, Opened, Values
+from executorch_goldens.exporting.inside.tosa import with_outputs
+from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.exporting.targets import Lowering
+from executorch_goldens.judging import rightness
+from executorch_goldens.judging.otherwise import judged_otherwise
+from executorch_goldens.registry import Case, load
+from lab.mutants import MUTANTS, Edit
+from lab.mutants.mutant import install, place
+from tests import DATA
+
+ZOO = load(("models",))
+PAYLOADS = DATA / "payloads"
+
+
+# Values inside a TOSA delegate
+
+
+@pytest.mark.parametrize(
+    ("name", "outputs", "all_tensors"), [("equal-buffers-1.2.0", 3, 6), ("loop-1.4.1", 1, 4)]
+)
+def test_every_tensor_of_a_tosa_payload_becomes_an_output_and_changes_none(
+    name: str, outputs: int, all_tensors: int
+) -> None:
+    payload = (PAYLOADS / f"{name}.tosa").read_bytes()
+    graph = decode(payload).graphs[0]
+    inputs = [
+        np.arange(np.prod(graph.values[name].shape or ()), dtype=np.float32).reshape(graph.values[name].shape)
+        for name in graph.inputs
+    ]
+    changed, names = with_outputs(payload)
+    assert decode(changed).graphs[0].outputs == tuple(names)
+    assert names[:outputs] == list(graph.outputs)
+    found = numerics.run_model(changed, inputs)
+    assert len(found) == len(names) == all_tensors
+    for before, now in zip(numerics.run_model(payload, inputs), found, strict=False):
+        np.testing.assert_array_equal(before, now)
+    assert [array.shape for array in found] == [graph.values[name].shape for name in names]
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        pytest.param(lambda x: x.permute(0, 2, 3, 1), id="channels last"),
+        pytest.param(lambda x: x.reshape(6, 4, 5), id="dimensions joined"),
+        pytest.param(
+            lambda x: x.permute(0, 2, 3, 1).reshape(1, 2, 4, 5, 3), id="permuted, one dimension more"
+        ),
+    ],
+)
+def test_a_tensor_is_found_in_whatever_order_a_delegate_has_its_dimensions(
+    stored: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    x = torch.arange(120.0).reshape(2, 3, 4, 5)
+    assert any(torch.equal(x, found) for found in arrangements(stored(x).contiguous(), x))
+
+
+def test_a_tensor_of_another_dtype_or_size_is_no_arrangement() -> None:
+    x = torch.arange(6).reshape(2, 3)
+    assert not list(arrangements(x.to(torch.int8), x))
+    assert not list(arrangements(x[:1], x))
+    assert [found.dtype for found in arrangements(x.to(torch.int32), x)] == [torch.int64]
+
+
+def test_what_eager_does_not_compute_as_a_number_is_not_expected() -> None:
+    expected = np.array([-np.inf, np.nan, 1.0])
+    assert not exceeds(expected, np.array([-3e38, 7.0, 1.0]), np.zeros(()))
+    assert exceeds(expected, np.array([-np.inf, np.nan, np.nan]), np.array(1e9))
+    assert exceeds(expected, np.array([-np.inf, np.nan, 2.0]), np.array([9.0, 9.0, 0.5]))
+
+
+# The message
+
+DEPARTURE = Departure(
+    delegate="lowered_module_0",
+    operator="CONV2D tosa_conv2d_default_2",
+    node="aten.linear aten_linear_default_2",
+    module="value",
+    before=("aten.native_layer_norm",),
+    unseen=(),
+    agrees=True,
+    alone=True,
+    expected=Tensor.of(np.float32([1.0, 2.0])),
+    actual=Tensor.of(np.float32([1.0, 2.5])),
+    tolerance=Tensor.of(np.array(0.25)),
+)
+
+
+def said(where: Departure | str) -> list[str]:
+    one, other = Tensor.of(np.float32([1.0])), Tensor.of(np.float32([2.0]))
+    samples = (Sample("extremes", (one,), (other,)),)
+    begins = Beginning("extremes", where)
+    wrong = Lowered("", (), b"", samples, 0.0, (), begins=begins)
+    return [line for line in rightness.wrongs(wrong) if not line.startswith(("output", "  [0]:"))]
+
+
+def test_the_operator_is_named_with_its_place_its_inputs_and_its_numbers() -> None:
+    assert said(DEPARTURE) == [
+        "begins at CONV2D tosa_conv2d_default_2 (aten.linear aten_linear_default_2 of value) in lowered_module_0, "
+        "sample extremes",
+        "  made from aten.native_layer_norm, which agrees with eager",
+        "  its value float32[2]: 1 of 2 values differ, max 0.5, mean 0.25 (tolerance 0.25)",
+        "    [1]: 2.5 where 2.0 was expected",
+    ]
+
+
+def test_what_is_not_seen_and_what_adds_up_is_said() -> None:
+    lines = said(replace(DEPARTURE, operator="", module="", unseen=("aten.permute_copy",), agrees=False))
+    assert lines[0] == "begins at aten.linear aten_linear_default_2 in lowered_module_0, sample extremes"
+    assert lines[1].endswith("which departs already, and does not explain what comes out")
+    assert lines[2] == "  or at one of these just before it, whose values are not seen: aten.permute_copy"
+    assert said(replace(DEPARTURE, before=()))[1] == "  made from constants only"
+    lines = said(replace(DEPARTURE, alone=False))
+    assert lines[0].startswith("adds up from CONV2D")
+    assert lines[1].startswith("  no operator departs by itself")
+
+
+def test_what_begins_in_no_delegate_is_one_line() -> None:
+    assert said("before the delegates") == ["where it begins (sample extremes): before the delegates"]
+
+
+# Where no delegate makes it
+
+
+@pytest.fixture(scope="module")
+def linear(own_flatc: None) -> tuple[Export, Lowered]:
+    attempt = Export(ZOO["linear"], Lowering.named("xnnpack-fp32"))
+    return attempt, attempt.run()
+
+
+def found(attempt: Export, lowered: Lowered) -> Beginning:
+    begins = attempt.with_beginning(lowered).begins
+    assert begins is not None
+    return begins
+
+
+def moved(tensor: Tensor) -> Tensor:
+    return Tensor.of(tensor.array() + np.float32(1))
+
+
+def imprecise(made: Lowered) -> Lowered:
+    """What rounding may move by anything, and the verdict thinks nothing of: only then operators are looked at."""
+    samples = tuple(
+        replace(
+            sample,
+            spreads=tuple(Tensor.of(np.full(each.shape, 1e9, np.float32)) for each in sample.expected),
+        )
+        for sample in made.samples
+    )
+    return replace(made, samples=samples)
+
+
+def test_what_a_delegate_takes_may_be_a_parameter(linear: tuple[Export, Lowered]) -> None:
+    """A parameter that two delegates share is an input of both."""
+    attempt, made = linear
+    assert attempt.program is not None
+    (delegate,) = (
+        each for each in attempt.program.module.children() if isinstance(each, LoweredBackendModule)
+    )
+    (x,), *_ = attempt.samples["example"]
+    (again,) = xnnpack.run(delegate, [torch.nn.Parameter(x)])
+    np.testing.assert_array_equal(again.numpy(), made.samples[0].outputs[0].array())
+
+
+def test_a_program_that_is_right_begins_nowhere(linear: tuple[Export, Lowered]) -> None:
+    attempt, made = linear
+    made = imprecise(made)
+    assert departure.first_departing(made) is None
+    judged = attempt.with_beginning(made)
+    assert judged.begins is None
+    assert judged.inside is not None
+    assert (judged.inside.samples, judged.inside.unseen) == (operators.LOOKED_AT, ())
+    assert judged.inside.values > 0
+
+
+def test_operators_are_not_looked_at_where_their_outputs_can_be_off_by_little(
+    linear: tuple[Export, Lowered], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt, made = linear
+    assert not made.moves_far()
+    monkeypatch.setattr(operators, "looked_into", lambda *_: pytest.fail("each operator is looked at"))
+    assert attempt.with_beginning(made) is made
+
+
+def test_an_imprecise_program_whose_operators_are_right_is_judged_by_these(own_flatc: None) -> None:
+    attempt = Export(ZOO["linear"], Lowering.named("xnnpack-int8"))
+    judged = attempt.with_beginning(imprecise(attempt.run()))
+    assert judged.imprecision(judged.samples[0], 0) > judged.limit
+    assert judged_otherwise(judged)
+    assert not list(rightness.wrongs(judged))
+
+
+def test_scales_that_a_delegate_computes_are_no_values_of_it(own_flatc: None) -> None:
+    attempt = Export(ZOO["linear"], Lowering.named("xnnpack-dynamic"))
+    assert judged_otherwise(attempt.with_beginning(imprecise(attempt.run())))
+
+
+def test_what_cannot_be_looked_into_is_named_and_leaves_nothing_judged(
+    linear: tuple[Export, Lowered], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt, made = linear
+    monkeypatch.setattr(departure, "LOOKS", {})
+    inside = attempt.with_beginning(imprecise(made)).inside
+    assert inside is not None
+    assert inside.unseen == (
+        ("lowered_module_0", "LookupError: nobody knows how to look into a delegate of XnnpackBackend"),
+    )
+
+
+class Sums(torch.nn.Module):
+    """A sum of three, of which TOSA's passes do not quantize the first."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return x + y + z
+
+
+def sums(last: Sequence[float], given: Sequence[float]) -> tuple[Export, Lowered]:
+    """The sum, whose first term and the first two together are calibrated from -1 to 1, run on other values as well."""
+
+    def build(data: Data) -> Example:
+        rows = ((1.0, -1.0, 0.0, 0.0), (0.0, 0.0, 0.37, -0.37), last)
+        return Example(Sums(), tuple(torch.tensor(row) for row in rows))
+
+    attempt = Export(
+        Case("sums", "tests", "something", build, run_on=("example",)), Lowering.named("tosa-int")
+    )
+    expect = attempt.expect
+
+    def expect_more(module: torch.nn.Module) -> None:
+        attempt.samples["extremes"] = (tuple(torch.full((4,), value) for value in given),)
+        expect(module)
+
+    attempt.expect = expect_more  # type: ignore[method-assign]
+    return attempt, attempt.run()
+
+
+def test_a_sum_that_is_not_cut_off_at_the_end_of_its_codes_is_told_as_that(own_flatc: None) -> None:
+    attempt, made = sums((0.5, -0.5, 1.0, -1.0), (0.9, 0.37, -0.9))
+    begins = attempt.with_beginning(imprecise(made)).begins
+    assert begins is not None
+    assert isinstance(begins.where, Departure)
+    assert begins.where.node.startswith("aten.add.Tensor ")
+    assert begins.where.uncut
+    assert "not cut off" in "\n".join(rightness.beginning(replace(made, begins=begins)))
+
+
+def test_a_sum_that_is_not_rounded_to_codes_is_no_departure(own_flatc: None) -> None:
+    """A code of the first sum is ten of the whole one."""
+    attempt, made = sums((-0.9, 0.9, -0.27, 0.27), (0.3, 0.0261, -0.3))
+    (extremes,) = (sample for sample in made.samples if sample.name == "extremes")
+    difference = np.abs(extremes.outputs[0].array() - extremes.expected[0].array()).max()
+    assert difference > 2.0 * made.scales[0]
+    assert attempt.with_beginning(imprecise(made)).begins is None
+
+
+def test_a_value_that_is_wrong_only_where_it_is_seen_is_no_departure(
+    own_flatc: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XNNPACK's values are those of a program that was lowered to see them."""
+    look = departure.LOOKS["XnnpackBackend"]
+
+    def opened(lowered: LoweredBackendModule) -> Opened:
+        run = look.opened(lowered)
+
+        def off(inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Values]:
+            outputs, values = run(inputs)
+            first = next(iter(values))
+            return outputs, {**values, first: [Held("", values[first][0].value + 1.0)]}
+
+        return off
+
+    monkeypatch.setattr(departure, "LOOKS", {"XnnpackBackend": replace(look, opened=opened)})
+    attempt = Export(ZOO["self-attention"], Lowering.named("xnnpack-fp32"))
+    judged = attempt.with_beginning(imprecise(attempt.run()))
+    assert judged.begins is None
+    assert judged.inside is not None
+
+
+def test_a_delegate_is_given_its_inputs_as_they_lie_in_memory(own_flatc: None) -> None:
+    attempt = Export(ZOO["conv2d-grouped-dilated"], Lowering.named("xnnpack-int8"))
+    judged = attempt.with_beginning(imprecise(attempt.run()))
+    assert judged.begins is None
+    assert judged.inside is not None
+    assert judged.inside.unseen == ()
+
+
+# Numbers of different sizes in one output
+
+
+class Head(torch.nn.Module):
+    """Boxes in pixels and scores, joined."""
+
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        return torch.cat((torch.tanh(boxes) * 640.0, torch.sigmoid(scores)), self.axis)
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+def test_scores_that_are_inverted_beside_boxes_are_wrong(axis: int, own_flatc: None) -> None:
+    def build(data: Data) -> Example:
+        shapes = ((1, 4, 12), (1, 3, 12)) if axis == 1 else ((1, 12, 4), (1, 12, 3))
+        return Example(Head(axis), tuple(data.tensor(str(shape), *shape) for shape in shapes))
+
+    case = Case(f"head-{abs(axis)}", "tests", "scores beside boxes are judged", build)
+    made = Export(case, Lowering.named("tosa-bf16")).run()
+    assert not list(rightness.wrongs(made))
+    first, *others = made.samples
+    outputs = np.moveaxis(first.outputs[0].array().copy(), axis, 0)
+    outputs[4:] = 1.0 - outputs[4:]
+    inverted = replace(first, outputs=(Tensor.of(np.moveaxis(outputs, 0, axis)),))
+    (line, *_) = rightness.wrongs(replace(made, samples=(inverted, *others)))
+    assert line.startswith("output 0 float32[1, ")
+
+
+def test_a_graph_that_does_not_give_what_eager_gives_is_wrong_before_the_delegates(
+    linear: tuple[Export, Lowered],
+) -> None:
+    attempt, made = linear
+    samples = tuple(replace(sample, expected=tuple(map(moved, sample.expected))) for sample in made.samples)
+    assert found(attempt, replace(made, samples=samples)) == Beginning("example", BEFORE)
+
+
+def test_a_program_that_does_not_give_what_its_delegates_give_is_wrong_outside_of_them(
+    linear: tuple[Export, Lowered],
+) -> None:
+    attempt, made = linear
+    first, second, *rest = made.samples
+    wrong = replace(second, outputs=tuple(map(moved, second.outputs)))
+    assert found(attempt, replace(made, samples=(first, wrong, *rest))) == Beginning(second.name, AFTER)
+
+
+def test_what_cannot_be_looked_into_leaves_the_verdict_and_says_why(
+    linear: tuple[Export, Lowered], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt, made = linear
+    monkeypatch.setattr(departure, "LOOKS", {})
+    samples = tuple(replace(sample, outputs=tuple(map(moved, sample.outputs))) for sample in made.samples)
+    assert found(attempt, replace(made, samples=samples)).where == (
+        "cannot be told: LookupError: nobody knows how to look into a delegate of XnnpackBackend"
+    )
+
+
+def test_a_process_that_dies_or_hangs_while_it_looks_leaves_the_verdict(
+    linear: tuple[Export, Lowered], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt, made = linear
+    samples = tuple(replace(sample, outputs=tuple(map(moved, sample.outputs))) for sample in made.samples)
+    wrong = replace(made, samples=samples)
+    monkeypatch.setattr(departure, "beginning", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    said = "cannot be told: the process that looked into it died of SIGKILL"
+    assert found(attempt, wrong) == Beginning("example", said)
+    monkeypatch.setattr(departure, "beginning", lambda *_: time.sleep(60))
+    monkeypatch.setattr("executorch_goldens.exporting.export.LOOKING", 0.1)
+    assert found(attempt, wrong) == Beginning("example", "cannot be told: it took more than 2 s of wall time")
+    monkeypatch.setattr(operators, "looked_into", lambda *_: time.sleep(60))
+    inside = attempt.with_beginning(imprecise(made)).inside
+    assert inside is not None
+    assert inside.unseen == (("the program", "it took more than 2 s of wall time"),)
+
+
+def test_what_is_run_apart_is_limited_in_processor_time() -> None:
+    def spin() -> None:
+        while True:
+            pass
+
+    assert run_apart(lambda: time.sleep(0.5) or 1, 0.1) == 1
+    # Of the wall time that it may take, 20 times as much, a busy machine gives it a part.
+    with pytest.raises(ApartError, match=r"more than 0\.5 s of processor time"):
+        run_apart(spin, 0.5)
+
+
+def test_what_is_run_apart_comes_back_whole_and_what_it_raises_does_not() -> None:
+    numbers = run_apart(lambda: [os.getpid(), *range(100_000)], 60.0)
+    assert numbers[0] != os.getpid()
+    assert numbers[1:] == list(range(100_000))
+    with pytest.raises(ApartError, match="raises"):
+        run_apart(lambda: 1 // 0, 60.0)
+
+
+def test_outputs_in_another_order_are_no_departure_of_an_operator(
+    own_flatc: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = departure.LOOKS["TOSABackend"]
+    swapped = replace(look, run=lambda *given: look.run(*given)[::-1])
+    monkeypatch.setattr(departure, "LOOKS", {"TOSABackend": swapped})
+    attempt = Export(ZOO["output-order"], Lowering.named("tosa-fp"))
+    made = attempt.run()
+    samples = tuple(replace(sample, outputs=sample.outputs[::-1]) for sample in made.samples)
+    assert found(attempt, replace(made, samples=samples)).where == (
+        "in lowered_module_0, which gives its outputs in another order than its graph: 2, 1, 0"
+    )
+
+
+# For real: each defect is edited into the installed release
+
+FUSE = "executorch.backends.arm._passes.fuse_constant_ops_pass:FuseConstantArgsPass._fuse_nodes"
+SERIALIZE = "executorch.backends.xnnpack.operators.node_visitor:NodeVisitor.get_serialized_buffer_index"
+
+#: A weight of the attention block's middle projection is folded, and serialized, upside down.
+FOLDED = Edit(
+    FUSE,
+    "data = node.target(*new_args, **new_kwargs)",
+    "data = node.target(*new_args, **new_kwargs)\n"
+    "        if 'value' in str(node.meta.get('nn_module_stack')):\n"
+    "            data = data.flip(0)",
+)
+SERIALIZED = Edit(
+    SERIALIZE,
+    "        const_val = const_val.contiguous()\n\n",
+    "        const_val = const_val.contiguous()\n"
+    "        if get_attr_node.name in ('p_value_weight', 'b__frozen_param2'):\n"
+    "            const_val = const_val.flip(0).contiguous()\n\n",
+)
+
+
+@dataclass(frozen=True)
+class Injected:
+    """A defect, and where the harness is to say that it begins.
+
+    Attributes
+    ----------
+    operator
+        What `Departure.operator` begins with.
+    before
+        Operators of `Departure.before`; an input of the delegate is ``input``.
+    """
+
+    cell: str
+    edits: tuple[Edit, ...]
+    operator: str
+    node: str
+    module: str
+    before: tuple[str, ...]
+
+
+def mutant(name: str) -> tuple[Edit, ...]:
+    return next(mutant.edits for mutant in MUTANTS if mutant.name == name)
+
+
+LINEAR = "aten.linear aten_linear_default_2"
+INJECTED = (
+    Injected("tosa-fp/self-attention", (FOLDED,), "CONV2D ", LINEAR, "value", ("aten.native_layer_norm",)),
+    Injected(
+        *("tosa-int/self-attention", (FOLDED,), "CONV2D and RESCALE ", LINEAR, "value", ("aten.add.Tensor",))
+    ),
+    Injected("xnnpack-fp32/self-attention", (SERIALIZED,), "", LINEAR, "value", ("input",)),
+    Injected("xnnpack-int8/self-attention", (SERIALIZED,), "", LINEAR, "value", ("input",)),
+    # Seen only where the program ends before it: XNNPACK fuses it, unless what it is fused with is an output.
+    Injected(
+        "xnnpack-fp32/conv-bn-relu",
+        mutant("xnnpack-relu-without-its-bound"),
+        "",
+        "aten.relu aten_relu_default",
+        "",
+        ("aten._native_batch_norm_legit_no_training",),
+    ),
+    # Its convolution has no value of its own: the activation is quantized in its place.
+    Injected(
+        "xnnpack-int8/conv-bn-relu",
+        mutant("bias-scaled-twice"),
+        "",
+        "aten.relu aten_relu_default",
+        "",
+        ("input",),
+    ),
+    Injected(
+        "tosa-fp/conv-bn-relu",
+        mutant("batch-norm-without-mean"),
+        "CONV2D ",
+        "aten._native_batch_norm_legit_no_training aten__native_batch_norm_legit_no_training_default",
+        "norm",
+        ("input",),
+    ),
+    Injected(
+        "tosa-int/gelu-tanh",
+        mutant("table-of-wrapped-codes"),
+        "TABLE tosa_table_default",
+        "aten.gelu aten_gelu_default",
+        "",
+        ("input",),
+    ),
+)
+
+
+@pytest.fixture
+def injected(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, release: str) -> Injected:
+    """A defect that this process has until the test ends."""
+    if release != releases.load().default:
+        pytest.skip("mutants are edits of the default release")
+    defect: Injected = request.param
+    for edit in defect.edits:
+        # What is put back afterwards.
+        holder, name = place(edit.function)
+        monkeypatch.setattr(holder, name, vars(holder)[name])
+        install(edit.function, [edit])
+    return defect
+
+
+@pytest.mark.parametrize("injected", INJECTED, ids=lambda injected: injected.cell, indirect=True)
+@pytest.mark.slow
+def test_the_operator_that_begins_a_departure_is_named(injected: Injected, own_flatc: None) -> None:
+    target, case = injected.cell.split("/")
+    made = export(ZOO[case], target).result
+    assert isinstance(made, Lowered)
+    assert made.begins is not None
+    where = made.begins.where
+    assert isinstance(where, Departure), where
+    assert where.operator.startswith(injected.operator)
+    assert bool(where.operator) == bool(injected.operator)
+    assert (where.node, where.module) == (injected.node, injected.module)
+    assert tuple(name.partition(" ")[0] for name in where.before) == injected.before
+    assert (where.agrees, where.alone) == (True, True)
+    (line,) = [line for line in rightness.wrongs(made) if line.startswith("begins at")]
+    assert injected.node in line
+
+
+@pytest.mark.parametrize("injected", INJECTED[:4], ids=lambda injected: injected.cell, indirect=True)
+@pytest.mark.slow
+def test_the_operator_is_named_where_rounding_hides_what_it_does(injected: Injected, own_flatc: None) -> None:
+    target, case = injected.cell.split("/")
+    attempt = Export(ZOO[case], Lowering.named(target))
+    made = imprecise(attempt.run())
+    assert departure.first_departing(made) is None
+    judged = attempt.with_beginning(made)
+    assert judged.begins is not None
+    where = judged.begins.where
+    assert isinstance(where, Departure), where
+    assert (where.node, where.module, where.alone) == (injected.node, injected.module, True)
+    # Whatever the case accepts.
+    wrongs = list(rightness.wrongs(replace(judged, limit=1e9)))
+    assert wrongs[0].startswith("begins at ")
+    assert injected.node in wrongs[0]

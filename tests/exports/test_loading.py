@@ -1,0 +1,96 @@
+"""How a program is loaded and given to the runtime, with which kernels."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from executorch_goldens import releases
+from executorch_goldens.exporting import kernels
+from executorch_goldens.exporting.data import example_of
+from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.numerics import loading
+from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.programs.running import RUNNER
+from executorch_goldens.registry import load
+from tests.support.making import lowered_by, objection
+
+ZOO = load(("models",))
+RELEASE = releases.load().release(version("executorch"))
+
+pytestmark = pytest.mark.usefixtures("own_flatc")
+
+
+def test_a_program_that_gives_something_else_from_a_file_is_corrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a runtime that unmaps what it still reads."""
+    assert lowered_by(export(ZOO["linear"], "xnnpack-fp32")).loads == ()
+    way = "from a file that is mapped into memory, as a module"
+
+    def off_by_a_bit(path: str, steps: numerics.Steps) -> list[Any]:
+        (output,) = loading.run_module(path, steps)
+        return [torch.nextafter(output, torch.tensor(9.0))]
+
+    def dying(path: str, steps: numerics.Steps) -> list[Any]:
+        os.kill(os.getpid(), signal.SIGSEGV)
+        raise AssertionError
+
+    def raising(path: str, steps: numerics.Steps) -> list[Any]:
+        raise RuntimeError("not this way")
+
+    for run, said in (
+        (
+            off_by_a_bit,
+            "the program gives something else than from a buffer: output 0 (example) float32[3, 8]: 24 of 24",
+        ),
+        (dying, "the program does not run: the process that looked into it died of SIGSEGV"),
+        (raising, "the program does not run: RuntimeError: not this way"),
+    ):
+        monkeypatch.setattr(loading, "WAYS", {way: run})
+        judged = objection(export(ZOO["linear"], "xnnpack-fp32"))
+        assert judged is not None
+        assert judged.name == "corrupt"
+        assert judged.reason.startswith(f"loaded {way}, {said}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what is mapped")
+@pytest.mark.parametrize("load", ["_load_for_executorch", "_load_program"])
+def test_the_runtime_maps_a_file_in_both_of_its_interfaces(tmp_path: Path, load: str) -> None:
+    """Where a release reads it otherwise, `loading.WAYS` lacks a way."""
+    from executorch.extension.pybindings import portable_lib
+
+    file = tmp_path / "linear.pte"
+    file.write_bytes(lowered_by(export(ZOO["linear"], "xnnpack-fp32")).pte)
+    loaded = getattr(portable_lib, load)(str(file))
+    if load == "_load_for_executorch":
+        # A module is read when its method is.
+        loaded.run_method("forward", example_of(ZOO["linear"]).inputs)
+    assert str(file) in Path("/proc/self/maps").read_text()
+
+
+def test_every_process_has_the_kernels_of_the_release() -> None:
+    names = set(kernels.load())
+    assert {"quantized_decomposed::quantize_per_tensor.out", "llama::update_cache.out"} <= names
+    assert re.fullmatch(rf"{len(kernels.load())} operators sha256 [0-9a-f]{{64}}", kernels.summary())
+    assert export(ZOO["linear"], "xnnpack-fp32").kernels == kernels.summary()
+    # What thaws programs is a process of its own, which has nothing of this project.
+    code = (
+        "import importlib.util as i, sys; spec = i.spec_from_file_location('runner', sys.argv[1]); "
+        "runner = i.module_from_spec(spec); spec.loader.exec_module(runner); runner.load('executorch'); "
+        "from executorch.extension.pybindings import portable_lib; print(len(portable_lib._get_operator_names()))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", code, RUNNER], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split()[-1] == str(len(kernels.load()))
+
+
+# Outputs that are no tensors, modules that are exported

@@ -1,0 +1,634 @@
+"""Exports in processes of their own: one that dies or hangs is a verdict, and nothing is left behind."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from stat import S_IMODE
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from executorch_goldens.artifact import Casualty, Cell, Outcome
+from executorch_goldens.exporting.limits import WALL, of_group, processor_seconds
+from executorch_goldens.settings.exports import (
+    Machine,
+    Settings,
+    absolute,
+    default_interpreter,
+    worker_environment,
+)
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.folder import Folder
+from executorch_goldens.workers.schedule import Job
+from executorch_goldens.workers.serving import Template
+from executorch_goldens.workers.sweep import Sweep, SweepError, worth_warming
+from executorch_goldens.workers.template import TemplateProcess
+from executorch_goldens.workers.worker import with_harness
+from tests import REPOSITORY
+from tests.conftest import ZOO_LIMIT, Sweeper, ZooRun
+from tests.support.making import lowered_by
+
+HANG = Cell("xnnpack-fp32", "hang")
+STEADY = Cell("xnnpack-fp32", "steady")
+
+#: Seconds after which something that should have happened has not.
+PATIENCE = 120.0
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lists processes by /proc")
+
+
+def wait_until(happened: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def members(session: int) -> set[int]:
+    """Return the living processes of a session (man 5 proc, /proc/PID/stat: fields 3 and 6)."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.add(int(stat.parent.name))
+    return found
+
+
+def open_files() -> int:
+    """Return how many descriptors this process has open (man 5 proc, /proc/PID/fd)."""
+    gc.collect()
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+# Exports that come to no end
+
+
+@pytest.mark.slow
+def test_a_crash_is_a_verdict_with_the_signal_and_the_last_words(zoo_run: ZooRun) -> None:
+    row = zoo_run.finished.rows["xnnpack-fp32/crash"]
+    assert row["verdict"] == "crashed"
+    assert "SIGSEGV" in row["reason"]
+    assert "last words before the signal" in zoo_run.finished.output
+
+
+@pytest.mark.slow
+def test_an_exit_without_an_artifact_is_a_crash(zoo_run: ZooRun) -> None:
+    row = zoo_run.finished.rows["xnnpack-fp32/quit"]
+    assert row["verdict"] == "crashed"
+    assert "exit status 0" in row["reason"]
+
+
+@pytest.mark.slow
+def test_a_hang_is_ended_at_the_limit_with_the_last_words(zoo_run: ZooRun) -> None:
+    row = zoo_run.finished.rows["xnnpack-fp32/hang"]
+    assert row["verdict"] == "timed-out"
+    assert f"the limits are {ZOO_LIMIT} s (--export-timeout) and {WALL * ZOO_LIMIT:g} s" in row["reason"]
+    assert re.search(r"no end after 2\d s of processor time and \d+ s of wall time", row["reason"])
+    assert "waiting for nothing" in zoo_run.finished.output
+    # The innermost call, and only its own thread's.
+    said = re.search(
+        r'waiting for nothing\n +File ".*", line \d+ in hang$', zoo_run.finished.output, re.MULTILINE
+    )
+    assert said, zoo_run.finished.output
+    for seconds in row["core_seconds"]:
+        assert ZOO_LIMIT <= seconds < ZOO_LIMIT + 15
+
+
+@pytest.mark.slow
+def test_the_run_goes_on_after_a_crash_and_a_hang(zoo_run: ZooRun) -> None:
+    cells = list(zoo_run.finished.rows)
+    assert cells.index("xnnpack-fp32/crash") < cells.index("xnnpack-fp32/hang") < len(cells) - 1
+    assert zoo_run.finished.rows[cells[-1]]["verdict"] == "failed"
+
+
+# Processes
+
+
+@needs_proc
+@pytest.mark.slow
+def test_what_a_killed_template_was_exporting_is_exported_again_and_no_process_is_left(
+    sweeper: Sweeper,
+) -> None:
+    sweep = sweeper(["steady"], jobs=1)
+    wait_until(lambda: any(template.children for template in list(sweep.templates.values())))
+    (template,) = (template.process.pid for template in sweep.templates.values())
+    os.kill(template, signal.SIGKILL)
+    lowered_by(*sweep.outcomes(STEADY))
+    wait_until(lambda: not members(template))
+
+
+@needs_proc
+def test_an_export_whose_templates_are_killed_twice_is_named_and_costs_no_other(tmp_path: Path) -> None:
+    with fresh_sweep(["hang", "no-such-case"]) as sweep:
+        killed = {template_of(sweep)}
+        next(iter(killed)).kill()
+        wait_until(
+            lambda: any(
+                template.children and template.process not in killed
+                for template in list(sweep.templates.values())
+            )
+        )
+        # It is alone in the second, and the other one waits.
+        (template,) = sweep.templates.values()
+        (again,) = template.running.values()
+        template.process.kill()
+        (outcome,) = sweep.outcomes(again.cell)
+        assert isinstance(outcome.result, Casualty)
+        assert outcome.result.verdict == "crashed"
+        assert "the template) ended, and a second one as well: killed by SIGKILL" in outcome.result.reason
+        other = next(cell for cell in sweep.results if cell != again.cell)
+        wait_until(lambda: any(job.cell == other for job in sweep.running()))
+
+
+@needs_proc
+def test_a_template_that_is_killed_before_it_is_ready_is_started_again_once() -> None:
+    with fresh_sweep(["hang"]) as sweep:
+        wait_until(lambda: sweep.templates)
+        first = next(iter(sweep.templates.values())).process
+        first.kill()
+        assert template_of(sweep) is not first
+
+
+# Limits
+
+
+def serve_one(limit: float, run: Callable[[], object]) -> dict[str, Any]:
+    """Let a template run one request in a child; return what it answers at its end."""
+    requests, answers = os.pipe(), os.pipe()
+
+    def start(request: Mapping[str, Any]) -> int:
+        process = os.fork()
+        if process == 0:
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+            run()
+            os._exit(0)
+        return process
+
+    template = os.fork()
+    if template == 0:
+        os.close(requests[1])
+        Template(requests[0], answers[1], start).serve()
+        os._exit(0)
+    os.close(requests[0])
+    os.close(answers[1])
+    os.write(requests[1], json.dumps({"id": 1, "limit": limit}).encode() + b"\n")
+    with os.fdopen(answers[0]) as said:
+        lines = [json.loads(said.readline()) for _ in range(2)]
+    os.close(requests[1])
+    os.waitpid(template, 0)
+    ended: dict[str, Any] = lines[1]
+    return ended
+
+
+def spin(seconds: float = 60.0) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def spin_in_a_child() -> None:
+    child = os.fork()
+    if child == 0:
+        spin()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def test_an_export_that_waits_longer_than_its_limit_is_not_ended() -> None:
+    ended = serve_one(0.3, lambda: time.sleep(1.5))
+    assert (ended["timed_out"], ended["status"]) == (False, 0)
+    assert ended["seconds"] > 1.5
+
+
+@needs_proc
+@pytest.mark.parametrize("run", [spin, spin_in_a_child])
+def test_an_export_is_ended_at_its_limit_of_processor_time_and_what_it_started_counts(
+    monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]
+) -> None:
+    # However little of the machine it gets.
+    monkeypatch.setattr("executorch_goldens.workers.serving.WALL", 1000.0)
+    ended = serve_one(0.5, run)
+    assert ended["timed_out"]
+    assert 0.5 <= ended["core_seconds"] < 10.0
+
+
+def test_an_export_that_does_nothing_is_ended_at_its_limit_of_wall_time() -> None:
+    ended = serve_one(0.1, lambda: time.sleep(60.0))
+    assert ended["timed_out"]
+    assert WALL * 0.1 <= ended["seconds"] < 30.0
+    assert ended["core_seconds"] < 0.1
+
+
+@needs_proc
+def test_processor_time_is_the_same_by_proc_and_by_ps() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
+    try:
+        wait_until(lambda: processor_seconds(process.pid) > 2.0)
+        # ps counts whole seconds.
+        assert abs(of_group(process.pid) - processor_seconds(process.pid)) < 1.5
+    finally:
+        process.kill()
+        process.wait()
+    assert processor_seconds(process.pid) == 0.0
+
+
+@needs_proc
+@pytest.mark.slow
+@pytest.mark.parametrize("isolation", ["fork", "fresh"])
+def test_stopping_leaves_no_process_and_no_file(sweeper: Sweeper, isolation: str) -> None:
+    sweep = sweeper(["hang"], isolation=isolation)
+    wait_until(lambda: any(template.running for template in sweep.templates.values()))
+    (template,) = (template.process.pid for template in sweep.templates.values())
+    log = sweep.directory / "export-0" / "log"
+    wait_until(lambda: log.exists() and "waiting for nothing" in log.read_text())
+    assert len(members(template)) == 2
+    sweep.stop()
+    assert members(template) == set()
+    assert not sweep.directory.exists()
+
+
+def refusal(settings: Settings) -> str:
+    """Return why a sweep ends that makes one export."""
+    sweep = Sweep([STEADY], variations((0,)), settings)
+    sweep.start()
+    try:
+        with pytest.raises(SweepError) as raised:
+            sweep.outcomes(STEADY)
+    finally:
+        sweep.stop()
+    return str(raised.value)
+
+
+def test_a_template_that_does_not_start_is_an_error_with_its_last_lines() -> None:
+    shortcuts = ("no-such-shortcut",)
+    settings = Settings(default_interpreter(), ("tests.support.zoo",), (), 1, 60.0, shortcuts=shortcuts)
+    said = refusal(settings)
+    assert said.startswith(f"{settings.interpreter} could not start exporting (")
+    assert "no-such-shortcut" in said
+
+
+def test_a_zoo_that_cannot_be_imported_is_an_error_and_no_casualty() -> None:
+    """A template imports none: each export imports the one of its case."""
+    said = refusal(Settings(default_interpreter(), ("tests.no_such_zoo",), (), 1, 60.0))
+    assert said.startswith(f"{STEADY} [seed0-heap0]: ZooError: ")
+    assert "tests.no_such_zoo" in said
+
+
+@pytest.mark.slow
+def test_fresh_interpreters_make_the_same_artifact_as_forks(
+    sweeper: Sweeper, exports: Mapping[str, tuple[Outcome, ...]]
+) -> None:
+    (fresh,) = sweeper(["steady"], isolation="fresh").outcomes(STEADY)
+    assert lowered_by(fresh) == lowered_by(exports["steady"][0])
+
+
+def test_outcomes_come_in_the_order_of_the_variations_with_their_cost(
+    exports: Mapping[str, tuple[Outcome, ...]],
+) -> None:
+    for outcomes in exports.values():
+        assert [outcome.variation for outcome in outcomes] == ["seed0-heap0", "seed4-heap1"]
+        for outcome in outcomes:
+            assert outcome.seconds > 0.0
+            assert outcome.peak_mb > 50.0
+
+
+# Templates that nothing is wanted of, results that nobody has asked for
+
+
+def test_a_template_ends_when_its_last_export_has_and_what_waits_to_be_judged_is_on_disk() -> None:
+    settings = Settings(
+        default_interpreter(), ("tests.support.zoo",), (), jobs=1, limit=5.0, isolation="fresh", execute=False
+    )
+    first, second = variations((0, 4))
+    with Sweep([HANG], (first, second), settings) as sweep:
+        wait_until(lambda: [job.variation for job in sweep.running()] == [second])
+        wait_until(lambda: list(sweep.templates) == [second])
+        assert not sweep.ready(HANG, 0.0)
+        wait_until(lambda: sweep.ready(HANG, 1.0))
+        assert sorted(path.name for path in sweep.directory.glob("export-*")) == ["export-0", "export-1"]
+        outcomes = sweep.outcomes(HANG)
+        assert [outcome.variation for outcome in outcomes] == [first.name, second.name]
+        assert not list(sweep.directory.glob("export-*"))
+
+
+# Templates that misbehave
+
+
+def fresh_sweep(
+    cases: Sequence[str] = ("hang",), interpreter: Path | None = None, limit: float = 120.0
+) -> Sweep:
+    """A sweep whose templates are ready at once: each export imports torch for itself."""
+    settings = Settings(
+        interpreter or default_interpreter(),
+        ("tests.support.zoo",),
+        (),
+        jobs=2,
+        limit=limit,
+        isolation="fresh",
+    )
+    return Sweep([Cell("xnnpack-fp32", case) for case in cases], variations((0,)), settings)
+
+
+def template_of(sweep: Sweep) -> subprocess.Popen[bytes]:
+    """Wait until the sweep's one template has an export running, and return its process."""
+    wait_until(lambda: any(template.children for template in list(sweep.templates.values())))
+    (template,) = sweep.templates.values()
+    return template.process
+
+
+@needs_proc
+@pytest.mark.parametrize("end", ["stopped", "killed", "not started", "no interpreter"])
+def test_a_sweep_leaves_no_open_file_behind(end: str, tmp_path: Path) -> None:
+    def once() -> None:
+        interpreter = tmp_path / "missing" if end == "no interpreter" else None
+        with fresh_sweep(interpreter=interpreter) as sweep:
+            if end in ("stopped", "killed"):
+                process = template_of(sweep)
+            if end == "killed":
+                process.kill()
+                wait_until(lambda: process not in (each.process for each in list(sweep.templates.values())))
+                template_of(sweep).kill()
+                sweep.outcomes(HANG)
+            if end == "no interpreter":
+                with pytest.raises(SweepError, match=str(interpreter)):
+                    sweep.outcomes(HANG)
+
+    once()
+    before = open_files()
+    for _ in range(3):
+        once()
+    assert open_files() == before
+
+
+def stop_before_requests(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Let the next templates hang before they take a request, as a stopped process does."""
+    request, stopped = Sweep._request, itertools.count()
+
+    def stop_and_request(self: Sweep, template: TemplateProcess, job: Job) -> None:
+        if next(stopped) < times:
+            template.process.send_signal(signal.SIGSTOP)
+        request(self, template, job)
+
+    monkeypatch.setattr("executorch_goldens.workers.sweep.ANSWER_LIMIT", 1.0)
+    monkeypatch.setattr(Sweep, "_request", stop_and_request)
+
+
+@pytest.mark.slow
+def test_what_a_hanging_template_did_not_export_is_exported_by_a_fresh_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stop_before_requests(monkeypatch, 1)
+    with fresh_sweep(["steady"]) as sweep:
+        lowered_by(*sweep.outcomes(STEADY))
+
+
+def test_templates_that_hang_again_are_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop_before_requests(monkeypatch, 2)
+    with fresh_sweep() as sweep, pytest.raises(SweepError) as raised:
+        sweep.outcomes(HANG)
+    for fact in ("xnnpack-fp32/hang [seed0-heap0]", str(default_interpreter()), "1 s", "--isolation fresh"):
+        assert fact in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@needs_proc
+def test_a_template_that_hangs_while_it_exports_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("executorch_goldens.workers.sweep.ANSWER_LIMIT", 1.0)
+    with fresh_sweep(limit=0.3) as sweep:
+        hung = template_of(sweep)
+        hung.send_signal(signal.SIGSTOP)
+        (outcome,) = sweep.outcomes(HANG)
+        assert isinstance(outcome.result, Casualty)
+        assert outcome.result.verdict == "timed-out"
+        assert hung.returncode == -signal.SIGKILL
+        wait_until(lambda: not members(hung.pid))
+
+
+@pytest.mark.parametrize(
+    "words", ["hello", '{"id": 77, "process": 1}', '{"id": [0], "process": 1}', '"ready"', "\\xff"]
+)
+def test_an_answer_that_is_none_is_one_error_that_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "if '--answers' in sys.orig_argv:\n"
+        f"    os.write(int(sys.orig_argv[sys.orig_argv.index('--answers') + 1]), b'{words}\\n')\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with fresh_sweep() as sweep, pytest.raises(SweepError) as raised:
+        sweep.outcomes(HANG)
+    assert words in str(raised.value)
+    assert "--models tests.support.zoo" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+# The folder of a sweep
+
+
+def test_a_folder_that_another_process_deletes_is_not_made_again_open_to_everybody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    make, made = tempfile.mkdtemp, itertools.count()
+
+    def make_and_lose(prefix: str) -> str:
+        path = make(prefix=prefix)
+        if next(made) < 2:
+            # The system's cleaner, for one that nobody holds yet.
+            monkeypatch.setattr(FileLock, "acquire", deleting(path))
+        return path
+
+    def deleting(path: str) -> Callable[..., object]:
+        def acquire(self: FileLock, *given: Any, **others: Any) -> object:
+            if Path(self.lock_file).parent == Path(path):
+                shutil.rmtree(path, ignore_errors=True)
+            return real(self, *given, **others)
+
+        return acquire
+
+    real = FileLock.acquire
+    monkeypatch.setattr(tempfile, "mkdtemp", make_and_lose)
+    with Folder.make() as folder:
+        monkeypatch.setattr(FileLock, "acquire", real)
+        assert S_IMODE(folder.path.stat().st_mode) == 0o700
+        assert [path for path in tmp_path.iterdir() if path != folder.path] == []
+
+
+def test_a_folder_that_is_deleted_while_exports_run_is_one_error_and_is_not_made_again() -> None:
+    with fresh_sweep(["hang", "steady"]) as sweep:
+        wait_until(lambda: sweep.templates)
+        shutil.rmtree(sweep.directory)
+        with pytest.raises(SweepError) as raised:
+            sweep.outcomes(HANG)
+        assert f"{sweep.directory} was deleted while exports ran" in str(raised.value)
+        assert not sweep.directory.exists()
+
+
+# Systems that lack something
+
+#: Run by every interpreter that finds it, the exporting ones as well.
+WITHOUT_FORK = "import os\ndel os.fork, os.sched_getaffinity\n"
+
+
+@pytest.mark.slow
+def test_fresh_interpreters_export_where_there_is_neither_fork_nor_affinity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_FORK)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{REPOSITORY}")
+    code = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from executorch_goldens.artifact import Artifact, Cell\n"
+        "from executorch_goldens.settings.exports import Settings, cores\n"
+        "from executorch_goldens.workers.sweep import Sweep\n"
+        "from executorch_goldens.variations import variations\n"
+        "assert not hasattr(os, 'fork') and cores() == os.cpu_count()\n"
+        "cell = Cell('xnnpack-fp32', 'steady')\n"
+        "settings = Settings(Path(sys.executable), ('tests.support.zoo',), (), 1, 300.0, isolation=sys.argv[1])\n"
+        "with Sweep([cell], variations((0,)), settings) as sweep:\n"
+        "    (outcome,) = sweep.outcomes(cell)\n"
+        "    print(type(outcome.result.result).__name__)\n"
+    )
+    fresh, fork = (
+        subprocess.run(
+            [sys.executable, "-c", code, isolation],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for isolation in ("fresh", "fork")
+    )
+    assert fresh.stdout == "Lowered\n", fresh.stderr
+    assert fork.stderr.splitlines()[-1].endswith("export with --isolation fresh")
+
+
+# The environment of a worker
+
+
+def test_the_environments_own_flatc_is_the_one_that_lowering_finds(
+    exports: Mapping[str, tuple[Outcome, ...]], other_flatc: Path
+) -> None:
+    lowered_by(exports["steady"][0])
+    assert not (other_flatc.parent / "called").exists()
+
+
+@pytest.mark.slow
+def test_an_interpreter_given_by_a_relative_path_finds_its_flatc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "env").symlink_to(default_interpreter().parent.parent)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.defpath)
+    # The zoo of the tests is not below the folder that the sweep starts in.
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    with fresh_sweep(["steady"], Path("env/bin") / default_interpreter().name) as sweep:
+        lowered_by(*sweep.outcomes(STEADY))
+
+
+@pytest.mark.slow
+def test_a_zoo_that_a_fresh_interpreter_cannot_import_is_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    with (
+        fresh_sweep(["steady"], default_interpreter()) as sweep,
+        pytest.raises(SweepError, match=r"ZooError: .*tests.support.zoo"),
+    ):
+        sweep.outcomes(STEADY)
+
+
+@pytest.mark.parametrize("given", ["env/bin/python", "./env/bin/python", "python-of-env"])
+def test_the_interpreter_of_a_worker_is_absolute_and_no_link_is_resolved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    interpreter = tmp_path / "env" / "bin" / ("python-of-env" if "/" not in given else "python")
+    interpreter.parent.mkdir(parents=True)
+    interpreter.symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(interpreter.parent))
+    assert absolute(Path(given)) == interpreter
+    assert worker_environment(Path(given), 0)["PATH"].split(os.pathsep)[0] == str(interpreter.parent)
+
+
+def test_paths_of_a_worker_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(("src", "/elsewhere")))
+    paths = worker_environment(Path(sys.executable), 0)["PYTHONPATH"].split(os.pathsep)
+    assert paths == [str(tmp_path / "src"), "/elsewhere"]
+
+
+def test_the_environments_bin_stands_first_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"/elsewhere/bin{os.pathsep}/usr/bin")
+    environment = worker_environment(Path("/some/env/bin/python"), 7)
+    assert environment["PATH"].split(os.pathsep) == ["/some/env/bin", "/elsewhere/bin", "/usr/bin"]
+    assert environment["PYTHONHASHSEED"] == "7"
+
+
+@pytest.mark.parametrize("name", ["PYTHONDONTWRITEBYTECODE", "FLATC_EXECUTABLE", "PYTHONSTARTUP"])
+def test_what_would_change_a_worker_is_not_inherited(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "1")
+    assert name not in worker_environment(Path(sys.executable), 0)
+
+
+def test_the_kernels_are_pinned_whatever_the_person_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx512")
+    monkeypatch.setenv("OMP_NUM_THREADS", "64")
+    environment = worker_environment(Path(sys.executable), 0)
+    assert environment["ATEN_CPU_CAPABILITY"] == "default"
+    assert environment["OMP_NUM_THREADS"] == environment["OPENBLAS_NUM_THREADS"] == "1"
+
+
+def test_another_machine_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx512")
+    machine = Machine("avx2", 2, onednn=True, environment={"TZ": "Pacific/Chatham"}, root=Path("/other"))
+    environment = worker_environment(Path(sys.executable), 0, machine)
+    assert environment["ATEN_CPU_CAPABILITY"] == "avx2"
+    assert environment["MKL_NUM_THREADS"] == "2"
+    assert environment["TZ"] == "Pacific/Chatham"
+    # The harness of that root comes in by the command line: on the path it would bring what stands beside it.
+    assert "/other" in with_harness(Path(sys.executable), "pass", machine.root)
+    assert "/other" not in environment.get("PYTHONPATH", "").split(os.pathsep)
+    native = worker_environment(Path(sys.executable), 0, Machine(""))
+    assert "ATEN_CPU_CAPABILITY" not in native
+
+
+def test_templates_warm_up_for_targets_of_several_cells_and_for_one_of_each_group() -> None:
+    counts = {"tosa-fp": 4, "tosa-int": 3, "tosa-bf16": 2, "xnnpack-fp32": 1, "xnnpack-int8": 2}
+    cells = [Cell(target, f"case-{number}") for target, count in counts.items() for number in range(count)]
+    assert worth_warming(cells) == {"tosa-fp", "tosa-int", "xnnpack-int8"}
+    assert worth_warming(cells[:1]) == {"tosa-fp"}
+    assert worth_warming([]) == set()
+
+
+def test_a_sweep_that_lasts_warms_up_for_every_target() -> None:
+    cells = [Cell("tosa-fp", "linear"), Cell("tosa-int", "linear")]
+    settings = Settings(Path(sys.executable), ("tests.zoo",), (), jobs=1, limit=ZOO_LIMIT)
+    made = {lasting: Sweep(cells, (), settings, lasting) for lasting in (False, True)}
+    for sweep in made.values():
+        sweep.stop()
+    assert {lasting: sweep.targets for lasting, sweep in made.items()} == {
+        False: ["tosa-fp"],
+        True: ["tosa-fp", "tosa-int"],
+    }

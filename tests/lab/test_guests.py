@@ -1,0 +1,713 @@
+"""Guest zoos: their listings, what is taken from upstream's tests, and goldens in the compact form."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from executorch_goldens import releases
+from executorch_goldens.artifact import Artifact, Cell, Lowered
+from executorch_goldens.goldens import golden, roots, table
+from executorch_goldens.goldens.compact import compact
+from executorch_goldens.goldens.reading import reading
+from executorch_goldens.judging import known
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.registry import NAME_PATTERN, load
+from executorch_goldens.releases import KnownDefect
+from executorch_goldens.running.selection import EXPORT_TIMEOUT
+from lab.failures import command as failures
+from lab.guests import ZOOS, listing, one, triage
+from lab.guests.listing import Entry, Listing, Omitted, names_of
+from tests import GOLDENS, REPOSITORY
+from tests.conftest import Artifacts
+from tests.support.making import other, wrong
+from tests.support.runner import Runner, options_of
+
+RELEASES = tuple(releases.load().releases)
+INSTALLED = metadata.version("executorch").partition("+")[0]
+LISTED = [name for name in ZOOS if listing.path_of(name).is_file()]
+UPDATE = "--snapshot-update"
+
+
+#: A file of tests as upstream writes them, in each way that upstream does.
+TESTS = """
+import unittest
+
+import pytest
+import torch
+from executorch.backends.test.harness.tester import Tester
+
+NOISE = torch.randn(3)
+
+
+class Scale(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(3))
+
+    def forward(self, x, factor=1.0):
+        x = x[0] + x[1] if isinstance(x, list) else x
+        return x * factor * self.weight
+
+
+@pytest.mark.parametrize("size", [pytest.param(2, id="two"), pytest.param(3, id="three")])
+@pytest.mark.parametrize("dtype", [torch.float32], ids=lambda each: str(each)[6:])
+def test_sizes(size, dtype):
+    Tester(Scale(), (torch.randn(size, 3, dtype=dtype),)).export()
+
+
+@pytest.mark.parametrize("flag, text", [(True, "a"), (False, "b")])
+def test_flags(flag, text):
+    Tester(Scale(), (torch.randn(1, 3),)).quantize().export()
+
+
+@pytest.mark.skip(reason="not now")
+def test_skipped():
+    Tester(Scale(), (torch.randn(1, 3),)).export()
+
+
+def test_temporary(tmp_path):
+    Tester(Scale(), (torch.randn(1, 3),)).export()
+
+
+def test_by_itself():
+    torch.export.export(Scale(), (torch.randn(1, 3),))
+
+
+def test_runner(test_runner):
+    test_runner.lower_and_run_model(Scale(), (torch.randn(1, 3),))
+
+
+class TestLoop(unittest.TestCase):
+    def test_loop(self):
+        for size in (1, 2, 3):
+            x = torch.randn(size, 3)
+            Tester(Scale(), ([x, x], 2.0) if size == 3 else (x,)).export().to_edge()
+"""
+
+
+# Listings
+
+
+@pytest.mark.parametrize("zoo", LISTED)
+def test_each_case_of_a_listing_has_a_name_of_its_own_on_each_release(zoo: str) -> None:
+    listed = listing.read(zoo)
+    for release in RELEASES:
+        names = [entry.name for entry in listed.entries if release in entry.releases]
+        assert len(names) == len(set(names))
+    assert all(NAME_PATTERN.fullmatch(entry.name) for entry in listed.entries)
+
+
+@pytest.mark.parametrize("zoo", LISTED)
+def test_a_listing_is_read_as_it_was_written(zoo: str) -> None:
+    text = listing.path_of(zoo).read_text(encoding="utf-8")
+    assert listing.read(zoo).text() == text
+    assert listing.read(zoo).joined(Listing(), RELEASES).text() == text
+
+
+@pytest.mark.parametrize("zoo", LISTED)
+def test_what_is_left_out_says_why(zoo: str) -> None:
+    for left in listing.read(zoo).omitted:
+        assert left.reason.strip()
+        assert left.releases
+
+
+def test_the_core_of_a_guest_zoo_is_one_case_of_each_test() -> None:
+    core = listing.core("arm-ops", INSTALLED)
+    there = {entry.name: entry for entry in listing.read("arm-ops").entries if INSTALLED in entry.releases}
+    assert core < set(there)
+    assert {entry.file for entry in there.values()} == {there[name].file for name in core}
+    assert "abs-full" in core
+    assert "abs-zeros" in there
+    assert "abs-zeros" not in core
+
+
+def test_the_core_of_the_suite_is_one_case_of_each_operator() -> None:
+    core = listing.core("suite-ops", INSTALLED)
+    files = [entry.file for entry in listing.read("suite-ops").entries if entry.name in core]
+    assert len(files) == len(set(files)) == len(core)
+    assert {each.file for each in listing.read("suite-ops").entries if INSTALLED in each.releases} == set(
+        files
+    )
+
+
+def test_the_core_of_models_is_every_case() -> None:
+    there = {each.name for each in listing.read("arm-models").entries if INSTALLED in each.releases}
+    assert listing.core("arm-models", INSTALLED) == there
+    assert len({name for name in there if name.startswith("nn-functional-")}) > 1
+
+
+def test_a_release_is_listed_anew_without_touching_what_others_have() -> None:
+    both = Entry("abs-one", "test_abs.py", "test_abs[one]", 0, ("float",), ("1.4.1", "1.5.1"))
+    gone = Omitted("test_vit.py", "needs the package torchvision", ("1.5.1",))
+    before = Listing((both,), (gone,))
+    now = replace(both, name="abs-two", node="test_abs[two]", releases=("1.5.1",))
+    after = before.without("1.5.1").joined(Listing((now,)), RELEASES)
+    assert after == Listing((replace(both, releases=("1.4.1",)), now))
+
+
+@pytest.mark.parametrize(
+    ("file", "node", "name"),
+    [
+        ("test_abs.py", "test_abs_tosa_FP[randn_1d]", "abs-randn-1d"),
+        ("test_abs.py", "test_abs_tosa_INT[randn_1d]", "abs-randn-1d"),
+        ("test_cat.py", "TestCat::test_fp16_cat2", "cat-fp16-cat2"),
+        ("Gemma3n/test_attention.py", "test_rope", "gemma3n-attention-rope"),
+    ],
+)
+def test_the_name_of_a_case_is_that_of_its_test_without_the_flow(file: str, node: str, name: str) -> None:
+    assert names_of(file, node, 0)[0] == name
+
+
+def test_names_that_are_too_long_are_cut_and_stay_apart() -> None:
+    names = {names_of("test_linear.py", f"test_linear[{'long_' * 20}{end}]", 0)[0] for end in "ab"}
+    assert len(names) == 2
+    assert all(NAME_PATTERN.fullmatch(name) for name in names)
+
+
+def test_a_line_that_is_none_of_a_listing_is_an_error_with_the_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(listing, "FOLDER", tmp_path)
+    (tmp_path / "arm-ops.txt").write_text("abs  test_abs.py::test_abs\n")
+    with pytest.raises(listing.ListingError, match=f"no line of a listing: .*{listing.UPDATE}"):
+        listing.read("arm-ops")
+
+
+# What is taken from a test
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> object:
+    """`TESTS`, imported."""
+    folder = tmp_path_factory.mktemp("upstream")
+    (folder / "test_upstream.py").write_text(TESTS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        import test_upstream
+
+        yield test_upstream
+
+
+def test_tests_are_found_and_named_as_pytest_does(module: object) -> None:
+    from lab.guests.tests import tests_of
+
+    file = Path(module.__file__)  # type: ignore[attr-defined]
+    collected = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "--collect-only",
+            "-p",
+            "no:cacheprovider",
+            "-c",
+            "/dev/null",
+            file,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    theirs = re.findall(r"test_upstream\.py::(\S+)", collected)
+    assert len(theirs) == 9
+    assert [test.node for test in tests_of(module)] == theirs  # type: ignore[arg-type]
+
+
+def test_every_model_that_a_test_hands_over_is_taken(module: object) -> None:
+    from lab.guests.capture import CaptureError, Recorder, run
+    from lab.guests.tests import tests_of
+
+    found: dict[str, object] = {}
+    for test in tests_of(module):  # type: ignore[arg-type]
+        recorder = Recorder(None)
+        try:
+            run(test, recorder, "any")
+            found[test.node] = [given.quantized for given in recorder.taken]
+        except CaptureError as error:
+            found[test.node] = str(error)
+    assert found == {
+        "test_sizes[float32-two]": [False],
+        "test_sizes[float32-three]": [False],
+        "test_flags[True-a]": [True],
+        "test_flags[False-b]": [True],
+        "test_skipped": "skipped upstream: not now",
+        "test_temporary": "needs the fixture tmp_path",
+        "test_by_itself": "exports by itself",
+        "test_runner": [None],
+        "TestLoop::test_loop": [False, False, False],
+    }
+
+
+def test_a_model_that_does_not_run_on_its_inputs_says_so() -> None:
+    import torch
+
+    from lab.guests.capture import HandedOver, not_running
+
+    model = torch.nn.Linear(3, 2)
+    assert not_running(HandedOver(model, (torch.ones(1, 3),), None, "")) == ""
+    why = not_running(HandedOver(model, (torch.ones(1, 4),), None, ""))
+    assert why.startswith("does not run on its inputs: RuntimeError: mat1 and mat2")
+
+
+def test_weights_and_inputs_follow_the_name_of_the_case_alone(module: object) -> None:
+    import torch
+
+    from lab.guests.capture import Recorder, as_example, run
+    from lab.guests.tests import tests_of
+
+    def made(name: str) -> list[torch.Tensor]:
+        (test,) = (test for test in tests_of(module) if test.node == "TestLoop::test_loop")  # type: ignore[arg-type]
+        recorder = Recorder(2)
+        run(test, recorder, name)
+        example = as_example(recorder.taken[2])
+        # Inputs that are no tensors are held by the model; one that is given twice stays one.
+        assert len(example.inputs) == 2
+        assert example.inputs[0] is example.inputs[1]
+        assert example.module(*example.inputs).shape == (3, 3)
+        return [example.module.get_parameter("module.weight"), example.inputs[0]]
+
+    first = made("one")
+    torch.manual_seed(7)
+    before = torch.random.get_rng_state()
+    assert all(torch.equal(a, b) for a, b in zip(first, made("one"), strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(first, made("other"), strict=True))
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_memory_that_a_test_leaves_as_it_is_is_filled() -> None:
+    import torch
+
+    from lab.guests.capture import seeded
+
+    with seeded("any"):
+        assert torch.IntTensor(5).tolist() == [torch.iinfo(torch.int32).max] * 5
+        assert torch.empty(3).isnan().all()
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_weights_that_nobody_writes_are_drawn_and_others_stay() -> None:
+    import torch
+
+    from lab.guests.capture import draw_unwritten, seeded
+
+    def made(name: str) -> torch.nn.Module:
+        with seeded(name):
+            model = torch.nn.LayerNorm(4)
+            model.weight = torch.nn.Parameter(torch.empty(4, dtype=torch.float16))
+            draw_unwritten(model)
+        return model
+
+    assert made("one").weight.isfinite().all()
+    assert made("one").bias.tolist() == [0.0] * 4
+    assert torch.equal(made("one").weight, made("one").weight)
+    assert not torch.equal(made("one").weight, made("other").weight)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "held", "found"),
+    [
+        ("float32", "float32", ""),
+        ("float32", "bfloat16", "bfloat16"),
+        ("float8_e5m2", "float8_e5m2", "float8_e5m2"),
+        ("float8_e5m2", "bfloat16", ""),
+    ],
+)
+def test_a_model_that_holds_or_takes_another_dtype_is_for_the_target_of_that(
+    dtype: str, held: str, found: str
+) -> None:
+    import torch
+
+    from lab.guests.capture import HandedOver, narrow_dtype
+
+    model = torch.nn.Linear(3, 2).to(getattr(torch, held))
+    assert narrow_dtype(HandedOver(model, (torch.ones(1, 3).to(getattr(torch, dtype)),), None, "")) == found
+
+
+@pytest.mark.parametrize(
+    ("zoo", "kinds", "targets"),
+    [
+        ("arm-ops", ("float", "quantized"), ("tosa-fp", "tosa-int")),
+        ("arm-ops", ("bfloat16",), ("tosa-bf16",)),
+        ("suite-ops", ("bfloat16",), ("tosa-bf16", "xnnpack-fp32")),
+        ("xnnpack-ops", ("float16",), ("xnnpack-fp32",)),
+        ("xnnpack-models", ("float",), ("xnnpack-fp32",)),
+    ],
+)
+def test_targets_follow_how_upstream_lowers_a_case(
+    zoo: str, kinds: tuple[str, ...], targets: tuple[str, ...]
+) -> None:
+    from lab.guests.cases import case_of
+
+    entry = Entry("abs-one", "test_abs.py", "test_abs[one]", 0, kinds, ("1.4.1",))
+    case = case_of(ZOOS[zoo], [entry])
+    assert case.backends == targets
+    assert set(case.also) == {target for target in targets if target == "tosa-bf16"}
+    assert case.run_on == ZOOS[zoo].run_on
+
+
+# Compact goldens
+
+
+@pytest.fixture
+def whole(artifacts: Artifacts) -> dict[str, str]:
+    origin = golden.MadeWith({"executorch": INSTALLED}, ["seed0-heap0", "seed4-heap1"], "equal")
+    return golden.render(artifacts["steady"][0], origin)
+
+
+def test_a_compact_golden_reads_as_the_whole_one_in_what_it_counts(whole: dict[str, str]) -> None:
+    of_compact, of_whole = reading(compact(whole)), reading(whole)
+    assert (of_compact.delegates, of_compact.operators) == (of_whole.delegates, of_whole.operators)
+    assert (of_compact.outside, of_compact.size) == (of_whole.outside, of_whole.size)
+    assert of_whole.operators
+
+
+def test_a_compact_golden_differs_where_any_text_does(whole: dict[str, str]) -> None:
+    for name in ("graph.txt", "pte.txt", "delegate_0.xnnpack.txt"):
+        one, two = (
+            compact(golden.sealed(golden.unsealed({**whole, name: f"{whole[name]}more = {number}\n"})))
+            for number in (1, 2)
+        )
+        assert golden.compared(one) != golden.compared(two)
+    other = golden.sealed(golden.unsealed({**whole, golden.TRACE: ""}))
+    assert golden.compared(compact(other)) == golden.compared(compact(whole))
+
+
+def test_compact_goldens_of_a_target_are_one_file(tmp_path: Path, whole: dict[str, str]) -> None:
+    cells = [Cell("tosa-fp", case) for case in ("b", "a")]
+    for cell in cells:
+        golden.write(golden.directory(tmp_path, cell), compact(whole))
+    assert [path.name for path in tmp_path.iterdir()] == [f"tosa-fp{table.SUFFIX}"]
+    assert list(golden.recorded(tmp_path)) == sorted(cells)
+    assert golden.read(golden.directory(tmp_path, cells[0])) == compact(whole)
+    assert golden.read(golden.directory(tmp_path, Cell("tosa-fp", "c"))) is None
+    for cell in cells:
+        golden.prune(tmp_path, cell)
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda text: text.replace("bytes", "byte"), "was edited by hand"),
+        (lambda text: f"x\n{text}", "belongs to no golden"),
+        (lambda text: text + text, "is there twice"),
+    ],
+    ids=["edited", "no case", "twice"],
+)
+def test_a_damaged_table_is_an_error(
+    tmp_path: Path, whole: dict[str, str], damage: object, said: str
+) -> None:
+    path = golden.directory(tmp_path, Cell("tosa-fp", "a"))
+    golden.write(path, compact(whole))
+    file = table.table_of(path)
+    file.write_text(damage(file.read_text()))  # type: ignore[operator]
+    with pytest.raises(golden.GoldenError, match=said):
+        golden.read(path)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "noted"),
+    [
+        ("crashed", "seed0-heap0: killed by SIGABRT", True),
+        # The system lacked memory, or a person ended it.
+        ("crashed", "seed0-heap0: killed by SIGKILL", False),
+        ("timed-out", "seed0-heap0: no end within 180 s", False),
+    ],
+)
+def test_what_the_next_run_may_not_find_is_not_noted(verdict: str, reason: str, noted: bool) -> None:
+    cell = Cell("tosa-fp", "add")
+    assert bool(known.settled({}, Verdict(cell, verdict, reason))) is noted
+
+
+def test_what_is_known_is_read_as_it_was_written(tmp_path: Path) -> None:
+    defects = {"tosa-fp/a": KnownDefect("corrupt", 'output 0: "é" differs')}
+    known.write(tmp_path, INSTALLED, defects)
+    assert known.read(tmp_path, INSTALLED) == defects
+    known.write(tmp_path, INSTALLED, {})
+    assert not any(tmp_path.iterdir())
+
+
+@given(st.text(st.characters(), min_size=1).filter(str.strip))
+@example("a \x7f, a \x00, a \x85, a \u2028")
+@example("half of a pair: \ud800")
+def test_any_reason_is_read_as_it_was_written(reason: str) -> None:
+    """What TOML cannot hold, half of a pair of UTF-16, is there as its escape."""
+    said = reason.encode("utf-8", "backslashreplace").decode("utf-8")
+    judged = known.settled({}, Verdict(Cell("tosa-fp", "add"), "corrupt", reason))
+    with tempfile.TemporaryDirectory() as folder:
+        known.write(Path(folder), INSTALLED, judged)
+        assert known.read(Path(folder), INSTALLED) == {"tosa-fp/add": KnownDefect("corrupt", said.strip())}
+
+
+def test_what_is_known_stays_where_it_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known.write(tmp_path, INSTALLED, {"tosa-fp/a": KnownDefect("corrupt", "first")})
+    before = (tmp_path / known.FILE).read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(golden.UnwritableError, match="No space left"):
+        known.write(tmp_path, INSTALLED, {"tosa-fp/b": KnownDefect("corrupt", "second")})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {known.FILE: before}
+
+
+def test_a_file_of_what_is_known_that_a_merge_left_is_named_with_the_way_out(tmp_path: Path) -> None:
+    known.write(tmp_path, INSTALLED, {"tosa-fp/a": KnownDefect("corrupt", "first")})
+    path = tmp_path / known.FILE
+    path.write_text(f"<<<<<<< HEAD\n{path.read_text()}=======\n>>>>>>> theirs\n")
+    with pytest.raises(releases.MatrixError, match=r"known.toml: was left by a merge.*git checkout --ours"):
+        known.read(tmp_path, INSTALLED)
+
+
+def test_a_table_that_a_merge_left_is_named_with_the_way_out(tmp_path: Path) -> None:
+    path = tmp_path / f"tosa-fp{table.SUFFIX}"
+    path.write_text("case a\nmanifest.txt\n<<<<<<< HEAD\n  format: 2\n=======\n  format: 3\n>>>>>>> theirs\n")
+    with pytest.raises(golden.GoldenError, match="was left by a merge") as raised:
+        golden.read(tmp_path / "tosa-fp" / "a")
+    assert f"git checkout --ours -- {path}" in raised.value.way_out
+
+
+# Runs
+
+
+@pytest.fixture
+def guests(runner: Runner, artifacts: Artifacts) -> Runner:
+    """A runner over two cases of a zoo whose goldens are compact and recorded."""
+    runner.zoo("own_zoo", "alpha", "beta")
+    runner.goldens.mkdir()
+    (runner.goldens / roots.ZOO).write_text("format: 2\nmodels: own_zoo\nform: compact\n")
+    runner.answers({"alpha": artifacts["steady"][0], "beta": wrong(artifacts["steady"][0])})
+    finished = runner(*RUN, UPDATE)
+    assert finished.code == 0, finished.output
+    assert set(finished.verdicts().values()) == {"new", "corrupt"}
+    return runner
+
+
+RUN = ("--models", "own_zoo", "--tier", "full")
+
+
+def test_a_guest_run_records_what_is_right_and_notes_what_is_wrong(
+    guests: Runner, artifacts: Artifacts
+) -> None:
+    assert {path.suffix for path in guests.root.iterdir()} == {".txt", ".toml"}
+    before = guests.files()
+    finished = guests(*RUN)
+    assert finished.code == 0, finished.output
+    assert set(finished.verdicts().values()) == {"stable", "corrupt"}
+    assert guests.files() == before
+
+
+def test_a_guest_that_changes_fails_until_it_is_recorded(guests: Runner, artifacts: Artifacts) -> None:
+    steady = artifacts["steady"][0]
+    # One now makes something else, the other is right now.
+    guests.answers({"alpha": other(steady), "beta": steady})
+    finished = guests(*RUN)
+    assert finished.code == 1
+    assert set(finished.verdicts().values()) == {"changed"}
+    assert "differs from its golden in manifest.txt" in finished.output
+    assert f"is right now, but {guests.root / known.FILE} knows it as corrupt" in finished.output
+    assert "--snapshot-update deletes that entry" in finished.output
+    finished = guests(*RUN, UPDATE)
+    assert finished.code == 0, finished.output
+    assert not (guests.root / known.FILE).exists()
+    assert set(guests(*RUN).verdicts().values()) == {"stable"}
+
+
+def test_an_update_of_what_is_new_leaves_what_is_known_of_guests(
+    guests: Runner, artifacts: Artifacts
+) -> None:
+    """Neither a golden nor an entry goes for a cell that is judged otherwise now."""
+    steady = artifacts["steady"][0]
+    before = guests.files()
+    guests.answers({"alpha": wrong(steady), "beta": steady})
+    guests(*RUN, f"{UPDATE}-new-only")
+    assert guests.files() == before
+
+
+def test_a_guest_that_was_right_and_is_wrong_fails(guests: Runner, artifacts: Artifacts) -> None:
+    guests.answers({"alpha": wrong(artifacts["steady"][0]), "beta": wrong(artifacts["steady"][0])})
+    finished = guests(*RUN)
+    assert finished.code == 1
+    assert set(finished.verdicts().values()) == {"corrupt"}
+
+
+def undecodable(artifact: Artifact) -> Artifact:
+    assert isinstance(artifact.result, Lowered)
+    delegate = replace(artifact.result.delegates[0], payload=b"no payload")
+    return replace(artifact, result=replace(artifact.result, delegates=(delegate,)))
+
+
+def test_a_guest_that_cannot_be_decoded_is_noted_and_accepted_from_then_on(
+    guests: Runner, artifacts: Artifacts
+) -> None:
+    steady = artifacts["steady"][0]
+    guests.answers({"alpha": steady, "beta": undecodable(steady)})
+    assert guests(*RUN).code == 1
+    assert guests(*RUN, UPDATE).code == 0
+    finished = guests(*RUN)
+    assert finished.code == 0, finished.output
+    assert set(finished.verdicts().values()) == {"stable", "undecodable"}
+
+
+def test_a_zoo_that_is_no_guest_may_have_what_is_known_beside_its_goldens(
+    runner: Runner, artifacts: Artifacts
+) -> None:
+    steady = artifacts["steady"][0]
+    run = ("--models", runner.zoo("own_zoo", "alpha"), "--cell", "xnnpack-fp32/alpha")
+    runner.answers({"alpha": wrong(steady)})
+    assert runner(*run).code == 1
+    runner.root.mkdir(parents=True)
+    known.write(runner.root, INSTALLED, {"xnnpack-fp32/alpha": KnownDefect("corrupt", "upstream issue 1")})
+    finished = runner(*run)
+    assert finished.code == 0, finished.output
+    assert "upstream issue 1" in finished.output
+    runner.answers({"alpha": steady})
+    finished = runner(*run)
+    assert finished.code == 1
+    assert f"is right now, but {runner.root / known.FILE} knows it as corrupt" in finished.output
+    assert "delete that entry" in finished.output
+    # A person wrote it: recording leaves it alone.
+    before = (runner.root / known.FILE).read_bytes()
+    assert runner(*run, UPDATE).code == 1
+    assert (runner.root / known.FILE).read_bytes() == before
+
+
+def test_the_workflow_runs_each_guest_zoo_on_each_release_that_is_recorded_and_nothing_else() -> None:
+    workflow = (REPOSITORY / ".github" / "workflows" / "goldens.yml").read_text(encoding="utf-8")
+    (line,) = (line.strip() for line in workflow.splitlines() if 'echo "guests=' in line)
+    line = line.replace("python -c", f"{sys.executable} -c").replace('"$GITHUB_OUTPUT"', "/dev/stdout")
+    printed = subprocess.run(
+        ["bash", "-c", line], cwd=REPOSITORY, check=True, text=True, stdout=subprocess.PIPE
+    )
+    listed = json.loads(printed.stdout.removeprefix("guests="))
+    assert {*listed} >= {f"arm-ops/{release}" for release in releases.load().releases}
+    assert {tuple(each.split("/")) for each in listed} <= set(
+        itertools.product(ZOOS, releases.load().releases)
+    )
+
+
+@pytest.mark.parametrize("zoo", LISTED)
+def test_a_guest_has_its_own_place_and_longer_where_its_models_are_large(zoo: str) -> None:
+    asked = options_of(*one.of(ZOOS[zoo]))
+    assert asked.models == (ZOOS[zoo].module,)
+    assert asked.goldens == GOLDENS / ZOOS[zoo].folder
+    assert asked.variations == "quick"
+    assert asked.export_timeout == (ZOOS[zoo].export_timeout or EXPORT_TIMEOUT)
+    assert options_of(*one.of(ZOOS[zoo]), "--export-timeout", "7").export_timeout == 7
+
+
+@pytest.mark.parametrize("zoo", [path.parent.name for path in sorted((GOLDENS / "guests").glob("*/zoo.txt"))])
+def test_the_goldens_of_a_guest_are_compact_and_its_core_is_what_its_listing_says(zoo: str) -> None:
+    assert roots.is_compact(GOLDENS / ZOOS[zoo].folder)
+    cases = load([ZOOS[zoo].module]).values()
+    for release in RELEASES:
+        assert {case.name for case in cases if release in case.core} == listing.core(zoo, release)
+
+
+def test_a_guest_takes_no_other_models(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        one.main(["arm-ops", "--models", "models"])
+    assert "--models is of goldens run: a guest zoo has its own" in capsys.readouterr().err
+
+
+def test_a_guest_is_run_as_any_zoo_by_its_instrument() -> None:
+    """One that has no case: what refuses it is the run."""
+    command = [sys.executable, "-m", "lab", "guest", "suite-models", "--release", INSTALLED]
+    refused = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert refused.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "every test of suite-models is left out" in refused.stderr + refused.stdout
+    assert "Traceback" not in refused.stderr + refused.stdout
+
+
+def test_a_root_of_an_unknown_form_is_refused(guests: Runner) -> None:
+    (guests.goldens / roots.ZOO).write_text("format: 2\nmodels: own_zoo\nform: loose\n")
+    guests(*RUN).refused("form 'loose' is not compact", str(guests.goldens / roots.ZOO))
+
+
+def test_a_guest_zoo_whose_every_test_is_left_out_says_where_the_reasons_are(runner: Runner) -> None:
+    runner("--models", ZOOS["suite-models"].module).refused(
+        "every test of suite-models is left out", "suite-models.txt says why"
+    )
+
+
+@pytest.mark.slow
+def test_a_guest_is_exported_as_any_case_and_twice_the_same(runner: Runner) -> None:
+    runner.goldens.mkdir()
+    module = ZOOS["arm-ops"].module
+    (runner.goldens / roots.ZOO).write_text(f"format: 2\nmodels: {module}\nform: compact\n")
+    words = ("--models", module, "--cell", "tosa-*/abs-randn-1d", "--variations", "quick")
+    finished = runner(*words, UPDATE)
+    assert finished.code == 0, finished.output
+    assert set(finished.verdicts()) == {"tosa-fp/abs-randn-1d", "tosa-int/abs-randn-1d"}
+    assert set(finished.verdicts().values()) == {"new"}
+    shutil.rmtree(runner.sweeps)
+    assert set(runner(*words).verdicts().values()) == {"stable"}
+
+
+# What they show
+
+
+def test_every_guest_that_is_wrong_is_explained_and_every_explanation_is_used() -> None:
+    table = triage.explanations()
+    found = [each for *_, those in triage.recorded(GOLDENS) for each in those]
+    assert {triage.why(each, table) for each in found} == {row.why for row in table}
+
+
+def test_what_nothing_explains_is_counted(tmp_path: Path) -> None:
+    folder = tmp_path / ZOOS["arm-ops"].folder / INSTALLED
+    folder.mkdir(parents=True)
+    known.write(
+        folder,
+        INSTALLED,
+        {
+            "tosa-int/abs": KnownDefect("imprecise", "right within rounding"),
+            "tosa-int/add": KnownDefect("corrupt", "values differ"),
+            "tosa-int/mul": KnownDefect("crashed", "killed"),
+        },
+    )
+    lines = list(triage.tables(tmp_path))
+    assert f"| arm-ops | {INSTALLED} | 3 | 0 | 0 | 1 | 1 | 0 | 1 | 2 |" in lines
+    assert f"| corrupt | {triage.UNEXPLAINED} | arm-ops | {INSTALLED}: 1 |" in lines
+
+
+def test_a_guest_that_is_not_the_same_every_time_has_its_column(tmp_path: Path) -> None:
+    folder = tmp_path / ZOOS["arm-ops"].folder / INSTALLED
+    folder.mkdir(parents=True)
+    known.write(folder, INSTALLED, {"tosa-int/abs": KnownDefect("unstable", "2 different artifacts")})
+    assert f"| arm-ops | {INSTALLED} | 1 | 0 | 0 | 0 | 0 | 1 | 0 | 1 |" in list(triage.tables(tmp_path))
+
+
+def test_the_page_compares_each_release_with_the_one_before_it(tmp_path: Path) -> None:
+    for version, verdict, by in (("1.3.1", "corrupt", 1), ("1.5.1", "crashed", 2)):
+        folder = tmp_path / ZOOS["arm-ops"].folder / version
+        folder.mkdir(parents=True)
+        defects = {"abs": KnownDefect(verdict, "killed"), "add": KnownDefect("corrupt", f"off by 0.{by}")}
+        known.write(folder, version, {f"tosa-fp/{name}": defect for name, defect in defects.items()})
+    # What was wrong before and is wrong in another way is not newly wrong.
+    assert "| arm-ops | 1.3.1 | 1.5.1 | 2 | 1 | 0 | 0 | 0 |" in list(triage.tables(tmp_path))
+
+
+def test_failures_of_a_guest_zoo_are_its_own(tmp_path: Path) -> None:
+    (tmp_path / INSTALLED).mkdir()
+    known.write(tmp_path / INSTALLED, INSTALLED, {"tosa-int/abs": KnownDefect("crashed", "killed by us")})
+    lines = [line for line in failures.table(tmp_path) if INSTALLED in line]
+    assert lines == [f"| known: crashed | killed by us | tosa-int/abs ({INSTALLED}) |"]

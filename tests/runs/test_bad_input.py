@@ -1,0 +1,364 @@
+"""Each wrong input is one clear error that names it and the way out; no golden is touched."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import sysconfig
+import venv
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import filelock
+import pytest
+
+from executorch_goldens.artifact import Artifact, Lowered
+from executorch_goldens.cli import ERROR
+from executorch_goldens.errors import UsageError
+from executorch_goldens.files.invocation import in_ci
+from executorch_goldens.goldens.golden import FORMAT
+from executorch_goldens.judging.updating import require_a_person
+from executorch_goldens.running.options import Options
+from executorch_goldens.running.plan import plan
+from executorch_goldens.settings.arguments import amount, positive_int
+from tests.support.runner import Runner, options_of
+
+UPDATE = "--snapshot-update"
+
+
+@pytest.fixture(scope="module")
+def recorded(
+    tmp_path_factory: pytest.TempPathFactory, release: str, artifacts: Mapping[str, tuple[Artifact, ...]]
+) -> Runner:
+    """A runner with one case, alpha, whose goldens are recorded."""
+    runner = Runner(tmp_path_factory.mktemp("recorded"), release)
+    runner.zoo("zoo_alpha", "alpha")
+    runner.answers({"alpha": artifacts["steady"][0]})
+    finished = runner("--models", "zoo_alpha", UPDATE)
+    assert finished.code == 0, finished.output
+    return runner
+
+
+@pytest.fixture
+def untouched(recorded: Runner) -> Iterator[Runner]:
+    """`recorded`; afterwards its goldens are byte for byte, and file for file, what they were."""
+    before = recorded.files()
+    assert before
+    yield recorded
+    assert recorded.files() == before
+
+
+def options(**asked: Any) -> Options:
+    """Return what the plugin asks of a run when nothing is said, but for `asked`."""
+    unsaid = Options(
+        variations="full",
+        export_timeout=60.0,
+        models=("models",),
+        goldens=Path("goldens"),
+        sweeps=Path("sweeps"),
+    )
+    return replace(unsaid, **asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "facts"),
+    [
+        ({"release": "0.9.0"}, ["'0.9.0'", "1.4.1", "1.5.1"]),
+        ({"cells": ("tosa-fp8/lstm",)}, ["unknown target 'tosa-fp8'", "tosa-fp", "xnnpack-int8"]),
+        ({"cells": ("tosa-fp/lsmt",)}, ["unknown case 'lsmt'", "did you mean lstm?"]),
+        (
+            {"cells": ("tosa-fp/zzzzzz",)},
+            ["unknown case 'zzzzzz'", "cases: exponentials, log1p, ", " and ", " more"],
+        ),
+        ({"cells": ("tosa-fp/lstm", "lstm")}, ["'lstm'", "TARGET/CASE", "tosa-fp/"]),
+        ({"patches": "no-such"}, ["'no-such'", "partition-order"]),
+        ({"patches": "none,partition-order"}, ["'none'", "partition-order"]),
+        ({"families": ("convs",)}, ["'convs'", "convolutions"]),
+        ({"variations": "many"}, ["'many'", "quick, full"]),
+        ({"variations": "0,4294967296"}, ["'4294967296'", "4294967295"]),
+        ({"variations": "0,x"}, ["'x'", "4294967295"]),
+        ({"variations": "0,,7"}, ["''", "4294967295"]),
+        ({"variations": "7,7"}, ["7 is given twice"]),
+        ({"shortcuts": "fast"}, ["'fast'", "lazy-code", "none"]),
+        ({"models": ("no_such_zoo",)}, ["--models no_such_zoo", "No module named"]),
+        ({"models": ("json",)}, ["--models json", "no case is registered"]),
+        ({"interpreter": Path("/no/such/python")}, ["--interpreter /no/such/python"]),
+    ],
+    ids=str,
+)
+def test_what_a_run_cannot_do_is_named_with_what_it_can(asked: dict[str, Any], facts: list[str]) -> None:
+    with pytest.raises(UsageError) as raised:
+        plan(options(**asked))
+    for fact in facts:
+        assert fact in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "facts"),
+    [
+        (["--release", "0.9.0"], ["'0.9.0'", "1.4.1"]),
+        (["--jobs", "0"], ["'0'", "at least 1"]),
+        (["--jobs", "many"], ["'many'", "at least 1"]),
+        (["--export-timeout", "0"], ["'0'", "seconds above 0"]),
+        (["--export-timeout", "nan"], ["'nan'", "seconds above 0"]),
+        (["--isolation", "thread"], ["'thread'", "fork"]),
+        (["--cache-size", "0"], ["'0'", "10GiB"]),
+        (["--export-memory", "0.1"], ["'0.1'", "of at least 1", "10GiB"]),
+        (["--export-memory", "-1"], ["'-1'", "of at least 1"]),
+        (["--export-memory", "inf"], ["'inf'", "of at least 1"]),
+        (["--export-memory", "9999999999T"], ["'9999999999T'", "of at least 1"]),
+        (["--cache=on", "--cache-verify", "0%"], ["'0%'", "5%:SEED"]),
+        (["--cache-verify", "5%"], ["--cache-verify", "say --cache on as well"]),
+        (["--cluster", "tcp://127.0.0.1:1", "--cache=off"], ["--cluster", "leave --cache off out"]),
+        (
+            ["--cache=on", "--cache-dir", "/dev/null"],
+            ["the cache /dev/null", "cannot be written", "--cache-dir DIR"],
+        ),
+    ],
+    ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
+)
+def test_a_run_that_cannot_start_says_so_in_one_error(
+    untouched: Runner, arguments: list[str], facts: list[str]
+) -> None:
+    finished = untouched("--models", "zoo_alpha", UPDATE, *arguments)
+    finished.refused(*facts)
+    assert finished.code in (ERROR, pytest.ExitCode.USAGE_ERROR)
+    assert len(re.findall("^ERROR: |^.*: error: ", finished.output, re.MULTILINE)) == 1, finished.output
+
+
+def test_a_release_that_is_not_installed_is_named_with_the_command_that_runs_it(untouched: Runner) -> None:
+    finished = untouched("--models", "zoo_alpha", "--release", "1.1.0", UPDATE)
+    finished.refused("1.1.0", untouched.release, 'nox -s "goldens(1.1.0)"')
+
+
+def test_an_environment_without_executorch_is_named(untouched: Runner, tmp_path: Path) -> None:
+    venv.create(tmp_path / "bare", with_pip=False)
+    python = str(tmp_path / "bare" / "bin" / "python")
+    finished = untouched("--models", "zoo_alpha", "--interpreter", python, UPDATE)
+    finished.refused("no ExecuTorch", f'nox -s "goldens({untouched.release})"')
+
+
+def test_an_environment_without_flatc_is_named(untouched: Runner, tmp_path: Path) -> None:
+    # The packages of this environment, and a bin that holds nothing but an interpreter.
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.symlink_to(os.path.realpath(sys.executable))
+    packages = tmp_path / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
+    packages.parent.mkdir(parents=True)
+    packages.symlink_to(sysconfig.get_path("purelib"))
+    (tmp_path / "pyvenv.cfg").write_text(f"home = {Path(sys.base_prefix) / 'bin'}\n")
+    finished = untouched("--models", "zoo_alpha", "--interpreter", str(python), UPDATE)
+    finished.refused("no flatc", str(python.parent), "nox")
+
+
+def test_a_patch_that_does_not_fit_ends_the_run_with_one_error(runner: Runner) -> None:
+    # unique-outputs knows 1.1.0 and 1.2.0 only.
+    arguments = [
+        "--models",
+        "tests.support.zoo",
+        "--variations",
+        "0,4",
+        "--patches",
+        "unique-outputs",
+        UPDATE,
+    ]
+    finished = runner(*arguments, "--cell", "xnnpack-fp32/steady", "--cell", "xnnpack-fp32/wrong")
+    finished.refused("'unique-outputs'", runner.release, "--patches")
+    assert finished.output.count("was not written for") == 1
+    assert not runner.root.exists() or runner.recorded() == set()
+
+
+# Goldens
+
+
+def spoil(runner: Runner, name: str, old: bytes, new: bytes) -> None:
+    file = runner.root / "tosa-fp" / "alpha" / name
+    assert old in file.read_bytes()
+    file.write_bytes(file.read_bytes().replace(old, new))
+
+
+@pytest.fixture
+def spoilt(runner: Runner, recorded: Runner) -> Runner:
+    """A runner of its own with the goldens of `recorded`, to be damaged."""
+    runner.environment = recorded.environment
+    runner.zoo("zoo_alpha", "alpha")
+    for name, (data, _, _) in recorded.files().items():
+        (runner.goldens / name).parent.mkdir(parents=True, exist_ok=True)
+        (runner.goldens / name).write_bytes(data)
+    return runner
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "facts"),
+    [
+        ("graph.txt", b"getitem", b"gotitem", ["edited by hand", "git checkout"]),
+        ("graph.txt", b"getitem", b"\xff", ["cannot be read", "git checkout"]),
+        (
+            "manifest.txt",
+            f"format: {FORMAT}".encode(),
+            b"format: 99",
+            ["format 99", f"({FORMAT})", "manifest.txt"],
+        ),
+        ("manifest.txt", f"format: {FORMAT}".encode(), b"format: 1", ["format 1", "older", UPDATE]),
+    ],
+    ids=["edited", "damaged", "newer", "older"],
+)
+def test_a_golden_that_cannot_be_used_is_named_and_left_alone(
+    spoilt: Runner, name: str, old: bytes, new: bytes, facts: list[str]
+) -> None:
+    spoil(spoilt, name, old, new)
+    before = spoilt.files()
+    finished = spoilt("--models", "zoo_alpha", UPDATE)
+    finished.refused(*facts, str(spoilt.root / "tosa-fp" / "alpha"))
+    assert "1 failed, 3 passed" in finished.output
+    assert finished.verdicts()["tosa-fp/alpha"] == "damaged-golden"
+    for fact in facts:
+        assert fact in finished.rows["tosa-fp/alpha"]["reason"]
+    assert spoilt.files() == before
+
+
+def test_a_payload_that_cannot_be_decoded_is_named_and_its_bytes_are_kept(
+    spoilt: Runner, artifacts: Mapping[str, tuple[Artifact, ...]]
+) -> None:
+    artifact = artifacts["steady"][0]
+    assert isinstance(artifact.result, Lowered)
+    delegate = replace(artifact.result.delegates[0], payload=b"no payload")
+    # Its own: the answers of `recorded` stay what they are.
+    spoilt.environment = {}
+    spoilt.answers({"alpha": replace(artifact, result=replace(artifact.result, delegates=(delegate,)))})
+    before = spoilt.files()
+    finished = spoilt("--models", "zoo_alpha", "--cell", "tosa-fp/alpha", UPDATE)
+    finished.refused("undecodable: tosa-fp/alpha", "not recorded", "again:")
+    row = finished.rows["tosa-fp/alpha"]
+    assert row["verdict"] == "undecodable"
+    assert "byte " in row["reason"]
+    kept = [path.read_bytes() for path in (spoilt.sweeps / "tosa-fp/alpha").glob("*/delegate_0.bin")]
+    assert kept == [b"no payload"] * len(row["variations"])
+    assert spoilt.files() == before
+
+
+def test_a_goldens_folder_that_cannot_be_written_is_named(spoilt: Runner, tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("mine")
+    finished = spoilt("--models", "zoo_alpha", f"--goldens={in_the_way}", UPDATE)
+    finished.refused(str(in_the_way / spoilt.release), "cannot be written")
+    assert in_the_way.read_text() == "mine"
+
+
+def test_a_results_folder_that_cannot_be_written_is_named(untouched: Runner, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    finished = untouched("--models", "zoo_alpha", f"--sweeps={tmp_path / 'file'}", UPDATE)
+    finished.refused(f"--sweeps {tmp_path / 'file'}", "cannot be written")
+
+
+def test_an_interrupted_update_is_finished_by_the_next(spoilt: Runner) -> None:
+    before = spoilt.files()
+    path = spoilt.root / "tosa-fp" / "alpha"
+    path.rename(path.with_name("alpha.old~"))
+    path.with_name("alpha.new~").mkdir()
+    (path.parent.parent / "probe.new~").mkdir()
+    finished = spoilt("--models", "zoo_alpha", UPDATE)
+    assert finished.code == 0, finished.output
+    assert set(finished.verdicts().values()) == {"stable"}
+    assert spoilt.files() == before
+
+
+# Two at once
+
+
+def test_two_runs_at_once_are_refused_with_the_lock_that_is_held(untouched: Runner) -> None:
+    with filelock.FileLock(untouched.sweeps / "lock"):
+        untouched("--models", "zoo_alpha", UPDATE).refused(str(untouched.sweeps / "lock"), untouched.release)
+    assert untouched("--models", "zoo_alpha").code == 0
+
+
+def test_two_runs_at_once_may_not_write_one_root_and_one_may_read_it(
+    untouched: Runner, tmp_path: Path
+) -> None:
+    elsewhere = f"--sweeps={tmp_path}"
+    lock = untouched.goldens / f".{untouched.release}.lock"
+    with filelock.FileLock(lock):
+        untouched("--models", "zoo_alpha", elsewhere, UPDATE).refused(str(lock), "being written")
+        assert untouched("--models", "zoo_alpha", elsewhere).code == 0
+
+
+def test_a_run_that_reads_leaves_alone_what_a_run_that_writes_has_half_written(spoilt: Runner) -> None:
+    path = spoilt.root / "tosa-fp" / "alpha"
+    half = path.with_name("alpha.new~")
+    half.mkdir()
+    (half / "graph.txt").write_text("half")
+    before = spoilt.files()
+    finished = spoilt("--models", "zoo_alpha")
+    assert finished.code == 0, finished.output
+    assert spoilt.files() == before
+
+
+def test_xdist_is_refused_with_the_option_that_does_the_same(untouched: Runner) -> None:
+    finished = untouched("--models", "zoo_alpha", "-n", "2", UPDATE)
+    finished.refused("--jobs")
+    assert not finished.rows
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        *(
+            ("0.1", None),
+            ("0", None),
+            ("0.0G", None),
+            ("-1", None),
+            ("nan", None),
+            ("inf", None),
+            ("1e3", None),
+        ),
+        *(("٣", None), ("1 XB", None), ("", None), ("9" * 400, None), ("9" * 30 + "T", None), ("G", None)),
+        *(("1", 1), ("1.9", 1), ("0.1K", 102), ("0.0001G", 107374), ("1.5 M", 1572864), ("2TiB", 2**41)),
+        ("9007199254740993", 2**53 + 1),
+    ],
+)
+def test_a_number_of_bytes_is_what_it_says_and_at_least_one(text: str, count: int | None) -> None:
+    if count is not None:
+        assert amount(text) == count
+        return
+    with pytest.raises(ValueError, match="is not a number of bytes of at least 1"):
+        amount(text)
+
+
+@pytest.mark.parametrize("text", ["²", "٣", "0", "-1", "1.0"])
+def test_a_whole_number_is_one_of_ascii_digits(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="whole number of at least 1"):
+        positive_int(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_ci"),
+    [
+        *(
+            (None, False),
+            ("", False),
+            ("false", False),
+            ("False", False),
+            ("0", False),
+            ("no", False),
+            ("off", False),
+        ),
+        *(("true", True), ("1", True), ("yes", True), ("woodpecker", True)),
+    ],
+)
+def test_ci_is_what_the_variable_says(
+    monkeypatch: pytest.MonkeyPatch, value: str | None, is_ci: bool
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    if value is not None:
+        monkeypatch.setenv("CI", value)
+    assert in_ci() == is_ci
+    assert options_of("--models", "models").keeps != is_ci
+    if is_ci:
+        with pytest.raises(UsageError, match="CI is set"):
+            require_a_person(updating=True)
+    else:
+        require_a_person(updating=True)

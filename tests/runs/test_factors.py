@@ -1,0 +1,258 @@
+"""Which factor a disagreement follows: exports with one factor changed, what is said of them, when they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens.artifact import Casualty, Cell, Outcome
+from executorch_goldens.judging.attribution import NONE, alone, by_address, gone, together, unrepeated
+from executorch_goldens.running.factors import Experiment
+from executorch_goldens.settings.exports import Settings, default_interpreter
+from executorch_goldens.variations import FACTORS, Variation, exported_before, variations
+from tests.support.making import GRAPH, MISWIRED, RENUMBERED, artifact, lowered
+from tests.support.runner import Runner
+
+ONE, OTHER = variations((0, 4))
+
+#: Two artifacts that differ in order only.
+ARTIFACTS = tuple(artifact(result) for result in (lowered(GRAPH), lowered(RENUMBERED, pte=b"other")))
+
+
+def test_the_default_variations_are_called_what_manifests_call_them() -> None:
+    names = [variation.name for variation in variations()]
+    assert names == ["seed0-heap0", "seed4-heap1", "seed27-heap2", "seed37-heap3"]
+
+
+def test_a_variation_takes_one_factor_of_another_and_its_name_says_so() -> None:
+    one, other = ONE.within(Path("/one/here")), OTHER.within(Path("/one/elsewhere"))
+    taken = {name: one.taking([name], other) for name in FACTORS}
+    for name, variation in taken.items():
+        differing = [
+            each for each, field in FACTORS.items() if getattr(variation, field) != getattr(one, field)
+        ]
+        assert differing == [name]
+        assert getattr(variation, FACTORS[name]) == getattr(other, FACTORS[name])
+    # The key of an export, and the log of a template, go by it.
+    assert (
+        len({variation.name for variation in (*taken.values(), one, other, ONE, OTHER)}) == len(FACTORS) + 4
+    )
+    assert one.taking(FACTORS, other) == other
+
+
+def test_listings_and_history_follow_the_heaps_seed_unless_they_are_said() -> None:
+    assert (OTHER.listings, OTHER.history) == (1, 1)
+    said = Variation(4, 1, listings_seed=0, history_seed=2)
+    assert (said.listings, said.history) == (0, 2)
+    assert exported_before(("a", "b"), said.history) == ("a", "b", "b")
+
+
+def test_what_is_said_of_a_factor_names_it_and_rules_out_the_others() -> None:
+    found = alone(["hash seed"], list(FACTORS))
+    assert found.line == "follows the hash seed; not the heap, listings, directory, history or surroundings"
+    assert found.factor == "hash seed"
+    several = alone(["heap", "history"], list(FACTORS))
+    assert (
+        several.line == "follows the heap and the history, each alone, as an order by address does; "
+        "not the hash seed, listings, directory or surroundings"
+    )
+    assert several.factor == "heap, history"
+    assert alone(list(FACTORS), list(FACTORS)).line.endswith(
+        "and the surroundings, each alone, as an order by address does"
+    )
+
+
+def test_what_is_said_of_factors_that_act_together_only() -> None:
+    pair = together([("hash seed", "listings")], list(FACTORS))
+    assert pair.line == "follows the hash seed and the listings together; none of them alone"
+    assert pair.factor == "hash seed + listings"
+    more = together([], list(FACTORS))
+    assert "three or more together" in more.line
+    assert more.factor is None
+
+
+def test_what_does_not_repeat_follows_nothing_and_what_is_ordered_by_address_follows_the_heap() -> None:
+    assert unrepeated(ONE.name).factor == NONE
+    assert f"exports under {ONE.name}" in unrepeated(ONE.name).line
+    assert by_address(ONE.name).factor == "heap"
+    assert gone(16).factor is None
+
+
+@pytest.mark.parametrize(
+    ("followed", "factor"),
+    [(("umask",), "umask"), (("time zone", "host"), "surroundings"), (("user",), "user")],
+)
+def test_of_the_surroundings_the_one_that_is_followed_is_named(
+    monkeypatch: pytest.MonkeyPatch, followed: tuple[str, ...], factor: str
+) -> None:
+    def exported(self: Experiment, asked: Sequence[Variation]) -> list[Outcome]:
+        self.exports += len(asked)
+        found = [set(followed) <= set(variation.changed_surroundings) for variation in asked]
+        named = zip(asked, found, strict=True)
+        return [Outcome(self.cell, each.name, ARTIFACTS[other], 1.0, 1.0) for each, other in named]
+
+    monkeypatch.setattr(Experiment, "_exported", exported)
+    monkeypatch.setattr(Experiment, "_repeated", lambda self: exported(self, [self.one] * 3))
+    looking = experiment("steady")
+    found = looking.run()
+    assert found.factor == factor
+    # Three, one more, all factors changed, each of the six, each of the six surroundings.
+    assert looking.exports == 17
+    if factor != "surroundings":
+        assert found.line.startswith(
+            f"follows the {factor}; not the hash seed, heap, listings, directory, history"
+        )
+        assert "surroundings" not in found.line
+
+
+# Whole runs
+
+
+def test_the_factor_is_in_the_message_and_in_the_results(runner: Runner) -> None:
+    runner.answers({"alpha": ARTIFACTS})
+    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
+    # Replayed answers follow the hash seed.
+    assert (
+        "\n  follows the hash seed; not the heap, listings, directory, history or surroundings\n"
+        in finished.output
+    )
+    row = finished.rows["tosa-fp/alpha"]
+    assert (row["verdict"], row["factor"]) == ("order-only", "hash seed")
+
+
+def test_a_disagreement_that_does_not_come_back_says_so(runner: Runner) -> None:
+    runner.answers({"alpha": ARTIFACTS, "again": {"alpha": ARTIFACTS[0]}})
+    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
+    # Three under the first variation, once more, all factors changed, each of the six.
+    assert "\n  did not come back in 11 exports, with each factor changed alone" in finished.output
+    assert finished.rows["tosa-fp/alpha"]["factor"] is None
+
+
+def test_an_export_that_is_lost_leaves_the_factor_open(runner: Runner) -> None:
+    runner.answers({"alpha": ARTIFACTS, "again": {"alpha": Casualty("timed-out", "no end")}})
+    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
+    assert "\n  the factor it follows is not known: an export under seed0-heap0" in finished.output
+    assert finished.verdicts() == {"tosa-fp/alpha": "order-only"}
+
+
+def test_what_is_wrong_under_every_variation_follows_nothing_that_is_varied(runner: Runner) -> None:
+    runner.answers({"alpha": replace(ARTIFACTS[0], result=MISWIRED)})
+    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
+    assert finished.verdicts() == {"tosa-fp/alpha": "corrupt"}
+    assert "\n  follows nothing that is varied: the same under all 2 variations\n" in finished.output
+    assert finished.rows["tosa-fp/alpha"]["factor"] == NONE
+
+
+def test_cells_that_agree_have_no_factor(runner: Runner) -> None:
+    runner.answers({"alpha": ARTIFACTS[0]})
+    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
+    assert finished.rows["tosa-fp/alpha"]["factor"] is None
+    assert "follows" not in finished.output
+
+
+def test_no_factor_is_sought_on_a_cluster_and_the_message_says_so(runner: Runner) -> None:
+    runner.answers({"alpha": ARTIFACTS})
+    finished = runner(
+        *("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4"),
+        *("--cluster", "tcp://127.0.0.1:1", "--cache-dir", str(runner.folder / "store")),
+    )
+    assert (
+        "\n  the factor it follows is not sought on a cluster: run the cell without --cluster\n"
+        in finished.output
+    )
+    assert finished.rows["tosa-fp/alpha"]["factor"] is None
+
+
+@pytest.mark.parametrize(("explain", "sought"), [("off", 0), ("some", 3), ("all", 4)])
+def test_the_factor_is_sought_for_so_many_cells(runner: Runner, explain: str, sought: int) -> None:
+    runner.answers({"*": ARTIFACTS})
+    zoo = runner.zoo("zoo", "alpha", "beta", "gamma", "delta")
+    finished = runner(
+        *("--models", zoo, "--cell", "tosa-fp/*", "--variations", "0,4", "--explain", explain),
+    )
+    factors = [row["factor"] for row in finished.rows.values()]
+    assert sorted(factors, key=str) == sorted([None] * (4 - sought) + ["hash seed"] * sought, key=str)
+    assert finished.output.count("and not for this one") == (1 if sought == 3 else 0)
+
+
+def test_a_known_disagreement_is_not_exported_again(runner: Runner) -> None:
+    runner.answers({"*": ARTIFACTS, "known": {"tosa-fp/alpha": "order-only: upstream issue 1"}})
+    finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
+    assert finished.code == 0, finished.output
+    assert finished.rows["tosa-fp/alpha"]["factor"] is None
+
+
+# Real exports
+
+
+def experiment(case: str, isolation: str = "fork") -> Experiment:
+    settings = Settings(default_interpreter(), ("tests.support.zoo_factors",), (), 2, 180.0, isolation)
+    return Experiment(Cell("xnnpack-fp32", case), ONE, OTHER, settings, ("xnnpack-fp32",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "factor"),
+    [
+        ("follows-hash", "hash seed"),
+        ("follows-listings", "listings"),
+        ("follows-directory", "directory"),
+        ("follows-history", "history"),
+        ("follows-two", "hash seed + listings"),
+        ("follows-zone", "time zone"),
+        ("follows-date", "time zone"),
+        ("follows-locale", "locale"),
+        ("follows-umask", "umask"),
+        ("follows-home", "user"),
+        ("follows-user", "user"),
+        ("follows-host", "host"),
+        ("follows-host-variable", "host"),
+        ("follows-processors", "processors"),
+        ("follows-time", NONE),
+        ("follows-process", NONE),
+        ("follows-nothing", None),
+    ],
+)
+def test_each_factor_is_found(case: str, factor: str | None) -> None:
+    found = experiment(case).run()
+    assert found.factor == factor, found.line
+
+
+@pytest.mark.slow
+def test_what_is_ordered_by_address_follows_the_heap() -> None:
+    """Whatever else moves addresses may be named with it."""
+    found = experiment("follows-heap").run()
+    assert found.factor is not None
+    assert "heap" in found.factor.split(", "), found.line
+
+
+@pytest.mark.slow
+def test_fresh_interpreters_have_no_history_that_could_be_followed() -> None:
+    found = experiment("follows-hash", "fresh").run()
+    assert found.line == "follows the hash seed; not the heap, listings, directory or surroundings"
+
+
+@pytest.mark.slow
+def test_a_run_that_takes_all_from_the_store_seeks_the_factor_apart_from_it(runner: Runner) -> None:
+    asked = (
+        *(
+            "--models",
+            "tests.support.zoo_factors",
+            "--cell",
+            "xnnpack-fp32/follows-hash",
+            "--variations",
+            "0,4",
+        ),
+        *("--cache=on", "--cache-dir", str(runner.folder / "store")),
+    )
+    first, again = runner(*asked), runner(*asked)
+    for finished in (first, again):
+        assert finished.rows["xnnpack-fp32/follows-hash"]["factor"] == "hash seed", finished.output
+    # Two variations, and the graph that each has after the pass at which they diverge.
+    assert "reused 0 of 4 exports" in first.output
+    assert "reused 4 of 4 exports" in again.output
+    kept = [file for file in (runner.folder / "store" / "artifacts").rglob("*") if file.is_file()]
+    assert len(kept) == 4

@@ -1,0 +1,129 @@
+"""What an export without the blamed pass proves, and when one is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from executorch_goldens.artifact import PassRun
+from executorch_goldens.decode import DecodeError
+from executorch_goldens.workers.sweep import SweepError
+from tests.support.making import GRAPH, MISWIRED, RENUMBERED, artifact, failure, lowered
+from tests.support.runner import Runner
+
+FOLD = PassRun("arm backend", "Fold", "a", True, start=1)
+IDLE = PassRun("arm backend", "Decompose", "a", False, start=2)
+ACTS = replace(IDLE, fingerprint="b", changed=True)
+OTHERWISE = replace(ACTS, fingerprint="c")
+
+
+#: What a golden is recorded of, what a pass makes of it, and that in another order.
+SOUND = artifact(lowered(GRAPH), FOLD, IDLE)
+CHANGED = artifact(lowered(GRAPH.replace("%y", "%x")), FOLD, ACTS)
+CORRUPT = artifact(MISWIRED, FOLD, ACTS)
+ORDERS = (artifact(lowered(GRAPH), FOLD, ACTS), artifact(lowered(RENUMBERED, pte=b"other"), FOLD, OTHERWISE))
+
+#: A command's first words, but for the zoo.
+SEEDS = ("--cell", "tosa-fp/*", "--variations", "0,4")
+
+
+@pytest.fixture
+def golden(runner: Runner) -> Runner:
+    """A golden of `SOUND` for alpha and for beta."""
+    runner.answers({"*": SOUND})
+    finished = runner("--models", runner.zoo("zoo", "alpha", "beta"), *SEEDS, "--snapshot-update")
+    assert set(finished.verdicts().values()) == {"new"}, finished.output
+    return runner
+
+
+def said(runner: Runner, made: object, without: object, *options: str) -> Sequence[str | None]:
+    """Return what a run says that an export without the pass proves, for each cell, and see that the message has it."""
+    runner.answers({"*": made, "without": {"*": without}})
+    finished = runner("--models", "zoo", *SEEDS, *options)
+    found = [row["without"] for row in finished.rows.values()]
+    assert finished.output.count("\n  without it ") == len([line for line in found if line])
+    for line in filter(None, found):
+        assert f"\n  {line}\n" in finished.output
+    return found
+
+
+@pytest.mark.parametrize("made", [CHANGED, CORRUPT, ORDERS], ids=["changed", "corrupt", "order-only"])
+def test_a_pass_without_which_the_artifact_equals_the_golden_is_the_cause(
+    golden: Runner, made: object
+) -> None:
+    # The second cell blames the same pass.
+    assert said(golden, made, SOUND) == ["without it the artifact equals the golden", None]
+
+
+def test_a_pass_without_which_an_artifact_is_right_is_the_cause(golden: Runner) -> None:
+    assert said(golden, CORRUPT, CHANGED) == ["without it the artifact is right", None]
+
+
+def test_a_pass_without_which_the_variations_agree_is_the_cause(golden: Runner) -> None:
+    assert said(golden, ORDERS, CHANGED) == ["without it the variations agree", None]
+
+
+@pytest.mark.parametrize(
+    ("made", "without"),
+    [
+        (CHANGED, artifact(lowered(GRAPH.replace("%x", "%y")), FOLD)),
+        (CHANGED, replace(SOUND, result=failure())),
+        (CORRUPT, CORRUPT),
+        (ORDERS, ORDERS),
+    ],
+    ids=["changed otherwise", "breaks", "as wrong", "disagree as well"],
+)
+def test_what_proves_nothing_is_not_said(golden: Runner, made: object, without: object) -> None:
+    assert said(golden, made, without) == [None, None]
+
+
+def test_a_pass_is_tried_on_the_next_cell_where_one_proves_nothing(golden: Runner) -> None:
+    golden.answers({"*": CORRUPT, "without": {"alpha": CORRUPT, "beta": CHANGED}})
+    finished = golden("--models", "zoo", *SEEDS)
+    proofs = {cell: row["without"] for cell, row in finished.rows.items()}
+    assert proofs == {"tosa-fp/alpha": None, "tosa-fp/beta": "without it the artifact is right"}
+    # It is said once more with the cause, whichever cell's message is printed.
+    assert "\n   without it the artifact is right (tosa-fp/beta)\n" in finished.output
+
+
+def test_a_pass_is_tried_once_more_on_a_corrupt_cell(golden: Runner) -> None:
+    golden.answers({"alpha": CHANGED, "beta": CORRUPT, "without": {"alpha": SOUND, "beta": SOUND}})
+    finished = golden("--models", "zoo", *SEEDS)
+    assert [row["without"] for row in finished.rows.values()] == [
+        "without it the artifact equals the golden"
+    ] * 2
+
+
+def test_no_cell_is_exported_without_a_pass_where_that_is_not_wanted(golden: Runner) -> None:
+    assert said(golden, CHANGED, SOUND, "--explain", "off") == [None, None]
+
+
+def test_what_is_to_be_explained_is_one_of_three(runner: Runner) -> None:
+    runner("--models", "tests.support.zoo", "--explain=3").refused("--explain", "'3'", "some")
+
+
+@pytest.mark.slow
+def test_a_real_pass_that_swaps_operands_is_the_cause(runner: Runner) -> None:
+    asked = ("--models", "tests.support.zoo_omission", "--cell", "xnnpack-fp32/plus", "--variations", "0,4")
+    recorded = runner(*asked, "--patches", "none", "--snapshot-update")
+    assert recorded.code == 0, recorded.output
+    finished = runner(*asked, "--patches", "swapped-operands")
+    row = finished.rows["xnnpack-fp32/plus"]
+    assert (row["verdict"], row["pass"]) == ("changed", "RemoveGetItemPass"), finished.output
+    assert row["without"] == "without it the artifact equals the golden"
+
+
+@pytest.mark.parametrize(
+    "error", [SweepError("cannot be run"), KeyError("key"), DecodeError("tosa", 0, "odd")]
+)
+@pytest.mark.parametrize("diagnosis", ["without", "again"])
+def test_a_diagnosis_that_fails_changes_no_verdict_and_the_run_goes_on(
+    golden: Runner, diagnosis: str, error: Exception
+) -> None:
+    golden.answers({"*": ORDERS, diagnosis: {"*": error}})
+    finished = golden("--models", "zoo", *SEEDS)
+    assert finished.verdicts() == {"tosa-fp/alpha": "order-only", "tosa-fp/beta": "order-only"}
+    assert f" could not be found: {type(error).__name__}" in finished.output
+    assert "INTERNALERROR" not in finished.output

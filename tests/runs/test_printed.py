@@ -1,0 +1,80 @@
+"""Every command that a red run prints is run, as it is printed, by a shell that has the environment on its path."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from executorch_goldens.artifact import Artifact
+from executorch_goldens.cli import COMMANDS
+from tests import REPOSITORY
+from tests.conftest import Artifacts
+from tests.support.making import other, wrong
+from tests.support.runner import DROPPED, RUN_LIMIT, Runner
+
+#: What begins a command in a line of a message, after words or none.
+COMMAND = re.compile(rf"(?:^|[ `'(])((?:goldens (?:{'|'.join(COMMANDS)})|nox -|git|python) [^`]*)$")
+#: Words of an output that mean that a command was none.
+REFUSED = ("command not found", "unrecognized arguments", "usage:", "Traceback", "No module named")
+
+
+def printed(output: str, zoo: str) -> dict[str, str]:
+    """Return the commands of an output: one for each shape that they have when cells are left out."""
+    found: dict[str, str] = {}
+    for line in output.splitlines():
+        for command in COMMAND.findall(line.strip()):
+            # `goldens repro ... writes a script for an issue`, in a sentence.
+            words = re.sub(r" writes a script for an issue$", "", command).rstrip(".,;)")
+            found.setdefault(re.sub(r"\S+/" + zoo + r"-\d+", "CELL", words), words)
+    return found
+
+
+def test_every_command_that_a_red_run_of_thirty_cells_prints_runs(
+    runner: Runner, artifacts: Artifacts, tmp_path: Path
+) -> None:
+    names = [f"some-{number}" for number in range(30)]
+    zoo = runner.zoo("some", *names)
+    steady = artifacts["steady"][0]
+    assert isinstance(steady, Artifact)
+    words = ("--models", zoo, "--cell", "xnnpack-fp32/*", "--variations", "quick")
+    runner.answers(dict.fromkeys(names, steady))
+    assert runner(*words, "--snapshot-update").code == 0
+    kinds = (
+        other(steady),
+        wrong(steady),
+        artifacts["hashed-constant"],
+        artifacts["set-of-strings"],
+        artifacts["does-not-run"][0],
+    )
+    runner.answers({name: kinds[number % len(kinds)] for number, name in enumerate(names)})
+    # As a person calls it: without the folders of these tests in front.
+    finished = runner(*words)
+    assert finished.code == 1
+    assert len(set(finished.verdicts().values())) == len(kinds), finished.verdicts()
+    commands = printed(finished.output, "some")
+    assert any("--snapshot-update" in command for command in commands.values()), finished.output
+    assert any(command.startswith("goldens repro") for command in commands.values()), finished.output
+    inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
+    paths = [str(runner.folder), str(REPOSITORY), *inherited.get("PYTHONPATH", "").split(os.pathsep)]
+    environment = {
+        **inherited,
+        **runner.environment,
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), inherited["PATH"]]),
+    }
+    for command in commands.values():
+        ran = subprocess.run(
+            ["bash", "-c", command],
+            cwd=REPOSITORY,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=RUN_LIMIT,
+        )
+        said = ran.stdout + ran.stderr
+        # A run is red again; what has no model to export says so.
+        assert ran.returncode in (0, 1, 2), f"{command}\n{said}"
+        assert not any(refused in said for refused in REFUSED), f"{command}\n{said}"

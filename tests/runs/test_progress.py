@@ -1,0 +1,216 @@
+"""How far a run is: one live line in a terminal, lines elsewhere, nothing of either garbled."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from executorch_goldens.artifact import Casualty, Cell
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.running.messages import STEP_SUMMARY
+from executorch_goldens.running.progress import Progress
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.schedule import Job
+from executorch_goldens.workers.seconds import Seconds
+from executorch_goldens.workers.sweep import Sweep
+from tests import REPOSITORY
+from tests.support.runner import DROPPED, RUN_LIMIT, Runner
+
+A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))
+(FIRST,) = variations((0,))
+
+#: A crash needs no artifact.
+CRASH = Casualty("crashed", "killed by SIGSEGV\nlast words")
+
+
+class Screen:
+    """Keeps what was written; a live line is kept with an arrow."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def rewrite(self, line: str, **_: bool) -> None:
+        self.lines.append(f"> {line}")
+
+    def write_line(self, line: str, **_: bool) -> None:
+        self.lines.append(line)
+
+    def write(self, content: str) -> None:
+        assert content == "\r"
+
+
+class Exporting:
+    """What is used of a sweep: its cells are ready after so many questions."""
+
+    def __init__(self, questions: int) -> None:
+        self.questions = questions
+
+    def ready(self, cell: Cell, seconds: float) -> bool:
+        self.questions -= 1
+        return self.questions < 0
+
+    def doing(self) -> str:
+        return f"running: {Job(0, A, FIRST)}"
+
+
+def shown(live: bool, ticks: Sequence[float], judged: Mapping[Cell, Verdict | None]) -> list[str]:
+    """Return what a run over three cells writes whose clock shows `ticks`, a question each."""
+    screen, clock, now = Screen(), iter(ticks), [0.0]
+    progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, screen, live, lambda: now[0])
+
+    class Ticking(Exporting):
+        def ready(self, cell: Cell, seconds: float) -> bool:
+            now[0] = next(clock, now[0])
+            return super().ready(cell, seconds)
+
+    sweep = cast(Sweep, Ticking(len(ticks)))
+    progress.wait(sweep, A)
+    for cell, verdict in judged.items():
+        progress.judged(sweep, cell, verdict)
+    return screen.lines
+
+
+RUNNING = "running: tosa-fp/a [seed0-heap0]"
+START = f"0 of 3 cells, 3 to go, about 3 min; {RUNNING}"
+
+
+def test_elsewhere_it_is_a_line_a_minute() -> None:
+    assert shown(False, [0.0, 30.0, 59.0, 61.0, 110.0, 122.0], {}) == [START] * 3
+
+
+def test_the_time_left_follows_the_pace_of_the_run() -> None:
+    now = [0.0]
+    progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, Screen(), False, lambda: now[0])
+    now[0] = 600.0
+    progress.judged(cast(Sweep, Exporting(0)), A, Verdict(A, "stable", ""))
+    # What was remembered to take two minutes took ten: a minute that is left takes five.
+    assert "2 to go, about 5 min" in progress.line("")
+
+
+def test_in_a_terminal_it_is_one_line_twice_a_second() -> None:
+    assert shown(True, [0.0, 0.1, 0.6, 0.7, 1.2], {}) == [f"> {START}"[:81]] * 3
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_cell_that_is_not_as_it_should_be_has_a_line_of_its_own(live: bool) -> None:
+    verdicts = {
+        A: Verdict(A, "stable", ""),
+        B: Verdict(B, "corrupt", "one\ntwo"),
+        C: Verdict(C, "corrupt", "three", known=True),
+    }
+    lines = [line for line in shown(live, [], verdicts) if " of 3 cells" not in line]
+    assert lines == (["> "] if live else []) + ["corrupt: tosa-fp/b: one"]
+    (line,) = [line for line in shown(live, [], {A: None}) if line.startswith("no verdict")]
+    assert line == "no verdict: tosa-fp/a"
+
+
+def test_what_is_left_is_what_is_remembered_of_the_cells_to_go() -> None:
+    progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, Screen(), False)
+    sweep = cast(Sweep, Exporting(0))
+    progress.judged(sweep, A, Verdict(A, "stable", ""))
+    assert progress.line("running: none yet") == "1 of 3 cells, 2 to go, about 1 min; running: none yet"
+    progress.judged(sweep, B, None)
+    assert (
+        progress.line("running: x") == "2 of 3 cells, 1 not as they should be, 1 to go, about 4 s; running: x"
+    )
+
+
+# Whole runs
+
+
+@pytest.fixture
+def crashing(runner: Runner) -> Runner:
+    """A runner whose cells crash."""
+    runner.zoo("zoo_two", "alpha", "beta")
+    runner.answers({"*": CRASH})
+    return runner
+
+
+WORDS = ("--models", "zoo_two", "--cell", "tosa-fp/*")
+REASONS = [f"crashed: tosa-fp/{case}: seed0-heap0: killed by SIGSEGV" for case in ("alpha", "beta")]
+
+
+def test_a_run_in_ci_has_lines_in_the_place_of_pytests_letters(crashing: Runner, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    output = crashing(*WORDS, "-q", **{STEP_SUMMARY: str(summary)}).output.splitlines()
+    before = output[: next(number for number, line in enumerate(output) if "FAILURES" in line)]
+    assert [line for line in before if line] == [
+        REASONS[0],
+        "1 of 2 cells, 1 not as they should be, 1 to go, about 4 s; running: none yet",
+        REASONS[1],
+    ]
+    assert "2 failed" in output[-1]
+    text = summary.read_text()
+    assert "| crashed | 2 |" in text
+    assert f"- {REASONS[0]}" in text
+
+
+def test_a_run_ends_with_its_causes_and_prints_one_message_of_each(crashing: Runner) -> None:
+    message = f" on ExecuTorch {crashing.release}: seed0-heap0: killed by SIGSEGV"
+    output = crashing(*WORDS, "-q").output
+    assert output.count(message) == 1
+    _, _, causes = output.partition("\n1 cause, 2 cells:\n")
+    first, review, report, _ = causes.split("\n", 3)
+    assert first == "1. crashed: killed by SIGSEGV; 2 crashed"
+    assert review.startswith("goldens review --sweeps=")
+    assert report.startswith("goldens report ")
+    assert crashing(*WORDS, "-v").output.count(message) == 2
+
+
+def test_a_verdict_has_a_colour_where_that_is_asked_for(crashing: Runner) -> None:
+    plain, coloured = (crashing(*WORDS, "-q", **{name: "1"}).output for name in ("NO_COLOR", "FORCE_COLOR"))
+    assert f"{REASONS[0]}\n" in plain
+    assert f"\x1b[31m{REASONS[0]}\x1b[0m" in coloured
+    assert "\x1b[31m" not in plain
+
+
+def test_neither_is_there_with_q_twice(crashing: Runner, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    output = crashing(*WORDS, "-q", "-q", **{STEP_SUMMARY: str(summary)}).output
+    assert " of 2 cells" not in output
+    assert output.startswith("FF")
+    assert not summary.exists()
+
+
+def test_a_live_line_leaves_nothing_in_a_terminal(crashing: Runner) -> None:
+    crashing.answers({"*": CRASH, "known": {"tosa-fp/beta": "crashed: it always does"}})
+    main, side = pty.openpty()
+    environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
+    environment |= crashing.environment | {"PY_COLORS": "0", "TERM": "xterm", "COLUMNS": "100"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(crashing.folder), environment.get("PYTHONPATH", "")])
+    with subprocess.Popen(
+        crashing.command(*WORDS, "-q"), cwd=REPOSITORY, env=environment, stdout=side, stderr=side
+    ) as process:
+        os.close(side)
+        written = b""
+        # Reading a terminal whose other side is closed is an error on Linux.
+        while chunk := read(main):
+            written += chunk
+        process.wait(RUN_LIMIT)
+    os.close(main)
+    raw = written.decode()
+    lines = [screen_line(line) for line in raw.replace("\r\n", "\n").split("\n")]
+    assert "\r1 of 2 cells, 1 not as they should be" in raw
+    before = lines[: next(number for number, line in enumerate(lines) if "FAILURES" in line)]
+    assert [line for line in before if line] == REASONS[:1]
+
+
+def read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:
+        return b""
+
+
+def screen_line(written: str) -> str:
+    """Return what a terminal shows of a line, in which a carriage return goes back to its beginning."""
+    shown: list[str] = []
+    for part in written.split("\r"):
+        shown[: len(part)] = part
+    return "".join(shown).rstrip()

@@ -1,0 +1,85 @@
+"""Runs over a budget."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell, Outcome
+from executorch_goldens.goldens.quantities import measured
+from executorch_goldens.goldens.reading import reading
+from executorch_goldens.judging.comparison import compare
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.settings.exports import Settings, default_interpreter
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.sweep import Sweep
+from lab.mutants.mutant import Mutated
+from tests.conftest import Artifacts
+from tests.support.runner import RUN_LIMIT, Runner
+
+UPDATE = "--snapshot-update"
+
+
+def test_a_run_fails_over_a_budget_and_records_nothing_there(runner: Runner, artifacts: Artifacts) -> None:
+    own = replace(runner, directory=runner.folder)
+    own.zoo("own_zoo", "alpha")
+    own.answers({"alpha": artifacts["steady"][0]})
+
+    def budget(text: str) -> None:
+        table = f'[tool.goldens]\nmodels = ["own_zoo"]\ntargets = ["xnnpack-fp32"]\n{text}'
+        (own.folder / "pyproject.toml").write_text(table)
+
+    budget('budgets = { "*/alpha" = { program = 10 } }')
+    for words in ((), (UPDATE,)):
+        finished = own(*words)
+        assert finished.code == 1, finished.output
+        assert set(finished.verdicts().values()) == {"over-budget"}
+        assert "bytes of the program, and 10 are in the budget (*/alpha: program)" in finished.output
+    assert not list(own.root.glob("*/*"))
+    budget('budgets = { "*/alpha" = { program = 1000000 } }')
+    assert set(own(UPDATE).verdicts().values()) == {"new"}
+    assert set(own().verdicts().values()) == {"stable"}
+
+
+def test_a_budget_of_no_cell_is_refused(runner: Runner) -> None:
+    own = replace(runner, directory=runner.folder)
+    own.zoo("own_zoo", "alpha")
+    (own.folder / "pyproject.toml").write_text(
+        '[tool.goldens]\nmodels = ["own_zoo"]\nbudgets = { "*/alhpa" = { memory = 1 } }\n'
+    )
+    own().refused("[tool.goldens] budgets: '*/alhpa' is the pattern of no cell")
+
+
+@pytest.mark.slow
+def test_a_fix_taken_back_that_costs_memory_and_makes_nothing_wrong_is_over_budget(release: str) -> None:
+    masks = Cell("tosa-fp", "masks")
+    taken_back = Mutated(masks.target, masks.case, "masks-outside")
+    matrix = releases.load().release(release)
+    settings = Settings(default_interpreter(), ("tests.support.zoo_masks",), matrix.patches, 1, RUN_LIMIT)
+    with Sweep(
+        [masks, taken_back], variations((0,)), settings, further_patches={taken_back: ("masks-outside",)}
+    ) as sweep:
+        sound, worse = sweep.outcomes(masks), sweep.outcomes(taken_back)
+    recorded = compare(masks, sound, None, matrix).texts
+    assert recorded is not None
+    memory = measured(reading(recorded))["memory"]
+
+    def judge(outcomes: Sequence[Outcome], most: int) -> Verdict:
+        return compare(masks, outcomes, recorded, matrix, budgets={"*/masks": {"memory": most}}).verdict
+
+    assert judge(sound, memory).name == "stable"
+    over = judge(worse, memory)
+    assert over.name == "over-budget"
+    (more,) = re.findall(rf"^([\d,]+) bytes of planned memory, and {memory:,} are in the budget", over.reason)
+    # Within a higher budget it is right and differs from its golden; one that needs less is never over it.
+    within = judge(worse, int(more.replace(",", "")))
+    assert within.name == "changed"
+    assert any(
+        line.startswith(f"worse: {memory:,} -> {more} bytes of planned memory") for line in within.detail
+    )
+    assert judge(sound, 10**9).name == "stable"
+    print(over.reason, *within.detail, sep="\n")

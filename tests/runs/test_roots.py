@@ -1,0 +1,69 @@
+"""Whose goldens a root has, and the names of cells in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from executorch_goldens.goldens import golden
+from tests.conftest import Artifacts
+from tests.runs.conftest import SEEDS, UPDATE, WHOLE
+from tests.support.runner import Runner
+
+
+def test_another_zoo_in_a_root_is_refused_before_anything_is_written_or_deleted(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    before = recorded.files()
+    recorded.answers({"*": artifacts["steady"]})
+    firmware = ("--models", recorded.zoo("firmware", "one-linear-layer"))
+    for asked in ((), (UPDATE,), (UPDATE, "--prune"), (UPDATE, "--adopt"), ("--models", "zoo_both", UPDATE)):
+        finished = recorded(*SEEDS, *firmware, *asked)
+        finished.refused(str(recorded.goldens), "goldens of zoo_both", "firmware", "--goldens DIR")
+        assert not finished.rows
+    assert recorded.files() == before
+
+
+def test_goldens_that_do_not_say_whose_they_are_are_read_and_written_only_when_adopted(
+    recorded: Runner,
+) -> None:
+    (recorded.goldens / "zoo.txt").unlink()
+    before = recorded.files()
+    assert recorded(*WHOLE).code == 0
+    recorded(*WHOLE, UPDATE).refused(str(recorded.goldens), "zoo.txt", "--adopt")
+    assert recorded.files() == before
+    assert recorded(*WHOLE, UPDATE, "--adopt").code == 0
+    after = recorded.files()
+    assert after.pop("zoo.txt")[0] == f"format: {golden.FORMAT}\nmodels: zoo_both\n".encode()
+    assert after == before
+
+
+def test_names_that_only_look_alike_have_goldens_of_their_own(runner: Runner, artifacts: Artifacts) -> None:
+    names = ["a-b", "ab", "a-" + "b" * 61, "a-" + "b" * 62]
+    runner.answers({"*": artifacts["steady"]})
+    finished = runner(*SEEDS, "--models", runner.zoo("alike", *names), "--cell", "tosa-fp/*", UPDATE)
+    assert finished.code == 0, finished.output
+    assert runner.recorded() == {f"tosa-fp/{name}" for name in names}
+
+
+@pytest.mark.parametrize(
+    ("names", "facts"),
+    [
+        (["alpha", "alpha"], ["'alpha'", "registered twice"]),
+        (["alpha", "Alpha"], ["'Alpha'", "lower-case-words"]),
+        (["ab", "a/b"], ["'a/b'", "lower-case-words"]),
+        (["ab", "a.b"], ["'a.b'", "lower-case-words"]),
+    ],
+    ids=["twice", "case fold", "slash", "dot"],
+)
+def test_names_that_would_share_a_golden_are_an_error(
+    recorded: Runner, names: list[str], facts: list[str]
+) -> None:
+    before = recorded.files()
+    recorded.environment.clear()
+    recorded(*SEEDS, "--models", recorded.zoo("colliding", *names), UPDATE).refused("colliding", *facts)
+    assert recorded.files() == before
+
+
+def test_two_zoos_with_one_name_are_an_error(runner: Runner) -> None:
+    one, other = runner.zoo("zoo_one", "alpha"), runner.zoo("zoo_other", "alpha")
+    runner("--models", one, "--models", other).refused("'alpha'", "is both in", one, other, "--goldens")

@@ -1,0 +1,104 @@
+"""What a run keeps in the store, and takes from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from executorch_goldens.store.store import Store
+from tests.conftest import Artifacts
+from tests.support.runner import Runner, options_of
+
+UPDATE = "--snapshot-update"
+
+
+def test_a_run_keeps_what_it_made_and_takes_nothing_until_it_is_asked_to(runner: Runner) -> None:
+    words = (
+        "--models",
+        "tests.support.zoo",
+        "--cell",
+        "xnnpack-fp32/steady",
+        "--variations",
+        "1",
+        "--cache-dir",
+    )
+    words = (*words, str(runner.folder / "store"))
+    kept = "exports kept for --cache on: 1;"
+    assert kept in runner(*words).output
+    assert kept in runner(*words).output
+    assert f"reused 1 of 1 exports; cache: {runner.folder / 'store'}" in runner(*words, "--cache=on").output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isolation", ["fork", "fresh"])
+def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner, isolation: str) -> None:
+    cells = ("xnnpack-fp32/steady", "tosa-fp/steady")
+    root = runner.folder / "store"
+    words = (
+        *(word for cell in cells for word in ("--cell", cell)),
+        "--variations",
+        "1",
+        "--cache-dir",
+        str(root),
+    )
+    runner("--models", "tests.support.zoo", *words, "--isolation", isolation)
+    store = Store(root)
+    found = [
+        {fact.place for name in made.lists for fact in store.facts(name) or ()}
+        for path in (root / "made").glob("*/*")
+        for made in store.made(path.name)
+    ]
+    assert len(found) == 2
+    for places in found:
+        (own,) = {
+            backend
+            for backend in ("arm", "xnnpack")
+            if any(f"/executorch/backends/{backend}/" in place and place.endswith(".py") for place in places)
+        }
+        assert any(place.endswith("/tests/support/zoo/__init__.py") for place in places)
+        assert any(place.endswith("/exporting/export.py") for place in places)
+        # What is linked to libraries as well.
+        assert any("libtorch_cpu" in place for place in places), own
+
+
+@pytest.mark.parametrize(
+    ("words", "ci", "keeping"),
+    [
+        ((), "", True),
+        (("--cache=off",), "", False),
+        # Machines of CI are new each time, and some keep their caches.
+        ((), "1", False),
+        (("--cache=on",), "1", True),
+    ],
+)
+def test_where_a_run_keeps_what_it_made(
+    words: tuple[str, ...], ci: str, keeping: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    assert options_of(*words).keeps is keeping
+
+
+def test_a_run_that_is_not_to_keep_has_no_store(runner: Runner, artifacts: Artifacts) -> None:
+    runner.answers({"alpha": artifacts["steady"][0]})
+    words = ("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--variations", "1")
+    words = (*words, "--cache-dir", str(runner.folder / "store"))
+    said = "exports kept for --cache on:"
+    assert said in runner(*words).output
+    assert said not in runner(*words, "--cache=off").output
+    assert said not in runner(*words, CI="1").output
+
+
+def test_a_run_that_only_keeps_does_without_a_store_that_cannot_be_written(runner: Runner) -> None:
+    finished = runner(
+        "--models",
+        "tests.support.zoo",
+        "--cell",
+        "xnnpack-fp32/steady",
+        "--cache-dir",
+        "/dev/null",
+        "--variations",
+        "0,4",
+        UPDATE,
+    )
+    assert finished.code == 0
+    assert "nothing more was kept: the cache /dev/null cannot be written" in finished.output
+    assert "--cache off" in finished.output

@@ -1,0 +1,144 @@
+"""Goldens of single tests: recorded and read back, and never while something else writes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import filelock
+import pytest
+
+from executorch_goldens.artifact import Artifact
+from tests import REPOSITORY
+from tests.support.replay import VARIABLE
+from tests.support.runner import DROPPED, Runner
+
+UPDATE = "--snapshot-update"
+
+#: Whatever the harness makes of it is recorded: nothing is exported.
+TEST = """
+def test_spotter(golden_export):
+    golden_export("a module", (), targets=["xnnpack-fp32"])
+"""
+
+Suite = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def suite(runner: Runner, artifacts: Mapping[str, tuple[Artifact, ...]]) -> Suite:
+    """Runs the test of a suite of its own in `runner.folder`, with goldens there."""
+    runner.answers({"*": artifacts["steady"][0]})
+    folder = runner.folder
+    (folder / "pyproject.toml").write_text("[tool.goldens]\n")
+    # No environment must have the harness's plugin installed for it.
+    (folder / "conftest.py").write_text("from executorch_goldens.running.fixtures import golden_export\n")
+    (folder / "test_spotter.py").write_text(TEST)
+    inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-p",
+                "tests.support.replay",
+                "-p",
+                "no:cacheprovider",
+                *arguments,
+            ],
+            cwd=folder,
+            env=inherited
+            | {"PYTHONPATH": str(REPOSITORY), VARIABLE: runner.environment[VARIABLE]}
+            | environment,
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+
+    return run
+
+
+def place(runner: Runner) -> Path:
+    return runner.goldens / "tests" / runner.release / "xnnpack-fp32" / "spotter"
+
+
+def test_the_golden_of_a_test_is_new_recorded_and_read_back(suite: Suite, runner: Runner) -> None:
+    first = suite()
+    assert "new: xnnpack-fp32/spotter" in first.stdout
+    assert f"accept: pytest test_spotter.py::test_spotter {UPDATE}" in first.stdout
+    assert not runner.goldens.exists()
+    assert suite(UPDATE).returncode == 0
+    assert (place(runner) / "manifest.txt").exists()
+    before = runner.files()
+    assert suite().returncode == 0
+    assert suite(UPDATE).returncode == 0
+    assert runner.files() == before
+
+
+def test_a_golden_of_a_test_is_not_written_while_a_run_writes_and_may_be_read(
+    suite: Suite, runner: Runner
+) -> None:
+    lock = runner.goldens / f".{runner.release}.lock"
+    runner.goldens.mkdir()
+    with filelock.FileLock(lock):
+        refused = suite(UPDATE)
+        assert refused.returncode == pytest.ExitCode.TESTS_FAILED
+        assert f"it holds {lock}" in refused.stdout
+        assert "Traceback" not in refused.stdout
+        assert not place(runner).exists()
+    assert suite(UPDATE).returncode == 0
+    with filelock.FileLock(lock):
+        assert suite().returncode == 0
+
+
+def test_what_an_interrupted_update_left_is_finished_by_the_next(suite: Suite, runner: Runner) -> None:
+    assert suite(UPDATE).returncode == 0
+    before = runner.files()
+    place(runner).rename(place(runner).with_name("spotter.old~"))
+    assert suite(UPDATE).returncode == 0
+    assert runner.files() == before
+
+
+@pytest.mark.parametrize(
+    ("table", "environment", "facts"),
+    [
+        ("[tool.goldens]\n", {"CI": "1"}, [UPDATE, "CI is set"]),
+        ("[tool.goldens]\nvariations = 1\n", {}, [UPDATE, "at least 2 variations", "[tool.goldens]"]),
+    ],
+    ids=["CI", "variations"],
+)
+def test_what_may_not_be_written_is_refused_as_for_cells(
+    suite: Suite, runner: Runner, table: str, environment: dict[str, str], facts: list[str]
+) -> None:
+    (runner.folder / "pyproject.toml").write_text(table)
+    refused = suite(UPDATE, **environment)
+    assert refused.returncode != 0
+    for fact in facts:
+        assert fact in refused.stdout
+    assert not place(runner).exists()
+
+
+def test_a_golden_that_cannot_be_written_fails_the_test_with_one_line(suite: Suite, runner: Runner) -> None:
+    """What syrupy makes of an error while it writes is a difference, and the golden is new: neither is the reason."""
+    target = place(runner).parent
+    target.parent.mkdir(parents=True)
+    target.write_text("in the way")
+    finished = suite(UPDATE)
+    assert finished.returncode == pytest.ExitCode.TESTS_FAILED
+    assert f"{place(runner)}: cannot be written" in finished.stdout
+    assert "new: xnnpack-fp32/spotter" not in finished.stdout
+    assert "Traceback" not in finished.stdout
+
+
+def test_more_variations_are_noted_as_for_cells(suite: Suite, runner: Runner) -> None:
+    assert suite(UPDATE).returncode == 0
+    (runner.folder / "pyproject.toml").write_text('[tool.goldens]\nvariations = "full"\n')
+    before = runner.files()
+    assert suite(f"{UPDATE}-new-only").returncode == 0
+    assert runner.files() == before
+    assert suite(UPDATE).returncode == 0
+    assert "seed27-heap2 seed37-heap3" in (place(runner) / "manifest.txt").read_text()

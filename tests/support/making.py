@@ -1,0 +1,147 @@
+"""Makes what tests hand to the harness without an export: programs, failures, artifacts, outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from executorch_goldens.artifact import (
+    Artifact,
+    Casualty,
+    Cell,
+    Delegate,
+    Failure,
+    Lowered,
+    Outcome,
+    PassRun,
+    Sample,
+    Tensor,
+    Watched,
+)
+from executorch_goldens.decode import Schemas
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import MadeWith
+from executorch_goldens.judging import verdict
+from executorch_goldens.judging.verdict import Verdict
+from tests import DATA
+
+CELL = Cell("tosa-fp", "some-case")
+
+GRAPH = """graph():
+    %lowered_module_0 : [num_users=1] = get_attr[target=lowered_module_0]
+    %a : [num_users=1] = call_function[target=delegate](args = (%lowered_module_0, %x), kwargs = {})
+    %lowered_module_1 : [num_users=1] = get_attr[target=lowered_module_1]
+    %b : [num_users=1] = call_function[target=delegate](args = (%lowered_module_1, %y), kwargs = {})
+    return (a, b)
+"""
+#: The same operators, with the names of the delegates swapped.
+RENUMBERED = (
+    GRAPH.replace("module_0", "module_X").replace("module_1", "module_0").replace("module_X", "module_1")
+)
+
+#: Those of the installed release, which decode the payloads of the others as well.
+SCHEMAS = tuple(map(str, Schemas.installed().places))
+#: A real program, of ExecuTorch 1.5.1.
+PROGRAM = (DATA / "decode/1.5.1/portable.pte").read_bytes()
+
+#: TOSA payloads that ExecuTorch 1.2.0 made of the zoo's ``equal-buffers`` (tosa-fp) and ``cat-h-v`` (tosa-int) with
+#: patches off: ``goldens run --release 1.2.0 --patches none --cell '*/equal-buffers'
+#: --cell '*/cat-h-v'`` leaves them in ``build/sweeps`` as ``delegate_0.bin``. The loop's is
+#: 1.4.1's of tosa-fp+cf/loop.
+PAYLOADS = DATA / "payloads"
+DUPLICATE_OUTPUTS = (PAYLOADS / "equal-buffers-1.2.0.tosa").read_bytes()
+WRONG_CAT = (PAYLOADS / "cat-h-v-1.2.0.tosa").read_bytes()
+
+#: What a manifest names.
+STACK = {"executorch": "1.4.1", "torch": "2.13.0", "torchao": "0.18.0", "tosa-tools": "2026.5.0"}
+ORIGIN = MadeWith(STACK, ["seed0-heap0", "seed4-heap1"], "outputs against eager equal to the last bit")
+
+
+def lowered(
+    graph: str = GRAPH,
+    *delegates: Delegate,
+    pte: bytes = PROGRAM,
+    samples: tuple[Sample, ...] = (),
+    bound: float = 0.0,
+    schemas: tuple[str, ...] = SCHEMAS,
+) -> Lowered:
+    """Return a lowered program."""
+    return Lowered(graph, delegates, pte, samples, bound, schemas)
+
+
+def tosa(payload: bytes) -> Delegate:
+    """Return a delegate with a TOSA payload."""
+    return Delegate("lowered_module_0", "TOSABackend", payload)
+
+
+#: A program one of whose outputs is in two slots of its delegate, and another in none.
+MISWIRED = lowered(GRAPH, tosa(DUPLICATE_OUTPUTS))
+
+
+def failure(message: str = "no", stage: str = "lower", type: str = "ValueError") -> Failure:
+    """Return a failure of an export, in a pass."""
+    return Failure(stage, type, message, "SomePass", "executorch.x.f", "Traceback …\n  here\n")
+
+
+def artifact(result: Lowered | Failure, *passes: PassRun, **fields: Any) -> Artifact:
+    """Return an artifact, made by `passes` if there are any."""
+    made = Artifact(result, (), 1.0, Watched(passes, ()) if passes else None)
+    return replace(made, **fields)
+
+
+def golden_of(result: Lowered | Failure, origin: MadeWith = ORIGIN, **fields: Any) -> dict[str, str]:
+    """Return the texts of a golden that is recorded of an artifact with `fields`."""
+    return golden.render(artifact(result, **fields), origin)
+
+
+def outcome(
+    result: Artifact | Lowered | Failure | Casualty, cell: Cell = CELL, variation: str = "seed0-heap0"
+) -> Outcome:
+    """Return what an export of a cell came to, in one second and with 100 MB."""
+    made = artifact(result) if isinstance(result, Lowered | Failure) else result
+    return Outcome(cell, variation, made, 1.0, 100.0)
+
+
+def outcomes(*results: Artifact | Lowered | Failure | Casualty, cell: Cell = CELL) -> list[Outcome]:
+    """Return one outcome per variation."""
+    return [outcome(result, cell, f"seed{number}-heap{number}") for number, result in enumerate(results)]
+
+
+def objection(made: Artifact | Lowered | Failure) -> Verdict | None:
+    """Return what is said of a cell whose only export made this."""
+    return verdict.objection(CELL, [outcome(made)])
+
+
+def judged(*results: Lowered | Failure | Casualty) -> Verdict:
+    """Return what is said of a cell whose exports made these, which has to be an objection."""
+    found = verdict.objection(CELL, outcomes(*results))
+    assert found is not None
+    assert not found.accepted
+    return found
+
+
+def lowered_by(made: Artifact | Casualty | Outcome) -> Lowered:
+    """Return the program of an export that has to have made one."""
+    found = made.result if isinstance(made, Outcome) else made
+    assert isinstance(found, Artifact), found
+    assert isinstance(found.result, Lowered), found.result
+    return found.result
+
+
+def wrong(artifact: Artifact) -> Artifact:
+    """Return an artifact whose program gives an output that is off by one."""
+    made = lowered_by(artifact)
+    example, *others = made.samples
+    (expected,) = example.expected
+    off = replace(example, outputs=(Tensor.of(expected.array() + 1),))
+    return replace(artifact, result=replace(made, samples=(off, *others)))
+
+
+def with_graph(artifact: Artifact, graph: str) -> Artifact:
+    """Return an artifact whose lowered graph has another text."""
+    return replace(artifact, result=replace(lowered_by(artifact), graph=graph))
+
+
+def other(artifact: Artifact) -> Artifact:
+    """Return an artifact whose lowered graph has a line more."""
+    return with_graph(artifact, lowered_by(artifact).graph + "x\n")

@@ -1,0 +1,186 @@
+"""Runs ``goldens run`` in a process of its own, over real or recorded exports."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import filelock
+import pytest
+
+from executorch_goldens.running import options
+from lab import clusters
+from tests import REPOSITORY
+from tests.support import replay
+
+#: Seconds after which a run is taken to hang. The longest takes 40 s on two idle cores.
+RUN_LIMIT = 400.0
+
+#: Variables of the person's, or of the outer pytest's, that would change what a run does.
+DROPPED = (*clusters.DROPPED, replay.VARIABLE)
+
+
+def options_of(*words: str) -> options.Options:
+    """Return what a run takes from these words of its command line."""
+    parser = argparse.ArgumentParser()
+    options.add_to(dict.fromkeys(options.GROUPS, parser.add_argument))
+    return options.read(parser.parse_args(words), words)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has come to its end.
+
+    Attributes
+    ----------
+    code
+        Exit status of pytest.
+    output
+        What it printed, standard error included.
+    rows
+        The lines of results.jsonl, as (target/case) to fields; empty when the run did not get that far.
+    """
+
+    code: int
+    output: str
+    rows: Mapping[str, dict[str, Any]]
+
+    def refused(self, *facts: str) -> None:
+        """Assert that the run was refused with one error that states `facts`, and is no traceback."""
+        assert self.code not in (0, pytest.ExitCode.INTERNAL_ERROR), self.output
+        for fact in facts:
+            assert fact in self.output, self.output
+        assert "Traceback" not in self.output, self.output
+        assert "INTERNALERROR" not in self.output, self.output
+        assert not re.search(r"\.py:\d+: ", self.output), self.output
+
+    def verdicts(self) -> dict[str, str]:
+        return {cell: row["verdict"] for cell, row in self.rows.items()}
+
+
+@dataclass
+class Runner:
+    """Runs ``goldens run`` with goldens, results and zoos under `folder`.
+
+    Attributes
+    ----------
+    release
+        The one that is installed.
+    program
+        What Python is asked to run.
+    directory
+        Where it runs: whose ``pyproject.toml`` counts.
+    """
+
+    folder: Path
+    release: str
+    environment: dict[str, str] = field(default_factory=dict)
+    program: tuple[str, ...] = ("-m", "executorch_goldens", "run")
+    directory: Path = REPOSITORY
+
+    @property
+    def goldens(self) -> Path:
+        return self.folder / "goldens"
+
+    @property
+    def root(self) -> Path:
+        """Goldens of the release that is installed."""
+        return self.goldens / self.release
+
+    @property
+    def sweeps(self) -> Path:
+        return self.folder / "sweeps" / self.release
+
+    @property
+    def results(self) -> Path:
+        return self.sweeps / "results.jsonl"
+
+    def zoo(self, module: str, *cases: str) -> str:
+        """Write a module that registers `cases`, which are never built, and return its name."""
+        text = "from executorch_goldens.registry import case\n"
+        for case in cases:
+            text += textwrap.dedent(
+                f"""
+                @case(guards="nothing", name={case!r})
+                def build(data):
+                    raise NotImplementedError
+                """
+            )
+        (self.folder / f"{module}.py").write_text(text)
+        (self.folder / f"{module}.cases").write_text("\n".join(cases))
+        return module
+
+    def answers(self, results: Mapping[str, Any]) -> None:
+        """Let runs take `results` (see `replay`) for the sweep's, instead of exporting."""
+        path = self.folder / "answers"
+        path.write_bytes(pickle.dumps(dict(results)))
+        self.environment[replay.VARIABLE] = str(path)
+
+    def command(self, *arguments: str) -> list[str]:
+        plugins = ["-p", "tests.support.replay"] if replay.VARIABLE in self.environment else []
+        # The store of whoever runs the tests is none of theirs.
+        keeping = [] if {"--cluster", "--cache-dir"} & {*arguments} else ["--cache=off"]
+        return [
+            *(sys.executable, *self.program, *plugins, *keeping),
+            # With "=", or pytest takes the folders for tests and one of them for its root.
+            *(f"--goldens={self.goldens}", f"--sweeps={self.folder / 'sweeps'}", *arguments),
+        ]
+
+    def __call__(self, *arguments: str, **environment: str) -> Finished:
+        self.results.unlink(missing_ok=True)
+        inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
+        paths = [str(self.folder), str(REPOSITORY), *inherited.get("PYTHONPATH", "").split(os.pathsep)]
+        inherited["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        run = subprocess.run(
+            self.command(*arguments),
+            cwd=self.directory,
+            env=inherited | self.environment | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=RUN_LIMIT,
+        )
+        lines = self.results.read_text().splitlines() if self.results.exists() else []
+        rows = [json.loads(line) for line in lines]
+        return Finished(run.returncode, run.stdout, {f"{row['target']}/{row['case']}": row for row in rows})
+
+    def files(self, root: Path | None = None) -> dict[str, tuple[bytes, int, int]]:
+        """Return bytes, modification time and inode of every file under the goldens, or under `root`; locks aside."""
+        root = root or self.goldens
+        return {
+            str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino)
+            for path in sorted(root.rglob("*"))
+            if path.is_file() and path.suffix != ".lock"
+        }
+
+    def recorded(self) -> set[str]:
+        return {str(path.relative_to(self.root)) for path in self.root.glob("*/*")}
+
+
+Made = TypeVar("Made")
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made]) -> Made:
+    """Return what `make` makes in a folder of its own, made by one process of these tests (pytest-xdist) for all.
+
+    The first that asks makes it, the others wait and read what it made.
+    """
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder.with_suffix(".pickle")
+    with filelock.FileLock(folder.with_suffix(".lock")):
+        if not made.exists():
+            made.write_bytes(pickle.dumps(make(folder)))
+        found: Made = pickle.loads(made.read_bytes())
+    return found

@@ -1,0 +1,356 @@
+"""What a stranger has written runs no code, leaves no folder, takes no memory, moves no cursor: docs/security.md."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import shutil
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from executorch_goldens import cli
+from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import HarnessError, UsageError
+from executorch_goldens.files import untrusted
+from executorch_goldens.files.untrusted import UntrustedError
+from executorch_goldens.goldens import golden, roots, table
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.results import merging
+from executorch_goldens.results import rows as results
+from executorch_goldens.results.evidence import Evidence, EvidenceError
+from executorch_goldens.results.merging import MergeError
+from executorch_goldens.results.proposals import Proposal, ProposalError
+from executorch_goldens.results.provenance import Provenance
+from executorch_goldens.review.summary import Summary
+from executorch_goldens.running import messages
+from executorch_goldens.store import store as storage
+from executorch_goldens.store.store import Store, StoreError
+from tests import DATA, GOLDENS
+
+RESULTS = DATA / "report_results" / "stock"
+GOLDEN = GOLDENS / "1.4.1" / "tosa-fp" / "linear"
+#: A key of the store.
+KEY = "0" * 64
+
+NAMES = (
+    *(
+        "..",
+        ".",
+        "",
+        "../x",
+        "a/b",
+        "/etc/passwd",
+        "a\\b",
+        "c:",
+        ".git",
+        "-rf",
+        "con",
+        "NUL.txt",
+        "com1",
+        "a.",
+        "a ",
+    ),
+    *("a\n", "\x1b[2J", "\u202ea", "é", "x" * 201, "~", "*", "\0", "\ud800"),
+)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A release's folder with one golden."""
+    shutil.copytree(GOLDEN, tmp_path / "goldens" / "tosa-fp" / "linear")
+    return tmp_path / "goldens"
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Path:
+    """Results of a run."""
+    shutil.copytree(RESULTS / "1.2.0", tmp_path / "shard")
+    return tmp_path / "shard"
+
+
+# Names
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_a_name_that_is_no_file_name_everywhere_is_refused(name: str) -> None:
+    with pytest.raises(UntrustedError, match="cannot be the name"):
+        untrusted.require_name(name)
+    with pytest.raises(UntrustedError):
+        untrusted.inside(Path(), "a", name)
+
+
+@pytest.mark.parametrize(
+    "name", ["tosa-fp+cf", "1.4.1", "seed0-heap0", "delegate_0.tosa.txt", "console", "com10"]
+)
+def test_names_of_the_project_are_names(name: str) -> None:
+    assert untrusted.require_name(name) == name
+
+
+def with_row(shard: Path, **fields: object) -> Path:
+    """Change the first line of the results in `shard`."""
+    file = shard / results.FILE
+    first, *others = file.read_text().splitlines()
+    file.write_text("\n".join([json.dumps(json.loads(first) | fields), *others]) + "\n")
+    return file
+
+
+def with_fields(file: Path, **fields: object) -> Path:
+    file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+    return file
+
+
+@pytest.mark.parametrize("name", ["..", "../../x", "/etc", "nul"])
+def test_no_reader_takes_a_name_that_leaves_its_folder(name: str, shard: Path, recorded: Path) -> None:
+    sound = {"release": "1.2.0", "target": "tosa-fp", "case": "linear"}
+    for field in sound:
+        with pytest.raises(UsageError, match="cannot be the name"):
+            results.read(with_row(shard, **sound | {field: name}))
+    for field in ({"release": name}, {"cells": [f"tosa-fp/{name}"]}, {"selected": [f"{name}/linear"]}):
+        with_fields(shard / "run.json", **field)
+        with pytest.raises(UsageError, match="run its cells again"):
+            Provenance.read(shard)
+    with pytest.raises(GoldenError, match="cannot be the name"):
+        golden.directory(recorded, Cell("tosa-fp", name))
+    path = recorded / f"tosa-fp{table.SUFFIX}"
+    path.write_text(f"case {name}\nmanifest.txt\n  format: 2\n")
+    with pytest.raises(GoldenError, match="cannot be the name"):
+        list(golden.recorded(recorded))
+
+
+def test_a_file_of_a_table_s_golden_has_a_name(recorded: Path) -> None:
+    path = recorded / f"tosa-fp{table.SUFFIX}"
+    path.write_text("case abs\nmanifest.txt\n  format: 2\n../../x\n  y\n")
+    with pytest.raises(GoldenError, match="cannot be the name"):
+        golden.read(recorded / "tosa-fp" / "abs")
+
+
+def test_a_proposal_is_of_a_release_and_a_cell(shard: Path) -> None:
+    file = with_fields(shard / "tosa-fp" / "two-delegates" / "proposal.json", release="../..")
+    with pytest.raises(ProposalError, match="cannot be the name"):
+        Proposal.read(file)
+
+
+def test_a_key_of_the_store_is_a_digest(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    store.open()
+    for act in (store.holds, store.get, store.content, lambda key: store.add(key, b"x")):
+        with pytest.raises(StoreError, match="which is no key"):
+            act("../../../outside")
+    assert not (tmp_path / "outside").exists()
+
+
+def test_names_that_differ_by_case_alone_are_refused(recorded: Path) -> None:
+    place = recorded / "tosa-fp" / "linear"
+    shutil.copy(place / "graph.txt", place / "Graph.txt")
+    with pytest.raises(GoldenError, match="are one file where"):
+        golden.read(place)
+
+
+# Links
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    file = tmp_path / "secret.txt"
+    file.write_text("secret\n")
+    return file
+
+
+def test_a_link_in_a_golden_is_not_followed(recorded: Path, secret: Path) -> None:
+    place = recorded / "tosa-fp" / "linear"
+    (place / "graph.txt").unlink()
+    (place / "graph.txt").symlink_to(secret)
+    with pytest.raises(GoldenError, match=r"graph.txt is a link") as raised:
+        golden.read(place)
+    assert "git checkout" in raised.value.way_out
+
+
+def test_a_golden_or_target_that_is_a_link_is_refused(recorded: Path, tmp_path: Path) -> None:
+    shutil.move(recorded / "tosa-fp", tmp_path / "elsewhere")
+    (recorded / "tosa-fp").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(GoldenError, match="is a link"):
+        golden.directory(recorded, Cell("tosa-fp", "linear"))
+    (recorded / "tosa-fp").unlink()
+    (recorded / "tosa-fp").mkdir()
+    (recorded / "tosa-fp" / "linear").symlink_to(tmp_path / "elsewhere" / "linear")
+    found = roots.leftovers(recorded, ())
+    assert [what for _, what in found.foreign] == [
+        f"{recorded / 'tosa-fp' / 'linear'} is a link, which is not followed"
+    ]
+
+
+def test_results_with_a_link_are_not_merged(shard: Path, secret: Path, tmp_path: Path) -> None:
+    (shard / "tosa-fp" / "two-delegates" / "seed0-heap0" / "graph.txt").unlink()
+    (shard / "tosa-fp" / "two-delegates" / "seed0-heap0" / "graph.txt").symlink_to(secret)
+    with pytest.raises(MergeError, match=r"graph.txt is a link"):
+        merging.find([shard])
+    assert cli.main(["merge", str(shard), "--into", str(tmp_path / "merged")]) == cli.ERROR
+    assert not (tmp_path / "merged").exists()
+
+
+# Sizes, depths, and what is no file
+
+
+def test_no_more_is_read_than_such_a_file_may_hold(tmp_path: Path) -> None:
+    file = tmp_path / "graph.txt"
+    file.touch()
+    os.truncate(file, untrusted.LARGEST_TEXT + 1)
+    with pytest.raises(UntrustedError, match="more than the 16,777,216"):
+        untrusted.text(file)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero")):
+        with pytest.raises(UntrustedError, match="is no file"):
+            untrusted.text(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 65 + "]" * 65, '{"a":' * 65 + "1" + "}" * 65, "[" * 200_000])
+def test_json_nests_so_deep_and_no_deeper(text: str) -> None:
+    with pytest.raises(ValueError, match=r"nests deeper|Expecting"):
+        untrusted.json_of(text)
+    untrusted.json_of("[" * 64 + "]" * 64)
+
+
+def entry(content: bytes) -> bytes:
+    return storage._head(KEY, content) + content
+
+
+def test_an_entry_that_unpacks_to_more_than_an_entry_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "LARGEST", 1 << 20)
+    store = Store(tmp_path / "store")
+    store.open()
+    store.add(KEY, entry(zlib.compress(bytes(1 << 24))))
+    with pytest.raises(StoreError, match="has more than 1,048,576 bytes"):
+        store.get(KEY)
+
+
+def archive(folder: Path, *members: tuple[str, bytes]) -> Path:
+    folder.mkdir()
+    (folder / "evidence.json").write_text('{"format": 1}')
+    with zipfile.ZipFile(folder / "evidence.npz", "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members:
+            file.writestr(name, content)
+    return folder
+
+
+def array(shape: tuple[int, ...], content: bytes, descr: str = "<f4") -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
+    return file.getvalue() + content
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("0.actual.npy", array((1 << 40,), b""), "in 0 bytes"),
+        ("0.actual.npy", array((-1,), b""), "none of numbers"),
+        ("0.actual.npy", array((1,), pickle.dumps([1]), "|O"), "none of numbers"),
+        ("0.actual.npy", bytes(65 << 20), "holds more than"),
+        ("0.other.npy", array((1,), bytes(4)), "no tensor of a cell"),
+    ],
+)
+def test_tensors_take_no_more_than_they_hold(name: str, content: bytes, what: str, tmp_path: Path) -> None:
+    with pytest.raises(EvidenceError, match=what):
+        Evidence.read(archive(tmp_path / "cell", (name, content)))
+
+
+def test_a_junit_file_declares_no_entities(shard: Path, tmp_path: Path) -> None:
+    laughs = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><testsuite tests="1" name="&b;"/>'
+    (shard / merging.JUNIT).write_text(laughs)
+    with pytest.raises(MergeError, match="document type"):
+        merging.merge(merging.find([shard])["1.2.0"], tmp_path / "merged")
+
+
+# Code
+
+
+class Bomb:
+    """What unpickling it would run."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return os.mkdir, (str(self.file),)
+
+
+def test_no_reader_unpickles(tmp_path: Path, shard: Path, recorded: Path) -> None:
+    ran = tmp_path / "ran"
+    bomb = pickle.dumps(Bomb(ran))
+    store = Store(tmp_path / "store")
+    store.open()
+    store.add(KEY, entry(zlib.compress(bomb)))
+    store.add("1" * 64, bomb)
+    cell = archive(tmp_path / "cell", ("0.actual.npy", array((1,), bomb, "|O")))
+    for file in (shard / "run.json", shard / results.FILE, recorded / "tosa-fp" / "linear" / golden.MANIFEST):
+        file.write_bytes(bomb)
+    place = shard / "tosa-fp" / "two-delegates"
+    (place / "proposal.json").write_bytes(bomb)
+    for read in (
+        lambda: store.get(KEY),
+        lambda: Evidence.read(cell),
+        lambda: Provenance.read(shard),
+        lambda: results.read(shard / results.FILE),
+        lambda: golden.read(recorded / "tosa-fp" / "linear"),
+        lambda: Proposal.read(place / "proposal.json"),
+    ):
+        with pytest.raises(HarnessError):
+            read()
+    assert store.get("1" * 64) is None
+    assert not ran.exists()
+
+
+# What is shown
+
+OBEYED = "\x1b[2J\x1b]0;title\x07\x9b31m\r\x08\u202e\u2028\ud800"
+
+
+def test_a_command_shows_what_a_terminal_would_obey_as_text(
+    shard: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proposal = shard / "tosa-int" / "cat-h-v" / "proposal.json"
+    with_fields(proposal, reason=f"reason {OBEYED}", verdict=OBEYED)
+    run = shard.with_name("1.2.0")
+    shard.rename(run)
+    words = ("--sweeps", str(run.parent), "--goldens", str(GOLDENS))
+    texts = [shard.with_name(name) for name in ("one.txt", "other.txt")]
+    for text in texts:
+        text.write_text(f"{text.name} {OBEYED[:-1]}\n")
+    for command in (
+        ["review", "--list", *words],
+        ["merge", "--markdown", str(run)],
+        ["show", f"no{OBEYED[:-1]}"],
+        ["diff", *map(str, texts)],
+    ):
+        cli.main(command)
+        printed = "".join(capsys.readouterr())
+        assert printed
+        assert not untrusted.OBEYED.search(printed), command
+
+
+def test_a_failing_cell_gives_a_job_no_command() -> None:
+    said = untrusted.inert(f"corrupt: a\n  ::add-mask::x\n::error::y\nz ##[group]q {OBEYED}")
+    assert not untrusted.OBEYED.search(said)
+    assert not any(line.lstrip().startswith("::") or "##[" in line for line in said.splitlines())
+
+
+def test_the_summary_of_a_job_has_no_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(messages.STEP_SUMMARY, str(tmp_path / "summary"))
+    messages.step_summary("t", ["corrupt"], ["corrupt: a: <img src=x> [x](http://y) @z `a`\n# b | c"])
+    (line,) = (line for line in (tmp_path / "summary").read_text().splitlines() if line.startswith("-"))
+    for markup in ("<img", "http://", "@z", " `a`", " | c", "[x]"):
+        assert markup not in line, line
+
+
+def test_a_comment_has_no_markup_of_a_verdict() -> None:
+    row = {"verdict": "<b>x</b>", "accepted": False, "target": "t", "case": "c", "reason": ""}
+    assert "<b>" not in "\n".join(Summary([("1.4.1", row)], ()).markdown())

@@ -1,0 +1,185 @@
+"""How near programs are to eager and to the float model, as goldens say it."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from executorch_goldens.artifact import Lowered, Sample, Tensor
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.accuracy import Accuracy, is_worse, nearnesses, same, sqnrs
+from tests.conftest import Artifacts
+from tests.support import making
+from tests.support.making import golden_of, lowered_by
+
+pytestmark = pytest.mark.usefixtures("own_flatc")
+
+
+def program(actual: list[float], spread: list[float] | None = None) -> Lowered:
+    """A program that should give 4 and 2, on the example alone."""
+    values = (Tensor.of(np.float32([4.0, 2.0])),)
+    spreads = (Tensor.of(np.float32(spread)),) if spread else ()
+    sample = Sample("example", values, (Tensor.of(np.float32(actual)),), spreads)
+    return making.lowered("", pte=b"", samples=(sample,))
+
+
+def test_the_worst_element_counts_for_its_own_tolerance_and_not_for_the_widest() -> None:
+    found = Accuracy.of(program([4.2, 2.1], [0.5, 0.1]))
+    assert found.error == pytest.approx(0.05)
+    assert found.tolerance == pytest.approx(1.5 / 4.0)
+    # Three times the root mean square of the spreads is 1.08, and so is the second element's tolerance.
+    assert found.used == pytest.approx(0.2 / 1.5, rel=1e-5)
+    near = program([4.0, 2.1], [0.5, 0.1])
+    assert Accuracy.of(near).used == pytest.approx(0.1 / (3.0 * math.sqrt((0.25 + 0.01) / 2)), rel=1e-5)
+
+
+def test_what_is_exact_takes_nothing_and_what_may_not_move_takes_all() -> None:
+    exact = program([4.0, 2.0], [0.0, 0.0])
+    assert Accuracy.of(exact) == Accuracy(0.0, 0.0, 0.0)
+    assert Accuracy.of(replace(program([4.0, 2.5], [0.0, 0.0]))).used == math.inf
+
+
+SIGNAL = np.float32([3.0, -4.0, 0.0, 5.0])
+
+
+def quantized(*samples: tuple[object, object]) -> Lowered:
+    """A program of one output that should give the first of each pair by the float model, and gives the second."""
+    found = []
+    for number, (floats, outputs) in enumerate(samples):
+        wanted, given = (Tensor.of(np.asarray(values)) for values in (floats, outputs))
+        found.append(Sample(f"sample{number}", (given,), (given,), (), (wanted,)))
+    return making.lowered("", pte=b"", samples=tuple(found))
+
+
+@pytest.mark.parametrize(
+    ("floats", "outputs", "text"),
+    [
+        # A hundredth of the power of 50.
+        (SIGNAL, SIGNAL + np.float32([0.5, -0.5, 0.0, 0.0]), "sqnr 20.0 dB, cosine 0.99778"),
+        (SIGNAL, -SIGNAL, "sqnr -6.0 dB, cosine -1.00000"),
+        (SIGNAL, 0 * SIGNAL, "sqnr 0.0 dB, cosine 0.00000"),
+        (SIGNAL, SIGNAL, "exact"),
+        (SIGNAL.astype(np.float64), SIGNAL * (1 + 1e-7), "sqnr over 100 dB, cosine 1.00000"),
+        (SIGNAL * np.float32(6e37), -SIGNAL * np.float32(6e37), "sqnr -6.0 dB, cosine -1.00000"),
+        (np.float32([2.0, 2.0]), np.float32([2.2, 2.2]), "sqnr 20.0 dB, cosine 1.00000"),
+        (0 * SIGNAL, 0 * SIGNAL, "exact"),
+        (0 * SIGNAL, np.float32([0.0, 0.25, 0.0, -0.5]), "no signal, off by 5.00e-01"),
+        (np.int64([1, 2, 3, 4]), np.int64([1, 2, 3, 9]), "3 of 4 equal"),
+        (np.array([True, False]), np.array([True, False]), "2 of 2 equal"),
+        (np.complex64([3 + 4j, 0]), np.complex64([3 + 4j, 0.5]), "sqnr 20.0 dB, cosine 0.99504"),
+        (np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32), "empty"),
+        (np.float32(2.0), np.float32([2.0]), "exact"),
+        (np.float32([1.0]), np.float32([1.0, 2.0]), "of another shape than the float model's"),
+        (np.float32([np.inf, np.nan, 1.0]), np.float32([np.inf, np.nan, 1.0]), "exact"),
+        (
+            np.float32([-np.inf, 3.0, 4.0]),
+            np.float32([-9.0, 3.0, 4.5]),
+            "sqnr 20.0 dB, cosine 0.99846, 1 of 3 not finite in one alone",
+        ),
+        (
+            SIGNAL,
+            np.full(4, np.nan, np.float32),
+            "sqnr -inf dB, cosine 0.00000, 4 of 4 not finite in one alone",
+        ),
+    ],
+)
+def test_an_output_is_measured_against_the_float_model(floats: object, outputs: object, text: str) -> None:
+    (near,) = nearnesses(quantized((floats, outputs)))
+    assert near.text == text
+
+
+def test_all_samples_count_and_the_example_beside_them() -> None:
+    lowered = quantized((SIGNAL, SIGNAL + np.float32([0.05, 0.05, 0.0, 0.0])), (SIGNAL, SIGNAL + 1))
+    (near,) = nearnesses(lowered)
+    assert near.text == "sqnr 14.0 dB, cosine 0.98265; example 40.0 dB"
+    assert near.sqnr == pytest.approx(40.0, abs=1e-3)
+    assert Accuracy.of(lowered).sqnr == near.sqnr
+    assert list(sqnrs([near.text])) == [40.0]
+
+
+def test_a_program_that_was_not_quantized_or_not_run_has_no_accuracy() -> None:
+    assert not list(nearnesses(program([4.0, 2.0])))
+    assert not list(nearnesses(replace(program([4.0, 2.0]), samples=())))
+    assert Accuracy.of(program([4.0, 2.0])).sqnr is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_same", "worse"),
+    [
+        ("sqnr 41.3 dB, cosine 0.99996", "sqnr 40.8 dB, cosine 0.99990", True, True),
+        ("sqnr 41.3 dB, cosine 0.99996", "sqnr 40.7 dB, cosine 0.99990", False, True),
+        ("sqnr 41.3 dB, cosine 0.99996", "sqnr 41.9 dB, cosine 0.99996", False, False),
+        ("sqnr 9.0 dB, cosine 0.9; example 40.0 dB", "sqnr 9.0 dB, cosine 0.9; example 39.0 dB", False, True),
+        ("exact", "sqnr over 100 dB, cosine 1.00000; example exact", True, False),
+        ("exact", "sqnr 48.0 dB, cosine 0.99999; example 47.0 dB", False, True),
+        ("63 of 64 equal", "62 of 64 equal", True, True),
+        ("63 of 64 equal", "61 of 64 equal", False, True),
+        ("999 of 1000 equal", "994 of 1000 equal", True, True),
+        ("no signal, off by 1.0e-03", "no signal, off by 1.0e-02", False, True),
+        ("no signal, off by 1.0e-02", "exact", False, False),
+        ("sqnr 9.0 dB, cosine 0.9", "sqnr 9.0 dB, cosine 0.9, 9 of 64 not finite in one alone", False, True),
+        ("sqnr 9.0 dB, cosine 0.9", "of another shape than the float model's", False, True),
+        ("empty", "empty", True, False),
+        ("empty", "of another shape than the float model's", False, False),
+    ],
+)
+def test_half_a_decibel_is_no_change(before: str, after: str, is_same: bool, worse: bool) -> None:
+    assert same(before, after) == same(after, before) == is_same
+    if not is_same:
+        assert is_worse(before, after) == worse
+
+
+def recorded(lowered: Lowered, accuracy: str | None) -> dict[str, str]:
+    """The golden of a program, with another accuracy, or as before there was one."""
+    texts = golden_of(lowered)
+    line = "" if accuracy is None else f"accuracy 0: {accuracy}\n"
+    manifest = re.sub(r"^accuracy 0: .*\n", line, golden.unsealed(texts)[golden.MANIFEST], flags=re.MULTILINE)
+    return golden.sealed({**texts, golden.MANIFEST: manifest})
+
+
+@pytest.fixture
+def lowered(artifacts: Artifacts) -> Lowered:
+    """A real program, with outputs that are 40 dB from a float model's."""
+    made = lowered_by(artifacts["steady"][0])
+    samples = []
+    for sample in made.samples:
+        (output,) = sample.outputs
+        samples.append(
+            replace(sample, floats=(Tensor.of((output.array() * np.float32(1.01)).astype(np.float32)),))
+        )
+    return replace(made, samples=tuple(samples))
+
+
+def test_a_golden_has_the_accuracy_of_each_output_and_a_float_one_none(
+    lowered: Lowered, artifacts: Artifacts
+) -> None:
+    texts = recorded(lowered, "sqnr 40.0 dB, cosine 0.99996")
+    lines = texts[golden.MANIFEST].splitlines()
+    numerics = next(at for at, line in enumerate(lines) if line.startswith("numerics: "))
+    assert lines[numerics + 1] == "accuracy 0: sqnr 40.0 dB, cosine 0.99996"
+    float_one = golden.render(artifacts["steady"][0], golden.MadeWith({}, [], ""))
+    assert "accuracy" not in float_one[golden.MANIFEST]
+
+
+def test_goldens_are_equal_within_half_a_decibel_and_are_not_written_again(lowered: Lowered) -> None:
+    reviewed, made = (
+        recorded(lowered, "sqnr 41.3 dB, cosine 0.99996"),
+        recorded(lowered, "sqnr 40.8 dB, cosine 0.9"),
+    )
+    worse = recorded(lowered, "sqnr 40.7 dB, cosine 0.99996")
+    assert golden.equal(reviewed, made)
+    assert golden.confirmed(reviewed, made) == reviewed
+    assert not golden.equal(reviewed, worse)
+    assert "accuracy 0: sqnr 40.7 dB" in golden.compared(worse, reviewed)[golden.MANIFEST]
+
+
+def test_a_golden_without_accuracy_has_not_recorded_it_yet_and_gets_it(lowered: Lowered) -> None:
+    before, made = recorded(lowered, None), recorded(lowered, "sqnr 41.3 dB, cosine 0.99996")
+    assert golden.equal(before, made)
+    assert golden.missing(before, made) == ("accuracy 0",)
+    assert golden.confirmed(before, made) == made
+    assert not golden.missing(made, made)

@@ -1,0 +1,199 @@
+"""Quantities with a direction: in the message of a change, and against budgets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.compare.drift import Drift
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.compact import compact
+from executorch_goldens.goldens.quantities import directions, measured, over
+from executorch_goldens.goldens.reading import Reading, reading
+from executorch_goldens.judging import verdict
+from executorch_goldens.review.edits import edits
+from tests import REPOSITORY
+from tests.conftest import Artifacts
+
+CELL = Cell("xnnpack-fp32", "alpha")
+
+
+@pytest.fixture
+def texts(artifacts: Artifacts) -> dict[str, str]:
+    return golden.render(artifacts["steady"][0], golden.MadeWith({}, ["seed0-heap0"], "equal"))
+
+
+def planned(texts: Mapping[str, str], *arenas: int) -> dict[str, str]:
+    """Return a golden whose program plans so many bytes in each arena."""
+    sizes = ", ".join(map(str, (0, *arenas)))
+    program = re.sub(
+        r"non_const_buffer_sizes = \[.*\]", f"non_const_buffer_sizes = [{sizes}]", texts["pte.txt"]
+    )
+    return golden.sealed(golden.unsealed({**texts, "pte.txt": program}))
+
+
+def test_what_is_measured_is_what_the_artifact_has(texts: dict[str, str], artifacts: Artifacts) -> None:
+    result = artifacts["steady"][0].result
+    found = measured(reading(texts))
+    assert found["program"] == len(result.pte)  # type: ignore[union-attr]
+    assert found["delegates"] == 1
+    assert found["outside"] == 0
+    # Weights of 3 x 4 and a bias of 3, float32.
+    assert found["constants"] == 4 * (12 + 3)
+    assert found["memory"] > 0
+
+
+def test_a_compact_golden_has_the_same_quantities(texts: dict[str, str]) -> None:
+    several = planned(texts, 64, 0, 8)
+    assert measured(reading(compact(several))) == measured(reading(several))
+    assert reading(compact(several)).memory == (64, 0, 8)
+
+
+def stored_twice(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return a golden whose program keeps its first named data under a second key as well."""
+    begins = texts["pte.txt"].index('data "named_data ')
+    blob = "".join(texts["pte.txt"][begins:].splitlines(keepends=True)[:2])
+    program = texts["pte.txt"].replace(blob, blob + blob.replace('"named_data ', '"named_data again_'))
+    return golden.sealed(golden.unsealed({**texts, "pte.txt": program}))
+
+
+def test_constants_that_are_stored_twice_are_counted(texts: dict[str, str]) -> None:
+    assert measured(reading(texts))["duplicated"] == 0
+    # Weights of 3 x 4, float32.
+    twice = stored_twice(texts)
+    assert measured(reading(twice))["duplicated"] in (4 * 12, 4 * 3)
+    (line,) = (line for line in directions(reading(texts), reading(twice)) if "more than once" in line)
+    assert re.fullmatch(r"worse: 0 -> \d+ bytes of constants that are stored more than once", line)
+    assert measured(reading(compact(twice)))["duplicated"] == measured(reading(twice))["duplicated"]
+
+
+@pytest.mark.parametrize(
+    ("version", "cells"), [("1.1.0", 9), ("1.2.0", 9), ("1.3.1", 0), ("1.4.1", 0), ("1.5.1", 0)]
+)
+def test_named_data_was_stored_twice_up_to_a_release(version: str, cells: int) -> None:
+    """Issue #19020: three times the memory after an upgrade."""
+    found = {}
+    for target in ("xnnpack-fp32", "xnnpack-int8", "xnnpack-dynamic"):
+        for place in sorted((REPOSITORY / "goldens" / version / target).glob("*/pte.txt")):
+            # The embedding and the head of this one share their weight, and it is stored for each on all releases.
+            if place.parent.name != "trained-language-model":
+                texts = golden.read(place.parent)
+                assert texts is not None
+                found[f"{target}/{place.parent.name}"] = measured(reading(texts))["duplicated"]
+    assert len([cell for cell, twice in found.items() if twice]) == cells
+
+
+def test_a_compact_golden_without_duplicated_bytes_has_not_recorded_them_yet(texts: dict[str, str]) -> None:
+    made = compact(stored_twice(texts))
+    counts = "".join(
+        line for line in made[golden.COUNTED].splitlines(keepends=True) if not line.startswith("duplicated")
+    )
+    before = golden.sealed(golden.unsealed({**made, golden.COUNTED: counts}))
+    assert "duplicated" not in measured(reading(before))
+    assert golden.equal(before, made)
+    assert golden.missing(before, made)
+    assert golden.confirmed(before, made) == made
+    assert not list(directions(reading(before), reading(made)))
+    assert not golden.equal(compact(texts), made)
+
+
+def accurate(texts: Mapping[str, str], *accuracies: str) -> dict[str, str]:
+    """Return a golden with an accuracy for each output."""
+    lines = "".join(f"accuracy {at}: {text}\n" for at, text in enumerate(accuracies))
+    manifest = golden.unsealed(texts)[golden.MANIFEST].replace(
+        "numerics: equal\n", f"numerics: equal\n{lines}"
+    )
+    return golden.sealed({**texts, golden.MANIFEST: manifest})
+
+
+def test_accuracy_has_a_direction_from_half_a_decibel_on(texts: dict[str, str]) -> None:
+    one = accurate(texts, "sqnr 41.3 dB, cosine 0.99996", "sqnr 30.0 dB, cosine 0.99900")
+    other = accurate(texts, "sqnr 35.2 dB, cosine 0.99900", "sqnr 30.5 dB, cosine 0.99910")
+    worse = "accuracy 0: sqnr 41.3 dB, cosine 0.99996 -> sqnr 35.2 dB, cosine 0.99900"
+    better = "accuracy 0: sqnr 35.2 dB, cosine 0.99900 -> sqnr 41.3 dB, cosine 0.99996"
+    assert list(directions(reading(one), reading(other))) == [f"worse: {worse}"]
+    assert list(directions(reading(other), reading(one))) == [f"better: {better}"]
+    assert not list(directions(reading(texts), reading(one)))
+    found = verdict.changed(CELL, one, other)
+    assert found.detail[0] == f"worse: {worse}"
+    assert found.reason == "differs from its golden in manifest.txt"
+    assert [str(edit) for edit in edits(one, other)] == ["manifest: accuracy 0"]
+
+
+def test_drift_says_where_accuracy_fell_most(texts: dict[str, str]) -> None:
+    one, other = Cell("tosa-int", "one"), Cell("tosa-int", "other")
+
+    def readings(*ratios: float) -> dict[Cell, Reading]:
+        made = (accurate(texts, f"sqnr {ratio} dB, cosine 0.99") for ratio in ratios)
+        return {cell: reading(each) for cell, each in zip((one, other), made, strict=True)}
+
+    drift = Drift.of(("1", readings(41.3, 30.0)), ("2", readings(20.0, 30.4)))
+    assert (
+        "- SQNR of the worst output: lower in 1 cell of 2, most in tosa-int/one (41.3 -> 20.0 dB)"
+        in drift.markdown()
+    )
+    assert drift.as_json()["sqnr"]["tosa-int/one"] == (41.3, 20.0)
+
+
+def test_a_budget_of_accuracy_is_the_least_that_there_may_be(texts: dict[str, str]) -> None:
+    made = accurate(
+        texts, "sqnr 35.2 dB, cosine 0.99900", "sqnr 9.0 dB, cosine 0.9; example 30.5 dB", "3 of 4 equal"
+    )
+    (line,) = over(CELL, made, {"*": {"sqnr": 31}})
+    assert line == "30.5 dB of SQNR, and 31 are the least in the budget (*: sqnr)"
+    assert not list(over(CELL, made, {"*": {"sqnr": 30.5}}))
+    # What is not quantized has none.
+    assert not list(over(CELL, texts, {"*": {"sqnr": 31}}))
+
+
+def test_what_became_worse_comes_before_what_became_better() -> None:
+    before = Reading(None, size=1000, memory=(400,))
+    before.delegates["XnnpackBackend"] = 2
+    after = Reading(None, size=900, memory=(1200,))
+    after.delegates["XnnpackBackend"] = 1
+    after.outside.update({"aten.relu.default": 2})
+    assert list(directions(before, after)) == [
+        "worse: 0 -> 2 operators outside delegates: aten.relu.default +2",
+        "worse: 400 -> 1,200 bytes of planned memory (3.00 times)",
+        "worse: 0 -> 2 operators, in delegates and outside",
+        "better: 1,000 -> 900 bytes of the program (0.90 times)",
+        "better: 2 -> 1 delegates (0.50 times)",
+    ]
+    assert not list(directions(before, before))
+    assert not list(directions(before, Reading("lower: no")))
+
+
+def test_planned_memory_is_told_by_arena_where_there_are_several() -> None:
+    (line,) = directions(Reading(None, memory=(64,)), Reading(None, memory=(64, 32)))
+    assert line == "worse: 64 -> 96 bytes of planned memory (1.50 times): by arena 64 -> 64 + 32"
+
+
+def test_a_change_begins_with_them(texts: dict[str, str]) -> None:
+    before = measured(reading(texts))["memory"]
+    found = verdict.changed(CELL, texts, planned(texts, 3 * before))
+    assert found.detail[0] == f"worse: {before:,} -> {3 * before:,} bytes of planned memory (3.00 times)"
+    assert "pte.txt" in found.reason
+    assert any("pte.txt" in line for line in found.detail[1:])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "most", "lines"),
+    [
+        (
+            "xnnpack-*/alpha",
+            99,
+            ["100 bytes of planned memory, and 99 are in the budget (xnnpack-*/alpha: memory)"],
+        ),
+        ("xnnpack-*/alpha", 100, []),
+        ("xnnpack-*/alpha", 10**9, []),
+        ("tosa-*/alpha", 99, []),
+    ],
+    ids=["over", "at it", "under", "of other cells"],
+)
+def test_a_budget_fails_in_one_direction_only(
+    texts: dict[str, str], pattern: str, most: int, lines: list[str]
+) -> None:
+    assert list(over(CELL, planned(texts, 100), {pattern: {"memory": most}})) == lines

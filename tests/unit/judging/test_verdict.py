@@ -1,0 +1,131 @@
+"""Whether artifacts agree: in all, in all but order, or not; casualties and failures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from executorch_goldens.artifact import (
+    Artifact,
+    Casualty,
+    Failure,
+    Lowered,
+)
+from executorch_goldens.judging import verdict
+from tests.support.making import (
+    CELL,
+    DUPLICATE_OUTPUTS,
+    GRAPH,
+    RENUMBERED,
+    WRONG_CAT,
+    failure,
+    judged,
+    lowered,
+    outcomes,
+    tosa,
+)
+
+LINES = GRAPH.splitlines(keepends=True)
+REORDERED = "".join([LINES[0], LINES[3], LINES[4], LINES[1], LINES[2], LINES[5]])
+
+
+def test_artifacts_that_agree_are_handed_on() -> None:
+    made = outcomes(lowered(), lowered(), lowered())
+    assert verdict.objection(CELL, made) is None
+    assert verdict.agreed(made).result == lowered()
+
+
+@pytest.mark.parametrize("other", [RENUMBERED, REORDERED], ids=["renumbered", "reordered"])
+def test_what_differs_in_order_or_numbering_is_order_only(other: str) -> None:
+    found = judged(lowered(), lowered(other, pte=b"other"), lowered())
+    assert found.name == "order-only"
+    assert "2 different artifacts" in found.reason
+    assert found.detail[0] == "variations: seed0-heap0 seed2-heap2 | seed1-heap1"
+    assert any("graph" in line and "seed0-heap0" in line and "seed1-heap1" in line for line in found.detail)
+    assert any("lowered_module" in line for line in found.detail)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lowered(GRAPH.replace("%y", "%x")),
+        lowered(GRAPH.replace("target=delegate", "target=portable", 1)),
+        lowered(GRAPH.replace("num_users=1", "num_users=2", 1)),
+        lowered(pte=b"another program"),
+        lowered(GRAPH, tosa(WRONG_CAT)),
+        failure(),
+    ],
+    ids=["argument", "operator", "number", "program only", "delegate", "failure"],
+)
+def test_what_differs_in_content_is_unstable(other: Lowered | Failure) -> None:
+    found = judged(lowered(), other)
+    assert found.name == "unstable"
+    assert found.detail[0] == "variations: seed0-heap0 | seed1-heap1"
+    assert len(found.detail) > 1
+
+
+def test_a_dtype_is_content_though_it_ends_in_a_number() -> None:
+    one, other = GRAPH + "# int8 int8 fp32", GRAPH + "# int8 int32 fp32"
+    assert judged(lowered(one), lowered(other)).name == "unstable"
+
+
+def test_one_program_that_differs_beside_others_that_are_reordered_is_unstable() -> None:
+    found = judged(lowered(), lowered(REORDERED), lowered(REORDERED, pte=b"other"))
+    assert found.name == "unstable"
+    assert "3 different artifacts" in found.reason
+
+
+def test_failures_that_differ_are_unstable_and_both_are_shown() -> None:
+    found = judged(failure("with a"), failure("with b"))
+    assert found.name == "unstable"
+    text = "\n".join(found.detail)
+    assert "-message: with a" in text
+    assert "+message: with b" in text
+
+
+def test_a_long_difference_is_cut_and_says_by_how_much() -> None:
+    found = judged(lowered("a\n" * 100), lowered("b\n" * 100))
+    assert len(found.detail) < 30
+    assert "188 more lines" in "\n".join(found.detail)
+
+
+def test_real_exports_are_told_apart(artifacts: Mapping[str, Sequence[Artifact]]) -> None:
+    def name_of(case: str) -> str:
+        return judged(*(artifact.result for artifact in artifacts[case])).name
+
+    assert name_of("set-of-strings") == "order-only"
+    assert name_of("hashed-constant") == "unstable"
+    assert name_of("wrong") == "corrupt"
+
+
+@pytest.mark.parametrize("name", ["crashed", "timed-out"])
+def test_one_casualty_is_the_verdict_of_the_cell(name: str) -> None:
+    found = judged(lowered(), Casualty(name, "killed by SIGSEGV\nlast words"), lowered(REORDERED))
+    assert found.name == name
+    assert found.reason == "seed1-heap1: killed by SIGSEGV"
+    assert found.detail == ("last words",)
+
+
+@pytest.mark.parametrize("stage", ["export", "quantize", "lower", "emit"])
+def test_a_failure_to_lower_is_an_artifact(stage: str) -> None:
+    assert verdict.objection(CELL, outcomes(failure(stage=stage))) is None
+
+
+@pytest.mark.parametrize(("stage", "name"), [("model", "failed"), ("run", "corrupt")])
+def test_a_case_or_a_program_that_does_not_run_is_none(stage: str, name: str) -> None:
+    found = judged(failure("no\nmore", stage))
+    assert found.name == name
+    assert found.reason.endswith("ValueError: no")
+    assert found.detail == ("Traceback …", "  here")
+
+
+def test_programs_that_do_not_run_and_differ_are_unstable() -> None:
+    def broken(payload: bytes) -> Failure:
+        return replace(failure(stage="run"), made=lowered(GRAPH, tosa(payload)))
+
+    found = judged(broken(DUPLICATE_OUTPUTS), broken(WRONG_CAT))
+    assert found.name == "unstable"
+    assert "delegate_0: - seed0-heap0, + seed1-heap1" in found.detail
+    assert judged(broken(WRONG_CAT), broken(WRONG_CAT)).name == "corrupt"
