@@ -79,6 +79,23 @@ def test_what_proves_nothing_is_not_said(golden: Runner, made: object, without: 
     assert said(golden, made, without) == [None, None]
 
 
+def test_a_pass_is_tried_on_the_next_cell_where_one_proves_nothing(golden: Runner) -> None:
+    golden.answers({"*": CORRUPT, "without": {"alpha": CORRUPT, "beta": CHANGED}})
+    finished = golden("--models", "zoo", *SEEDS)
+    proofs = {cell: row["without"] for cell, row in finished.rows.items()}
+    assert proofs == {"tosa-fp/alpha": None, "tosa-fp/beta": "without it the artifact is right"}
+    # It is said once more with the cause, whichever cell's message is printed.
+    assert "\n   without it the artifact is right (tosa-fp/beta)\n" in finished.output
+
+
+def test_a_pass_is_tried_once_more_on_a_corrupt_cell(golden: Runner) -> None:
+    golden.answers({"alpha": CHANGED, "beta": CORRUPT, "without": {"alpha": SOUND, "beta": SOUND}})
+    finished = golden("--models", "zoo", *SEEDS)
+    assert [row["without"] for row in finished.rows.values()] == [
+        "without it the artifact equals the golden"
+    ] * 2
+
+
 def test_no_cell_is_exported_without_a_pass_where_that_is_not_wanted(golden: Runner) -> None:
     assert said(golden, CHANGED, SOUND, "--explain", "off") == [None, None]
 

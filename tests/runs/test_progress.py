@@ -38,7 +38,7 @@ class Screen:
     def rewrite(self, line: str, **_: bool) -> None:
         self.lines.append(f"> {line}")
 
-    def write_line(self, line: str) -> None:
+    def write_line(self, line: str, **_: bool) -> None:
         self.lines.append(line)
 
     def write(self, content: str) -> None:
@@ -61,9 +61,8 @@ class Exporting:
 
 def shown(live: bool, ticks: Sequence[float], judged: Mapping[Cell, Verdict | None]) -> list[str]:
     """Return what a run over three cells writes whose clock shows `ticks`, a question each."""
-    screen, clock = Screen(), iter(ticks)
+    screen, clock, now = Screen(), iter(ticks), [0.0]
     progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, screen, live, lambda: now[0])
-    now = [0.0]
 
     class Ticking(Exporting):
         def ready(self, cell: Cell, seconds: float) -> bool:
@@ -81,8 +80,17 @@ RUNNING = "running: tosa-fp/a [seed0-heap0]"
 START = f"0 of 3 cells, 3 to go, about 3 min; {RUNNING}"
 
 
-def test_elsewhere_it_is_a_line_every_ten_seconds() -> None:
-    assert shown(False, [0.0, 5.0, 9.0, 11.0, 20.0, 22.0], {}) == [START] * 3
+def test_elsewhere_it_is_a_line_a_minute() -> None:
+    assert shown(False, [0.0, 30.0, 59.0, 61.0, 110.0, 122.0], {}) == [START] * 3
+
+
+def test_the_time_left_follows_the_pace_of_the_run() -> None:
+    now = [0.0]
+    progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, Screen(), False, lambda: now[0])
+    now[0] = 600.0
+    progress.judged(cast(Sweep, Exporting(0)), A, Verdict(A, "stable", ""))
+    # What was remembered to take two minutes took ten: a minute that is left takes five.
+    assert "2 to go, about 5 min" in progress.line("")
 
 
 def test_in_a_terminal_it_is_one_line_twice_a_second() -> None:
@@ -141,6 +149,25 @@ def test_a_run_in_ci_has_lines_in_the_place_of_pytests_letters(crashing: Runner,
     text = summary.read_text()
     assert "| crashed | 2 |" in text
     assert f"- {REASONS[0]}" in text
+
+
+def test_a_run_ends_with_its_causes_and_prints_one_message_of_each(crashing: Runner) -> None:
+    message = f" on ExecuTorch {crashing.release}: seed0-heap0: killed by SIGSEGV"
+    output = crashing(*WORDS, "-q").output
+    assert output.count(message) == 1
+    _, _, causes = output.partition("\n1 cause, 2 cells:\n")
+    first, review, report, _ = causes.split("\n", 3)
+    assert first == "1. crashed: killed by SIGSEGV; 2 crashed"
+    assert review.startswith("goldens review --sweeps=")
+    assert report.startswith("goldens report ")
+    assert crashing(*WORDS, "-v").output.count(message) == 2
+
+
+def test_a_verdict_has_a_colour_where_that_is_asked_for(crashing: Runner) -> None:
+    plain, coloured = (crashing(*WORDS, "-q", **{name: "1"}).output for name in ("NO_COLOR", "FORCE_COLOR"))
+    assert f"{REASONS[0]}\n" in plain
+    assert f"\x1b[31m{REASONS[0]}\x1b[0m" in coloured
+    assert "\x1b[31m" not in plain
 
 
 def test_neither_is_there_with_q_twice(crashing: Runner, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +12,12 @@ from typing import Any
 
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
-from executorch_goldens.files import untrusted
+from executorch_goldens.files import durable, untrusted
 from executorch_goldens.judging.updating import FEWER
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.results import proposals
 from executorch_goldens.results import rows as results
-from executorch_goldens.review import listing
+from executorch_goldens.review import committing, listing
 from executorch_goldens.review.declaring import declare, entries
 from executorch_goldens.review.doubt import ALTHOUGH, doubt
 from executorch_goldens.review.groups import Group, Member, count, grouped
@@ -245,4 +246,8 @@ class Reviewed:
             declare(file, declared)
             print(f"declared as known: {count(sum(map(len, declared.values())), 'cell')}, in {file}")
         if by_name:
+            file = self.sweeps / committing.FILE
+            text = committing.message(self.groups, by_name, rejected)
+            durable.replace(file, untrusted.shown(text.rstrip("\n")) + "\n")
             print(f"read what was written: git diff {goldens}")
+            print(f"commit it: git add {shlex.quote(str(goldens))} && git commit -F {shlex.quote(str(file))}")

@@ -12,7 +12,7 @@ from executorch_goldens.files import untrusted
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import kind_of_new
-from executorch_goldens.review.groups import BARRED, Group, Member, count
+from executorch_goldens.review.groups import Group, Member, count
 from executorch_goldens.settings.config import QUANTITIES
 
 #: Stands in the comment, so that the next run finds it and puts its own in its place.
@@ -70,11 +70,13 @@ class Summary:
             f"**Goldens: {self.state}.** {f'{found}; ' if found else ''}{right} as they should be, on "
             f"{count(len(releases), 'release')}."
         )
-        groups = sorted(self.groups, key=lambda group: (group.state != BARRED, -len(group.members)))
+        groups = sorted(self.groups, key=lambda group: (-len(group.members), group.title))
         for group in groups[:SHOWN_CAUSES]:
-            yield f"- {untrusted.markdown(group.extent)}: {untrusted.markdown(group.title, SHOWN_CHARACTERS)}"
-        if len(groups) > SHOWN_CAUSES:
-            yield f"- and {count(len(groups) - SHOWN_CAUSES, 'more cause')}"
+            yield f"- {untrusted.markdown(group.counts)}: {untrusted.markdown(group.title, SHOWN_CHARACTERS)}"
+        if more := groups[SHOWN_CAUSES:]:
+            cells = sum(len(group.members) for group in more)
+            bad = sum(len(group.wrong) for group in more)
+            yield f"- {count(len(more), 'further cause')}: {count(cells, 'cell')}, {bad} of them wrong"
         if directed := "; ".join(self.directed()):
             yield directed
         if against := "; ".join(self.against()):
@@ -104,10 +106,15 @@ class Summary:
         )
         worse = [name for name, accepted in now.items() if not accepted and before.get(name)]
         mended = [name for name, accepted in now.items() if accepted and before.get(name) is False]
-        gone = [name for name in before if name not in now]
-        for words, names in (("not so in the base", worse), ("mended", mended), ("no longer there", gone)):
+        lacking = [name for name in now if name not in before]
+        gone = sum(name not in now for name in before)
+        named = (("not so in the base", worse), ("mended", mended), ("not in the base", lacking))
+        for words, names in named:
             if names:
                 yield f"{words}: {_shortened(names)}"
+        if gone:
+            # The base may have run all cells, and the change those that it concerns.
+            yield f"not run here: {count(gone, 'cell')} of the base"
 
 
 def _moved(members: Iterable[Member]) -> dict[str, list[int]]:
@@ -122,8 +129,8 @@ def _moved(members: Iterable[Member]) -> dict[str, list[int]]:
 
 
 def _shortened(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN_CELLS} more" if len(names) > SHOWN_CELLS else ""
-    return f"{', '.join(map(untrusted.markdown, names[:SHOWN_CELLS]))}{more}"
+    shown = ", ".join(map(untrusted.markdown, names[:SHOWN_CELLS]))
+    return f"{count(len(names), 'cell')}, as {shown}" if len(names) > SHOWN_CELLS else shown
 
 
 def _counts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -6,6 +6,7 @@ That something of it fails changes neither a verdict nor the end of a run.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,11 @@ from executorch_goldens.settings.exports import Settings
 from executorch_goldens.variations import Variation
 from executorch_goldens.workers.sweep import Sweep
 
+#: Verdicts of artifacts that are right: the proof of one that is wrong says more.
+RIGHT = ("changed", "failed")
+#: Cells that a pass is tried on in vain.
+MOST_SILENT = 8
+
 
 @dataclass
 class Explainer:
@@ -38,15 +44,19 @@ class Explainer:
         What the templates of the run exported before they served.
     attributed
         For how many cells the factor was sought that their disagreement follows.
-    omitted
-        Passes that were blamed, and without which a cell was exported again.
+    silent
+        Pass to the cells that were exported again without it, which proved nothing.
+    proven
+        Passes with a proof, each with whether it is of a corrupt cell: the proof of one that is only different says
+        less.
     """
 
     plan: Plan
     settings: Settings
     targets: tuple[str, ...]
     attributed: int = 0
-    omitted: set[str] = field(default_factory=set)
+    silent: Counter[str] = field(default_factory=Counter)
+    proven: dict[str, bool] = field(default_factory=dict)
 
     def of(
         self, judged: Verdict, outcomes: Sequence[Outcome], reviewed: Texts | None, folder: Path
@@ -99,18 +109,30 @@ class Explainer:
         return Experiment(judged.cell, one, other, self.settings, self.targets).run()
 
     def _without(self, judged: Verdict, outcomes: Sequence[Outcome], reviewed: Texts | None) -> str:
-        """Export without the pass that made the difference, once for each; return what that proves, if anything."""
+        """Export without the pass that made the difference; return what that proves, if anything.
+
+        A pass that a cell proved nothing of is tried on the next cell that blames it, and one that was proven on a cell
+        that is only different once more on a corrupt one.
+        """
         found, asked = judged.divergence, self.plan.options
         if found is None or found.omission is None or judged.known or asked.cluster is not None:
             return ""
-        if found.name in self.omitted or len(self.omitted) >= asked.looks_into:
+        wrong = judged.name not in RIGHT
+        if self.proven.get(found.name, False) or (found.name in self.proven and not wrong):
             return ""
-        self.omitted.add(found.name)
+        tried = {*self.silent, *self.proven}
+        if self.silent[found.name] >= MOST_SILENT or len({*tried, found.name}) > asked.looks_into:
+            return ""
         pair = self._pair(outcomes) if judged.name in verdict.DISAGREEING else self.plan.variations[:1]
         settings = dataclasses.replace(self.settings, reuse=None, omission=found.omission)
         with Sweep([judged.cell], pair, settings, targets=self.targets) as sweep:
             made = sweep.outcomes(judged.cell)
-        return omission.proof(judged, found.omission, outcomes, made, reviewed, self.plan.release)
+        proof = omission.proof(judged, found.omission, outcomes, made, reviewed, self.plan.release)
+        if proof:
+            self.proven[found.name] = wrong
+        else:
+            self.silent[found.name] += 1
+        return proof
 
     def _after(self, judged: Verdict, outcomes: Sequence[Outcome]) -> dict[str, str]:
         """Export two variations again up to the pass at which they diverge; return the graph that it left in each."""

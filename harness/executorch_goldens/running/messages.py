@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +15,12 @@ from typing import TYPE_CHECKING
 from executorch_goldens.artifact import IMPRECISE, Cell
 from executorch_goldens.files import invocation, untrusted
 from executorch_goldens.goldens import golden
-from executorch_goldens.judging.updating import UPDATE
+from executorch_goldens.judging.updating import FEWER, UPDATE
 from executorch_goldens.judging.verdict import FAILS, UNDELEGATED, kind_of_new
+from executorch_goldens.review.groups import Group, Member, count, worst_first
+from executorch_goldens.review.listing import fewer_variations
 from executorch_goldens.running.options import CORE
+from executorch_goldens.settings import config
 
 if TYPE_CHECKING:
     from executorch_goldens.judging.verdict import Verdict
@@ -99,6 +104,35 @@ def failure(run: Run, judged: Verdict) -> str:
     if judged.name != "crashed":
         lines.append(f"  files:  {run.results.folder(judged.cell)}")
     return untrusted.inert("\n".join(lines))
+
+
+def causes(run: Run, groups: Sequence[Group]) -> Iterator[str]:
+    """Yield what made the cells of a run what they are, worst first, and what can be typed about it."""
+    if not groups:
+        return
+    cells = sum(len(group.members) for group in groups)
+    yield f"{count(len(groups), 'cause')}, {count(cells, 'cell')}:"
+    for number, group in enumerate(worst_first(groups), 1):
+        yield f"{number}. {group.head}"
+        proofs = (
+            f"   {proof} ({member.proposal.cell})"
+            for member in sorted(group.members, key=lambda member: not member.wrong)
+            if (proof := _proof(run, member))
+        )
+        yield from itertools.islice(proofs, 1)
+        yield from (f"   {line}" for line in group.amounts())
+    repository, asked = config.load(), run.plan.options
+    places = [] if asked.sweeps == repository.sweeps else [f"--sweeps={asked.sweeps}"]
+    results = [] if asked.sweeps == repository.sweeps else [str(asked.sweeps)]
+    goldens = [] if run.plan.goldens == repository.goldens.resolve() else [f"--goldens={run.plan.goldens}"]
+    fewer = any(fewer_variations(member) for group in groups for member in group.recordable)
+    yield shlex.join(["goldens", "review", *places, *goldens, *([FEWER] if fewer else [])])
+    yield shlex.join(["goldens", "report", *results, *goldens, "-o", str(asked.sweeps / "report.html")])
+
+
+def _proof(run: Run, member: Member) -> str:
+    judged = run.verdicts.get(member.proposal.cell)
+    return judged.without if judged is not None else ""
 
 
 def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:

@@ -15,9 +15,10 @@ import pytest
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import os_errors, untrusted
+from executorch_goldens.review.groups import Group
 from executorch_goldens.running import messages, options, reporting
 from executorch_goldens.running.plan import plan
-from executorch_goldens.running.progress import Progress
+from executorch_goldens.running.progress import Progress, colour
 from executorch_goldens.running.run import Run
 
 #: The verbosity of -q -q, which is no progress and no summary of the job.
@@ -33,6 +34,8 @@ PROGRESS = pytest.StashKey[Progress]()
 PRUNED = pytest.StashKey[Sequence[Cell]]()
 #: What is said of the report, where one was asked for.
 REPORT = pytest.StashKey[str]()
+#: What made the cells of the run what they are.
+CAUSES = pytest.StashKey[Sequence[Group]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -176,6 +179,8 @@ def _finish(session: pytest.Session, run: Run) -> None:
     stale = run.leftovers().stale if whole else ()
     if run.sweep is not None and (xml := getattr(session.config.option, "xmlpath", None)):
         run.results.take_junit(Path(xml))
+    if run.sweep is not None:
+        session.config.stash[CAUSES] = run.causes()
     if stale and run.plan.options.pruning:
         _print(session.config, messages.pruning(run, stale))
         run.prune(stale)
@@ -190,15 +195,71 @@ def _finish(session: pytest.Session, run: Run) -> None:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> Generator[None, None, None]:
+    """Print one message a cause, and the end of the run after what pytest prints of other tests."""
     run = config.stash.get(RUN, None)
     if run is None or run.sweep is None:
-        return
+        return (yield)
+    failed = terminalreporter.stats.get("failed", [])
+    of_cells = [report for report in failed if report.nodeid in config.stash.get(TESTS, {})]
+    terminalreporter.stats["failed"] = [report for report in failed if report not in of_cells]
+    try:
+        yield
+    finally:
+        terminalreporter.stats["failed"] = failed
+    if not failed:
+        del terminalreporter.stats["failed"]
+    shown = _shown(config, of_cells)
+    if shown:
+        terminalreporter.write_sep("=", "FAILURES")
+    for number, report in enumerate(shown):
+        verdict, _, _ = report.longreprtext.partition(":")
+        first, *rest = untrusted.inert(report.longreprtext).splitlines() or [""]
+        if number:
+            terminalreporter.write_line("")
+        terminalreporter.write_line(first, **colour(verdict))
+        _print(config, rest)
+    if PROGRESS not in config.stash:
+        # No line has named them yet.
+        lines = (report.longreprtext.partition("\n")[0] for report in of_cells if report not in shown)
+        _print(config, lines)
+    _summarize(terminalreporter, config, run)
+
+
+def _shown(config: pytest.Config, failed: Sequence[pytest.TestReport]) -> Sequence[pytest.TestReport]:
+    """Return the reports whose messages are printed: of each cause the first cell's, with -v all, with --tb=no none."""
+    if config.option.tbstyle == "no":
+        return ()
+    if config.get_verbosity() > 0:
+        return failed
+    cause_of = {
+        member.proposal.cell: group.cause
+        for group in config.stash.get(CAUSES, ())
+        for member in group.members
+    }
+    tests = config.stash.get(TESTS, {})
+    first: dict[object, pytest.TestReport] = {}
+    # A cause's members come by how much there is to read of them; one that is wrong says most.
+    place = {
+        member.proposal.cell: (not member.wrong, number)
+        for group in config.stash.get(CAUSES, ())
+        for number, member in enumerate(group.members)
+    }
+    for report in sorted(failed, key=lambda each: place.get(tests[each.nodeid], (True, 0))):
+        first.setdefault(cause_of.get(tests[report.nodeid], report.nodeid), report)
+    return [report for report in failed if report in first.values()]
+
+
+def _summarize(terminalreporter: pytest.TerminalReporter, config: pytest.Config, run: Run) -> None:
     title = f"goldens of ExecuTorch {run.release.version}"
     terminalreporter.write_sep("-", title)
     _print(config, messages.summary(run, config.stash.get(PRUNED, ())))
     if REPORT in config.stash:
         _print(config, [config.stash[REPORT]])
+    _print(config, messages.causes(run, config.stash.get(CAUSES, ())))
     if config.get_verbosity() > OFF:
         messages.step_summary(title, *messages.labels(run.verdicts.values()))
 

@@ -1,4 +1,4 @@
-"""What a person sees of a run while it goes: one live line in a terminal, a line every ten seconds elsewhere.
+"""What a person sees of a run while it goes: one live line in a terminal, a line a minute elsewhere.
 
 Everything is written by the thread of the tests, between two of them: it cannot garble what pytest writes.
 """
@@ -20,15 +20,19 @@ if TYPE_CHECKING:
     from executorch_goldens.workers.sweep import Sweep
 
 #: Seconds between two lines where there is no terminal, and between two states of a live line.
-INTERVAL = 10.0
+INTERVAL = 60.0
 LIVE_INTERVAL = 0.5
+#: Seconds after which the pace of a run says more of the time left than what is remembered does.
+SETTLED = 10.0
+#: Verdicts that a person decides on; all others are something wrong.
+DECIDED = ("changed", "new")
 
 
 class Screen(Protocol):
     """What is used of pytest's terminal reporter."""
 
     def rewrite(self, line: str, **markup: bool) -> None: ...
-    def write_line(self, line: str) -> None: ...
+    def write_line(self, line: str, **markup: bool) -> None: ...
     def write(self, content: str) -> None: ...
 
 
@@ -61,11 +65,13 @@ class Progress:
     ) -> None:
         self.left = {cell: seconds.of(cell) * exports / jobs for cell in cells}
         self.count = len(self.left)
+        self.remembered = sum(self.left.values())
         self.wrong = 0
         self.screen = screen
         self.live = live
         self.clock = clock
         self._shown = -math.inf
+        self._started = clock()
 
     def wait(self, sweep: Sweep, cell: Cell) -> None:
         """Wait for the exports of `cell`, and show meanwhile what is going on."""
@@ -80,7 +86,11 @@ class Progress:
             self.erase()
             verdict, reason = ("no verdict", "") if judged is None else (judged.name, judged.reason)
             first = (reason.splitlines() or [""])[0]
-            self.screen.write_line(untrusted.inert(f"{verdict}: {cell}: {first}".rstrip(": ")))
+            made = (
+                f"{judged.divergence.name}: " if judged is not None and judged.divergence is not None else ""
+            )
+            line = untrusted.inert(f"{verdict}: {cell}: {made}{first}".rstrip(": "))
+            self.screen.write_line(line, **colour(verdict))
         self.show(sweep)
 
     def show(self, sweep: Sweep) -> None:
@@ -100,12 +110,23 @@ class Progress:
             self.screen.rewrite("", erase=True)
             self.screen.write("\r")
 
+    def seconds_left(self) -> float:
+        """Return what the cells to go take by what is remembered, at the pace of this run once that shows."""
+        left, took = sum(self.left.values()), self.clock() - self._started
+        done = self.remembered - left
+        return left * took / done if done and took >= SETTLED else left
+
     def line(self, doing: str) -> str:
-        """Return one line: cells done and to go, time left by what is remembered, what is being exported."""
+        """Return one line: cells done and to go, time left, what is being exported."""
         done = self.count - len(self.left)
         wrong = f", {self.wrong} not as they should be" if self.wrong else ""
-        left = f"{len(self.left)} to go, about {duration(sum(self.left.values()))}"
+        left = f"{len(self.left)} to go, about {duration(self.seconds_left())}"
         return f"{done} of {self.count} cells{wrong}, {left}; {doing}"
+
+
+def colour(verdict: str) -> dict[str, bool]:
+    """Return how a terminal shows a verdict; pytest leaves it out where NO_COLOR or the lack of a terminal says so."""
+    return {"yellow" if verdict in DECIDED else "red": True}
 
 
 def duration(seconds: float) -> str:

@@ -18,10 +18,13 @@ from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.judging import known
 from executorch_goldens.judging.judge import Judge, Judged
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.releases import Release
-from executorch_goldens.results import origins, provenance
+from executorch_goldens.releases import MATRIX, Release
+from executorch_goldens.results import origins, proposals, provenance
+from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
+from executorch_goldens.review.groups import Group, grouped
+from executorch_goldens.review.standing import Standing
 from executorch_goldens.running.explaining import Explainer, noting
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.running.progress import Progress, Screen
@@ -227,6 +230,14 @@ class Run:
         return dataclasses.replace(judged, known=is_known)
 
     # After the last cell
+
+    def causes(self) -> list[Group]:
+        """Return what made the checked cells what they are; a compact root proposes nothing, and has none."""
+        files = [self.results.folder(cell) / proposals.FILE for cell in self.verdicts]
+        proposed = [Proposal.read(file) for file in files if file.is_file()]
+        asked = self.plan.options
+        standing = Standing(config.load(), self.plan.goldens, asked.matrix or MATRIX, fewer=True)
+        return grouped(proposed, self.plan.goldens, standing)
 
     def is_whole(self) -> bool:
         """Whether every cell of the zoo and the release was checked."""

@@ -297,6 +297,20 @@ def test_accepting_a_group_records_what_was_proposed_and_nothing_else(
     assert proposed.files() == after
 
 
+def test_the_message_of_the_commit_names_causes_and_cells(proposed: Runner, review: Review) -> None:
+    group = titled(proposed, "constants with different values")
+    said = review("--accept", group.name)
+    file = proposed.sweeps.parent / "commit.txt"
+    assert f"commit it: git add {proposed.goldens} && git commit -F {file}\n" in said.out
+    first, *rest = file.read_text().splitlines()
+    assert first == "Goldens: 4 cells of 1 cause"
+    assert "4 changed: 4 accepted" in " ".join(rest)
+    assert [line for line in rest if line.startswith("- ")] == [
+        f"- {member.proposal.name}" for member in group.members
+    ]
+    assert max(map(len, rest)) <= 72
+
+
 def test_what_is_accepted_is_what_an_update_records(proposed: Runner, review: Review, tmp_path: Path) -> None:
     shutil.copytree(proposed.folder, tmp_path / "updated")
     answers = {replay.VARIABLE: str(tmp_path / "updated" / "answers")}

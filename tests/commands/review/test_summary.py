@@ -27,14 +27,27 @@ def test_the_summary_has_counts_causes_and_what_got_worse_in_ten_lines(proposed:
     assert lines[0] == MARK
     assert lines[1].startswith("**Goldens: broken.** 4 changed, 2 ")
     assert lines[1].endswith("; 3 cells as they should be, on 1 release.")
-    # What may not be recorded comes first.
-    assert "corrupt: output" in lines[2]
-    assert any("4 cells, 1 release: constants with different values" in line for line in lines)
+    # The largest cause comes first.
+    assert lines[2].startswith("- 4 changed: constants with different values")
+    assert any("2 corrupt: corrupt: output" in line for line in lines)
     assert "not so in the base: " in lines[-2]
-    assert lines[-2].endswith("and 6 more")
+    assert "9 cells, as " in lines[-2]
+    assert "more" not in lines[-2]
     assert lines[-1].startswith("[the whole report](https://example.org/report); ")
     without = list(summed(proposed).markdown())
     assert not any("base" in line for line in without)
+
+
+def test_the_summary_says_what_the_base_lacks_and_counts_what_was_not_run(proposed: Runner) -> None:
+    rows = rows_of([proposed.folder / "sweeps"])
+    lacking = [(release, row) for release, row in rows if row["target"] != "tosa-fp"]
+    (line,) = summed(proposed, lacking).against()
+    assert line == ", ".join(
+        [f"not in the base: {proposed.release} tosa-fp/alpha"]
+        + [f"{proposed.release} tosa-fp/{case}" for case in ("beta", "gamma")]
+    )
+    further = [*rows, *((release, {**row, "case": f"other-{row['case']}"}) for release, row in rows)]
+    assert list(summed(proposed, further).against()) == [f"not run here: {len(rows)} cells of the base"]
 
 
 def test_the_summary_of_a_green_run_is_a_line(proposed: Runner, artifacts: Artifacts) -> None:
