@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -41,7 +42,7 @@ from tests.commands.review.conftest import (
     titled,
 )
 from tests.support import replay
-from tests.support.runner import Runner
+from tests.support.runner import RUN_LIMIT, Runner
 
 # What a run proposes
 
@@ -295,6 +296,30 @@ def test_accepting_a_group_records_what_was_proposed_and_nothing_else(
         wanted, "stable"
     )
     assert proposed.files() == after
+
+
+def test_a_proposal_keeps_the_error_that_an_earlier_run_measured_of_its_golden(
+    proposed: Runner, artifacts: Artifacts
+) -> None:
+    proposed.answers({"*": artifacts["hashed-constant"][0]})
+    stable = proposed(*RUN, "--cell", "tosa-fp/alpha").rows["tosa-fp/alpha"]
+    assert stable["verdict"] == "stable"
+    proposed.answers({"*": artifacts["hashed-constant"][1]})
+    paths = [str(proposed.folder), str(REPOSITORY), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    environment = {**os.environ, **proposed.environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    for _ in range(2):
+        # The second run finds what the first has kept. A runner would delete the results first.
+        subprocess.run(
+            proposed.command(*RUN, "--cell", "tosa-fp/alpha"),
+            cwd=proposed.directory,
+            env=environment,
+            capture_output=True,
+            check=False,
+            timeout=RUN_LIMIT,
+        )
+        proposal = Proposal.read(path_of(proposed, "tosa-fp/alpha"))
+        assert proposal.before == stable["used"]
+        assert proposal.accuracy is not None
 
 
 def test_the_message_of_the_commit_names_causes_and_cells(proposed: Runner, review: Review) -> None:
