@@ -15,6 +15,7 @@ import filelock
 import pytest
 
 from executorch_goldens import cli, releases
+from executorch_goldens.artifact import Artifact
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.releases import MATRIX
@@ -42,6 +43,7 @@ from tests.commands.review.conftest import (
     titled,
 )
 from tests.support import replay
+from tests.support.making import wrong
 from tests.support.runner import RUN_LIMIT, Runner
 
 # What a run proposes
@@ -151,6 +153,18 @@ def test_what_is_wrong_is_one_cause_with_what_the_same_pass_only_changed(propose
     assert group.state == PENDING
     assert [str(member.proposal.cell) for member in group.wrong] == ["tosa-fp/alpha"]
     assert len(group.recordable) == 3
+
+
+def test_a_run_prints_the_message_of_the_cell_that_a_cause_makes_wrong(
+    proposed: Runner, artifacts: Artifacts
+) -> None:
+    made = artifacts["hashed-constant"][1]
+    assert isinstance(made, Artifact)
+    proposed.answers({"tosa-int/alpha": wrong(made), "*": made})
+    output = proposed(*RUN, "--cell", "*/alpha").output
+    assert "\n1 cause, 4 cells:\n" in output
+    assert "; 1 corrupt, 3 changed\n" in output
+    assert re.findall(r"^(\w+): (\S+) on ExecuTorch", output, re.MULTILINE) == [("corrupt", "tosa-int/alpha")]
 
 
 def test_accepting_a_part_of_what_is_corrupt_elsewhere_takes_a_second_word(
