@@ -171,7 +171,7 @@ def test_the_factor_is_sought_for_so_many_cells(runner: Runner, explain: str, so
     runner.answers({"*": ARTIFACTS})
     zoo = runner.zoo("zoo", "alpha", "beta", "gamma", "delta")
     finished = runner(
-        *("--models", zoo, "--cell", "tosa-fp/*", "--variations", "0,4", "--explain", explain),
+        *("--models", zoo, "--cell", "tosa-fp/*", "--variations", "0,4", "--explain", explain, "-v"),
     )
     factors = [row["factor"] for row in finished.rows.values()]
     assert sorted(factors, key=str) == sorted([None] * (4 - sought) + ["hash seed"] * sought, key=str)
