@@ -56,7 +56,7 @@ DIGESTS = "digests"
 FIRST = "x86-64"
 
 #: Ends the lines of the manifest that have a digest of bytes.
-_DIGEST = re.compile(r" sha256 ([0-9a-f]{64})$")
+_DIGEST = re.compile(r" sha256 ([0-9a-f]{64})$", re.MULTILINE)
 #: Begins these lines.
 _OF_BYTES = re.compile(r"delegate \d+|pte")
 
@@ -264,6 +264,12 @@ def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
     if COUNTED in kept and not _added_counts(other):
         kept[COUNTED] = "".join(line for line in _lines(kept[COUNTED]) if not line.startswith(ADDED_COUNTS))
     return {**kept, MANIFEST: "".join(lines)}
+
+
+def without_digests(texts: Texts) -> Texts:
+    """Return texts without the digests of a manifest, for a person: what they are of is compared itself."""
+    manifest = texts.get(MANIFEST)
+    return texts if manifest is None else {**texts, MANIFEST: _DIGEST.sub("", manifest)}
 
 
 def _is_compared(name: str, value: str, theirs: Mapping[str, str]) -> bool:

@@ -14,7 +14,14 @@ from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lower
 from executorch_goldens.decode import Decoded
 from executorch_goldens.files import shortage
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.goldens.golden import FAILURE, Texts, compared, decode_delegates
+from executorch_goldens.goldens.golden import (
+    FAILURE,
+    MANIFEST,
+    Texts,
+    compared,
+    decode_delegates,
+    without_digests,
+)
 from executorch_goldens.goldens.quantities import directions
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging.attribution import Attribution
@@ -424,13 +431,16 @@ def changed(
     else:
         names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
         reason = f"differs from its golden in {', '.join(names)}"
+    # Digests say something where nothing else does.
+    others = any(old.get(name) != new.get(name) for name in {*old, *new} - {MANIFEST})
+    sides = (without_digests(old), without_digests(new)) if others else (old, new)
     diagnoses = Diagnoses()
     nothing: tuple[str, ...] = ()
     quantities = diagnoses.of(
         "what there is more or less of", lambda: _quantities(golden, received, refusals), nothing
     )
     differences = diagnoses.of(
-        "what differs", lambda: tuple(text_difference(old, new, "golden", "now")), nothing
+        "what differs", lambda: tuple(text_difference(*sides, "golden", "now")), nothing
     )
     detail = (*quantities, *diagnoses.failed, *differences)
     return Verdict(cell, "changed", reason, detail, recordable=True)

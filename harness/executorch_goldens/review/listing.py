@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.judging.verdict import text_difference
 from executorch_goldens.review import benign
 from executorch_goldens.review.doubt import doubt
 from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, Group, Member, count
 from executorch_goldens.structure import ConstantChanged, compare
 
-#: A digest in a manifest.
-DIGEST = re.compile(r" sha256 [0-9a-f]{64}$", re.MULTILINE)
 #: Lines of the specimen that a list shows.
 SHOWN_LINES = 8
 #: Cells that a list names.
@@ -82,13 +78,8 @@ def difference(member: Member) -> Iterator[str]:
         return
     before = golden.compared(member.before, member.after) if member.before is not None else {}
     after = golden.compared(member.after, member.before)
-    yield from text_difference(_without_digests(before), _without_digests(after), *_labels(member))
-
-
-def _without_digests(texts: Texts) -> Texts:
-    """Return texts without the digests of a manifest: what they are of is compared itself."""
-    manifest = texts.get(golden.MANIFEST)
-    return texts if manifest is None else {**texts, golden.MANIFEST: DIGEST.sub("", manifest)}
+    sides = golden.without_digests(before), golden.without_digests(after)
+    yield from text_difference(*sides, *_labels(member))
 
 
 def fewer_variations(member: Member) -> tuple[int, int] | None:
