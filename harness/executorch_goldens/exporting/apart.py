@@ -26,7 +26,8 @@ class ApartError(RuntimeError):
 def run_apart(function: Callable[[], T], limit: float) -> T:
     """Return what `function` returns, called in a fork of this process; what it prints stays on this one's output.
 
-    ExecuTorch makes its thread pool anew behind a fork, and torch computes on one thread there.
+    ExecuTorch makes its thread pool anew behind a fork, and torch computes on one thread there. Where there is no fork,
+    each export has an interpreter of its own: it is called in that one, without a limit of its own.
 
     Parameters
     ----------
@@ -38,6 +39,8 @@ def run_apart(function: Callable[[], T], limit: float) -> T:
     ApartError
         If it raises, dies or is stopped.
     """
+    if not hasattr(os, "fork"):
+        return _here(function)
     reader, writer = os.pipe()
     process = os.fork()
     if process == 0:
@@ -75,3 +78,11 @@ def run_apart(function: Callable[[], T], limit: float) -> T:
     if code > 0:
         raise ApartError("it raises an exception")
     return pickle.loads(answer)  # type: ignore[no-any-return]
+
+
+def _here(function: Callable[[], T]) -> T:
+    try:
+        return function()
+    except Exception as error:
+        traceback.print_exc()
+        raise ApartError("it raises an exception") from error
