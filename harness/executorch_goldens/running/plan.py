@@ -164,7 +164,7 @@ def plan(options: Options) -> Plan:
     root = goldens / release.version
     chosen = select(of_families(zoo, options.families, options.models), options.cells)
     tier = core.tier(options, root, compact)
-    asked = _of_tier(tier, chosen, options, release, root, zoo)
+    asked = _of_tier(tier, chosen, options, release, root, zoo, compact)
     varied = _variations(options, tier)
     changes = None
     if options.changed_since is not None:
@@ -241,11 +241,12 @@ def _of_tier(
     release: Release,
     root: Path,
     zoo: tuple[Cell, ...],
+    compact: bool,
 ) -> frozenset[Cell]:
     """Return those of the cells chosen that are of the tier; raise UsageError where none is."""
     if tier == FULL:
         return chosen
-    if roots.is_compact(root.parent):
+    if compact:
         cases = load(options.models)
         return frozenset(cell for cell in chosen if release.version in cases[cell.case].core)
     within = core.within(root, chosen, zoo, release.known)
