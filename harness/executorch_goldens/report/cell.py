@@ -170,7 +170,7 @@ def _change(edit: str, of_cell: str) -> str:
 
 def _numerics(member: Member) -> str:
     """Return the error of the golden as a run measured it, or else what the golden says of it."""
-    had = benign.used_before(member.proposal, member.before)
+    had = benign.used_before(member.before)
     if had is not None:
         return f"error {had:.3g} of the tolerance"
     return golden.fields(member.before).get("numerics", "") if member.before is not None else ""

@@ -56,9 +56,8 @@ class Proposal:
         See `executorch_goldens.results.provenance.Provenance`.
     accuracy
         How near the program is to eager; None for what did not run.
-    before, made_before
-        The part of its tolerance that its error took when an earlier run made the golden that it would replace, and
-        the digest of that program; None and empty where none did.
+    proof
+        What an export without the pass proves; empty where none was made, or it proves nothing.
     folder
         Where it stands.
     """
@@ -76,8 +75,7 @@ class Proposal:
     changes: str
     settings: Mapping[str, Any]
     accuracy: Accuracy | None = None
-    before: float | None = None
-    made_before: str = ""
+    proof: str = ""
     folder: Path = field(default=Path(), compare=False)
 
     @property
@@ -94,8 +92,17 @@ class Proposal:
         self.folder.mkdir(parents=True, exist_ok=True)
         if texts is not None:
             golden.write(self.folder / FOLDER, texts)
+        self._write_file()
+
+    def _write_file(self) -> None:
         fields = {name: value for name, value in dataclasses.asdict(self).items() if name != "folder"}
         durable.replace(self.folder / FILE, json.dumps({"format": FORMAT, **fields}, indent=1) + "\n")
+
+    def with_proof(self, proof: str) -> Self:
+        """Return it with what an export without the pass proves, and note that in its file."""
+        proven = dataclasses.replace(self, proof=proof)
+        proven._write_file()
+        return proven
 
     @classmethod
     def read(cls, path: Path) -> Self:

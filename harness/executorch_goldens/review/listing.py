@@ -58,6 +58,8 @@ def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
         yield f"rejected: {reason}"
     if against := doubt(group):
         yield against
+    if group.proof:
+        yield group.proof
     yield from group.amounts()
     members = sorted(group.members, key=lambda member: -benign.growth(member.proposal, member.before))
     names = [member.proposal.name for member in members]

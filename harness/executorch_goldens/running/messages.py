@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import re
@@ -17,7 +16,7 @@ from executorch_goldens.files import invocation, untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import FEWER, UPDATE
 from executorch_goldens.judging.verdict import FAILS, UNDELEGATED, kind_of_new
-from executorch_goldens.review.groups import Group, Member, count, worst_first
+from executorch_goldens.review.groups import Group, count, worst_first
 from executorch_goldens.review.listing import fewer_variations
 from executorch_goldens.running.options import CORE
 from executorch_goldens.settings import config
@@ -31,6 +30,11 @@ if TYPE_CHECKING:
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 #: Cells that it lists: it may not exceed a mebibyte.
 SHOWN_WRONG = 100
+#: Causes that a run lists at its end.
+SHOWN_CAUSES = 10
+#: Lines below the first that a terminal shows of a message, and those of them that always are.
+MOST_LINES = 10
+TYPED = ("  accept: ", "  not recorded: ", "  again: ", "  files: ")
 #: Cells that a run names at its end which were recorded though they fail or delegate nothing.
 SHOWN_ACCEPTED = 20
 
@@ -112,15 +116,11 @@ def causes(run: Run, groups: Sequence[Group]) -> Iterator[str]:
         return
     cells = sum(len(group.members) for group in groups)
     yield f"{count(len(groups), 'cause')}, {count(cells, 'cell')}:"
-    for number, group in enumerate(worst_first(groups), 1):
+    for number, group in enumerate(worst_first(groups)[:SHOWN_CAUSES], 1):
         yield f"{number}. {group.head}"
-        proofs = (
-            f"   {proof} ({member.proposal.cell})"
-            for member in sorted(group.members, key=lambda member: not member.wrong)
-            if (proof := _proof(run, member))
-        )
-        yield from itertools.islice(proofs, 1)
-        yield from (f"   {line}" for line in group.amounts())
+        yield from (f"   {line}" for line in (group.proof, *group.amounts()) if line)
+    if len(groups) > SHOWN_CAUSES:
+        yield f"and {count(len(groups) - SHOWN_CAUSES, 'more cause')}, which goldens review lists"
     repository, asked = config.load(), run.plan.options
     places = [] if asked.sweeps == repository.sweeps else [f"--sweeps={asked.sweeps}"]
     results = [] if asked.sweeps == repository.sweeps else [str(asked.sweeps)]
@@ -130,9 +130,16 @@ def causes(run: Run, groups: Sequence[Group]) -> Iterator[str]:
     yield shlex.join(["goldens", "report", *results, *goldens, "-o", str(asked.sweeps / "report.html")])
 
 
-def _proof(run: Run, member: Member) -> str:
-    judged = run.verdicts.get(member.proposal.cell)
-    return judged.without if judged is not None else ""
+def shortened(message: str, verbose: bool) -> tuple[str, list[str]]:
+    """Return the first line of a cell's message and the others; of a long one its beginning and what can be typed."""
+    first, *rest = untrusted.inert(message).splitlines() or [""]
+    if verbose or len(rest) <= MOST_LINES:
+        return first, rest
+    typed = [line for line in rest if line.startswith(TYPED)]
+    detail = [line for line in rest if line not in typed]
+    shown = MOST_LINES - len(typed) - 1
+    more = f"  … {len(detail) - shown} more lines: -v prints them, goldens report shows them"
+    return first, [*detail[:shown], more, *typed]
 
 
 def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:
@@ -141,8 +148,14 @@ def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:
         yield f"prune: {golden.directory(run.plan.root, cell)}: a golden with no matching cell"
 
 
-def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
-    """Yield the lines at the end of a run."""
+def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
+    """Yield the lines at the end of a run.
+
+    Parameters
+    ----------
+    measures
+        Whether it says how near the programs are to eager.
+    """
     yield counts((judged.name, judged.reason) for judged in run.verdicts.values())
     yield f"{len(run.plan.variations)} variations: {', '.join(variation.name for variation in run.plan.variations)}"
     if run.plan.tier == CORE:
@@ -156,10 +169,15 @@ def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
         if judged.known:
             reason = run.release.known[str(judged.cell)].reason
             yield f"known: {judged.cell} is {judged.name}: {reason}"
+    # The causes of others have theirs.
+    if run.plan.compact:
+        yield from (f"{cell}: {proof}" for cell, proof in run.proofs.items())
+    yield from run.prover.looking.failed
     yield from accepted(run.verdicts.values())
-    yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
-    yield from ratios({cell: each.sqnr for cell, each in run.accuracies.items() if each.sqnr is not None})
-    yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
+    if measures:
+        yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
+        yield from ratios({cell: each.sqnr for cell, each in run.accuracies.items() if each.sqnr is not None})
+        yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
     if run.confirmed:
         yield (
             f"confirmed: {len(run.confirmed)} goldens now name these variations as well, and have what they had not "
