@@ -136,11 +136,12 @@ def render(artifact: Artifact, made_with: MadeWith) -> dict[str, str]:
         if made_with.architecture != FIRST:
             fields.append((DIGESTS, made_with.architecture))
     fields.append(("numerics", made_with.numerics))
-    if isinstance(result, Lowered) and result.samples:
-        fields.append((accuracy.ERROR, accuracy.error(accuracy.Accuracy.of(result).used)))
+    if isinstance(result, Lowered):
         fields += [
             (f"{accuracy.FIELD}{at}", near.text) for at, near in enumerate(accuracy.nearnesses(result))
         ]
+        if result.samples:
+            fields.append((accuracy.ERROR, accuracy.error(accuracy.Accuracy.of(result).used)))
     if artifact.watched is not None:
         texts[TRACE] = trace_text(artifact.watched)
         fields.append(("trace", f"sha256 {hashlib.sha256(texts[TRACE].encode()).hexdigest()}"))

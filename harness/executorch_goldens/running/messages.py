@@ -118,7 +118,7 @@ def causes(run: Run, groups: Sequence[Group]) -> Iterator[str]:
     yield f"{count(len(groups), 'cause')}, {count(cells, 'cell')}:"
     for number, group in enumerate(worst_first(groups)[:SHOWN_CAUSES], 1):
         yield f"{number}. {group.head}"
-        yield from (f"   {line}" for line in (group.proof, *group.amounts()) if line)
+        yield from (f"   {line}" for line in (_refusal(run, group), group.proof, *group.amounts()) if line)
     if len(groups) > SHOWN_CAUSES:
         yield f"and {count(len(groups) - SHOWN_CAUSES, 'more cause')}, which goldens review lists"
     repository, asked = config.load(), run.plan.options
@@ -130,15 +130,27 @@ def causes(run: Run, groups: Sequence[Group]) -> Iterator[str]:
     yield shlex.join(["goldens", "report", *results, *goldens, "-o", str(asked.sweeps / "report.html")])
 
 
-def shortened(message: str, verbose: bool) -> tuple[str, list[str]]:
-    """Return the first line of a cell's message and the others; of a long one its beginning and what can be typed."""
+def _refusal(run: Run, group: Group) -> str:
+    """Return why cells of a cause that might have been were not recorded; empty where that was not asked for."""
+    if not run.plan.options.updating:
+        return ""
+    judged = (run.verdicts[member.proposal.cell] for member in group.members)
+    refused = Counter(each.refusal for each in judged if each.refusal)
+    return "; ".join(f"not recorded: {count(number, 'cell')}: {why}" for why, number in refused.items())
+
+
+def shortened(message: str, whole: bool) -> tuple[str, list[str]]:
+    """Return the first line of a cell's message and the others; of a long one its beginning and what can be typed.
+
+    What ends with nothing to type is no message of a cell: an error that a test raised, whose last line matters most.
+    """
     first, *rest = untrusted.inert(message).splitlines() or [""]
-    if verbose or len(rest) <= MOST_LINES:
-        return first, rest
     typed = [line for line in rest if line.startswith(TYPED)]
+    if whole or not typed or len(rest) <= MOST_LINES:
+        return first, rest
     detail = [line for line in rest if line not in typed]
     shown = MOST_LINES - len(typed) - 1
-    more = f"  … {len(detail) - shown} more lines: -v prints them, goldens report shows them"
+    more = f"  … {len(detail) - shown} more lines: -v prints them"
     return first, [*detail[:shown], more, *typed]
 
 
@@ -157,11 +169,12 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
         Whether it says how near the programs are to eager.
     """
     yield counts((judged.name, judged.reason) for judged in run.verdicts.values())
-    yield f"{len(run.plan.variations)} variations: {', '.join(variation.name for variation in run.plan.variations)}"
+    varied = f"{len(run.plan.variations)} variations: {', '.join(each.name for each in run.plan.variations)}"
     if run.plan.tier == CORE:
-        yield f"tier: core; {len(run.plan.left_out)} cells were left out: --tier full checks them as well"
+        left_out = f"{len(run.plan.left_out)} cells were left out: --tier full checks them as well"
+        yield f"tier: core; {left_out}; {varied}"
     else:
-        yield "tier: full"
+        yield f"tier: full; {varied}"
     yield f"patches: {', '.join(run.plan.settings.patches) or 'none'}; results: {run.results.file}"
     if run.reuse is not None:
         yield from run.reuse.lines()
@@ -173,6 +186,7 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
     if run.plan.compact:
         yield from (f"{cell}: {proof}" for cell, proof in run.proofs.items())
     yield from run.prover.looking.failed
+    yield from (f"recorded: {cause}" for cause in run.recorded)
     yield from accepted(run.verdicts.values())
     if measures:
         yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})

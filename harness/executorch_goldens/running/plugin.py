@@ -223,7 +223,7 @@ def pytest_terminal_summary(
         terminalreporter.write_sep("=", "FAILURES")
     for number, report in enumerate(shown):
         verdict, _, what = report.longreprtext.partition(": ")
-        first, rest = messages.shortened(what, config.get_verbosity() > 0)
+        first, rest = messages.shortened(what, whole=len(shown) == 1 or config.get_verbosity() > 0)
         if number:
             terminalreporter.write_line("")
         write_verdict(terminalreporter, verdict, first)
@@ -238,7 +238,7 @@ def pytest_terminal_summary(
 
 
 def _shown(config: pytest.Config, failed: Sequence[pytest.TestReport]) -> Sequence[pytest.TestReport]:
-    """Return the reports whose messages are printed: one of each of the worst causes; with -v all, with --tb=no none."""
+    """Return the reports whose messages are printed: of each bad cause one; with -v all, with --tb=no none."""
     if config.option.tbstyle == "no":
         return ()
     if config.get_verbosity() > 0:

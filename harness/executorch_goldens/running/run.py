@@ -25,7 +25,7 @@ from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
 from executorch_goldens.review.doubt import doubt
-from executorch_goldens.review.groups import Edited, Group, grouped, seen, worst_first
+from executorch_goldens.review.groups import Edited, Group, count, grouped, seen, worst_first
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.running.explaining import Explainer, noting
 from executorch_goldens.running.plan import Plan
@@ -61,6 +61,8 @@ class Run:
         Of cells that need a look, how they differ from their goldens.
     proofs
         What exports without a pass prove, by the cell that shows it.
+    recorded
+        The causes of which goldens were replaced, each with how many.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -84,6 +86,7 @@ class Run:
         self.lacking: list[Cell] = []
         self.edits: dict[Cell, Edited] = {}
         self.proofs: dict[Cell, str] = {}
+        self.recorded: list[str] = []
         self._held: set[Cell] = set()
         self._started: set[Cell] = set()
         self.sweep: Sweep | None = None
@@ -296,27 +299,35 @@ class Run:
         unfinished
             Why none is recorded; empty where some may be.
         """
+        # What an earlier run found wrong, and nobody has run again, is wrong.
+        everywhere = self._grouped(proposals.find(self.plan.options.sweeps))
+        against = {group.cause: unfinished or doubt(group) for group in everywhere}
         left, written = [], []
         for group in causes:
             held = [member for member in group.members if member.proposal.cell in self._held]
-            if held and (against := unfinished or doubt(group)):
-                for member in held:
-                    cell = member.proposal.cell
-                    judged = dataclasses.replace(self.verdicts[cell], recorded=False, refusal=against)
-                    self.verdicts[cell] = judged
+            if why := against.get(group.cause, ""):
+                self._refuse([member.proposal.cell for member in held], why)
                 held = []
             for member in held:
                 golden.write(golden.directory(self.plan.root, member.proposal.cell), member.proposal.texts())
                 written.append(member.proposal.cell)
+            if held:
+                self.recorded.append(f"{group.title}: {count(len(held), 'cell')}")
             if rest := tuple(each for each in group.members if each not in held):
                 left.append(dataclasses.replace(group, members=rest))
         self.results.recorded(written)
         return left
 
+    def _refuse(self, cells: Sequence[Cell], why: str) -> None:
+        for cell in cells:
+            self.verdicts[cell] = dataclasses.replace(self.verdicts[cell], recorded=False, refusal=why)
+
     def _causes(self) -> list[Group]:
         """Return what made the checked cells what they are; a compact root proposes nothing, and has none."""
         files = [self.results.folder(cell) / proposals.FILE for cell in self.verdicts]
-        proposed = [Proposal.read(file) for file in files if file.is_file()]
+        return self._grouped(Proposal.read(file) for file in files if file.is_file())
+
+    def _grouped(self, proposed: Iterable[Proposal]) -> list[Group]:
         asked = self.plan.options
         standing = Standing(config.load(), self.plan.goldens, asked.matrix or MATRIX, fewer=True)
         return grouped(proposed, self.plan.goldens, standing)
