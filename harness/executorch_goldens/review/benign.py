@@ -89,14 +89,16 @@ def lines(cells: Sequence[Compared]) -> Iterator[str]:
     yield from _sqnr(cells)
 
 
+def ratios(proposal: Proposal, before: Texts | None) -> tuple[float | None, float | None]:
+    """Return the SQNR of a cell against the float model, of its golden and now, in dB; None where it is not known."""
+    now = proposal.accuracy.sqnr if proposal.accuracy is not None else None
+    return (sqnr(reading(before)) if before is not None and now is not None else None), now
+
+
 def _sqnr(cells: Sequence[Compared]) -> Iterator[str]:
     """Yield in how many cells the SQNR against the float model fell by more than a machine may change it."""
-    pairs = {}
-    for proposal, before, _ in cells:
-        now = proposal.accuracy.sqnr if proposal.accuracy is not None else None
-        had = sqnr(reading(before)) if before is not None and now is not None else None
-        if now is not None and had is not None:
-            pairs[proposal.cell] = (had, now)
+    found = ((proposal.cell, ratios(proposal, before)) for proposal, before, _ in cells)
+    pairs = {cell: (had, now) for cell, (had, now) in found if had is not None and now is not None}
     fallen = {cell: had - now for cell, (had, now) in pairs.items() if had - now > accuracy.STEP}
     if fallen:
         cell = max(fallen, key=lambda each: fallen[each])

@@ -137,7 +137,9 @@ class Group:
 
     @property
     def specimen(self) -> Member:
-        return next((each for each in self.members if each.proposal.name not in self.unlike), self.members[0])
+        """The one with the least to read of those that are wrong, or else of all, but for those unlike the others."""
+        usual = [each for each in self.members if each.proposal.name not in self.unlike]
+        return next((each for each in usual if each.wrong), (usual or self.members)[0])
 
     @property
     def specimens(self) -> tuple[Member, ...]:
