@@ -33,7 +33,7 @@ SHOWN_WRONG = 100
 #: Causes that a run lists at its end.
 SHOWN_CAUSES = 10
 #: Lines below the first that a terminal shows of a message, and those of them that always are.
-MOST_LINES = 10
+MOST_LINES = 9
 TYPED = ("  accept: ", "  not recorded: ", "  again: ", "  files: ")
 #: Cells that a run names at its end which were recorded though they fail or delegate nothing.
 SHOWN_ACCEPTED = 20

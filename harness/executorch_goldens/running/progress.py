@@ -27,7 +27,7 @@ LIVE_INTERVAL = 0.5
 #: Seconds after which the pace of a run says more of the time left than what is remembered does.
 SETTLED = 10.0
 #: Cells of one cause and verdict that get a line each.
-MOST_ALIKE = 8
+MOST_ALIKE = 6
 #: Verdicts that a person decides on; all others are something wrong.
 DECIDED = ("changed", "new")
 
