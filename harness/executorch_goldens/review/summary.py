@@ -123,9 +123,10 @@ class Summary:
             by_reason[defect.reason if defect is not None else row["reason"]].append(name)
         reasons = sorted(by_reason, key=lambda reason: (-len(by_reason[reason]), reason))
         for reason in reasons[:SHOWN_REASONS]:
-            yield f"{len(by_reason[reason])} {linked(untrusted.markdown(reason, SHOWN_CHARACTERS))}"
+            words = linked(untrusted.markdown(reason, SHOWN_CHARACTERS))
+            yield f"{words} ({count(len(by_reason[reason]), 'cell')})" if len(reasons) > 1 else words
         if more := reasons[SHOWN_REASONS:]:
-            yield f"{sum(len(by_reason[reason]) for reason in more)} of {count(len(more), 'further reason')}"
+            yield f"{count(len(more), 'further reason')} ({count(sum(len(by_reason[each]) for each in more), 'cell')})"
 
     def directed(self) -> Iterator[str]:
         """Yield what grew, then what shrank, over all cells that differ from their golden."""
