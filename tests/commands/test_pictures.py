@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib import metadata
+from itertools import groupby, starmap
 from pathlib import Path
 from typing import Any
 
@@ -139,8 +140,8 @@ def test_the_error_is_of_this_report(reader: Reader, release: str) -> None:
     reader.go(f"cell/{release}/{WRONG}")
     tensor = reader.page.locator("section.tensor").first
     # The worst element, marked on all sides.
-    worst = tensor.locator("figure").last.locator("g.apart").first
-    worst.hover()
+    apart = tensor.locator("figure").last.locator("g.apart").all()
+    max(apart, key=lambda each: float(each.locator("rect").last.get_attribute("fill-opacity"))).hover()
     reader.page.mouse.move(0, 0)
     assert tensor.locator("g.here").count() == 3
     heading, table = reader.page.locator("h1"), reader.page.locator("main .scroll").first
@@ -165,17 +166,20 @@ def as_html(screen: Any) -> str:
         if {number, number + 1} <= {*empty} and set(range(number, screen.lines - KEYS)) <= {*empty}:
             continue
         cells = [screen.buffer[number][column] for column in range(screen.columns)]
-        rows.append("".join(map(_character, cells)))
+        rows.append("".join(starmap(_run, groupby(cells, _style))))
     style = "margin:0;padding:12px;background:#14171a;color:#e6e9ed;font:14px/1.3 monospace;width:max-content"
     return f'<body style="margin:0"><pre style="{style}">' + "\n".join(rows) + "</pre>"
 
 
-def _character(cell: Any) -> str:
+def _style(cell: Any) -> str:
     colour, back = COLOURS[cell.fg], "#14171a"
     if cell.reverse:
         colour, back = back, colour
-    weight = ";font-weight:700" if cell.bold else ""
-    return f'<span style="color:{colour};background:{back}{weight}">{escape(cell.data)}</span>'
+    return f"color:{colour};background:{back};padding:.16em 0;font-weight:{700 if cell.bold else 400}"
+
+
+def _run(style: str, cells: Iterable[Any]) -> str:
+    return f'<span style="{style}">{escape("".join(cell.data for cell in cells))}</span>'
 
 
 def shown(terminal: Terminal) -> str:

@@ -23,17 +23,18 @@ import numpy as np
 import pytest
 
 from executorch_goldens import cli, releases
-from executorch_goldens.artifact import Artifact, Casualty
+from executorch_goldens.artifact import Artifact, Casualty, Sample, Tensor
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import invocation
-from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor
+from executorch_goldens.judging.rightness import wrong_outputs
+from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor, tensors
 from executorch_goldens.review.groups import DECIDED
 from executorch_goldens.running import reporting
 from executorch_goldens.settings.config import QUANTITIES
 from tests import DATA, REPOSITORY
 from tests.conftest import Artifacts
 from tests.support.browsing import Reader
-from tests.support.making import lowered_by
+from tests.support.making import lowered, lowered_by, outcome
 from tests.support.runner import Runner
 
 RESULTS = DATA / "report_results"
@@ -713,6 +714,45 @@ def test_only_what_is_beyond_its_tolerance_counts_as_different(drawn: None) -> N
     (shown,) = beyond_tolerance(Evidence(tensors=[kept]))
     assert (error.apart, error.size) == (2, 4)
     assert "2 of 4 differ" in shown.pictures[2].facts
+
+
+def test_the_first_sample_that_is_wrong_is_kept_beside_the_worst() -> None:
+    right = Tensor.of(np.zeros(4, np.float32))
+    outputs = {
+        "example": np.zeros(4, np.float32),
+        "extremes": np.array([1, 0, 0, 0], np.float32),
+        "dense": np.array([3, 3, 3, 0], np.float32),
+        "zeros": np.array([2, 2, 0, 0], np.float32),
+    }
+    samples = tuple(Sample(name, (right,), (Tensor.of(made),)) for name, made in outputs.items())
+    program = lowered(samples=samples, bound=1e-6)
+    kept = list(tensors([[outcome(program)]]))
+    # The verdict names the first.
+    assert [tensor.where for tensor in kept] == ["extremes", "dense"]
+    (first, *_) = wrong_outputs(program)
+    assert first.startswith("output 0 (extremes) float32[4]: 1 of 4 values differ")
+    right_now = lowered(samples=samples[:1], bound=1e-6)
+    assert [tensor.where for tensor in tensors([[outcome(right_now)]])] == ["example"]
+    worst = lowered(samples=samples[2:], bound=1e-6)
+    assert [tensor.where for tensor in tensors([[outcome(worst)]])] == ["dense"]
+
+
+def test_an_operator_has_the_numbers_of_a_small_constant_and_the_digest_of_a_large_one(drawn: None) -> None:
+    from executorch_goldens.report.operators import CHANGED, listings
+
+    name = "delegate_0.tosa.txt"
+    text = (REPOSITORY / "goldens" / "1.4.1" / "tosa-int" / "conv1d" / name).read_text()
+    bias = "  value b__frozen_param1: INT32[4]\n    sha256 ([0-9a-f]{12}).*\n    values -8357 "
+    assert re.search(bias, text)
+    now = re.sub(bias, lambda found: found[0].replace(found[1], "0" * 12).replace("-8357", "-8358"), text)
+    ((listing),) = listings({name: text}, {name: now})
+    (row,) = [row for row in listing.rows if row.state == CHANGED]
+    assert sorted(row.marked) == [
+        f"→ b__frozen_param1: INT32[4] -835{last} 11491 -10745 2089" for last in (7, 8)
+    ]
+    lines = [line for row in listing.rows for line in row.after]
+    (weights,) = [line for line in lines if line.startswith("→ aten_convolution_default_weight_ohwi: ")]
+    assert "sha256 f9ab775ef1c2" in weights
 
 
 @pytest.mark.parametrize(("allowed", "words"), [(0.0, "none is allowed"), (1e-7, "more than 1,000 times")])
