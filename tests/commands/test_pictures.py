@@ -190,8 +190,13 @@ def shown(terminal: Terminal) -> str:
 
 @pytest.mark.slow
 def test_the_review_in_a_terminal_is_of_this_review(
-    ran: Runner, browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ran: Runner,
+    browser: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(REPOSITORY)
     monkeypatch.delenv("CI", raising=False)
     # What is accepted is written into a copy.
     copy = Runner(tmp_path / "copy", ran.release)
@@ -214,6 +219,15 @@ def test_the_review_in_a_terminal_is_of_this_review(
     ended = [line.rstrip() for line in terminal.screen.display]
     text += "y\n" + "".join(f"{line}\n" for line in ended if line.startswith(("recorded: ", "rejected: ")))
     kept("review-terminal", text, picture)
+    # Without a next run it is known what was decided.
+    capsys.readouterr()
+    assert cli.main(["merge", "--markdown", f"--goldens={copy.goldens}", str(copy.sweeps.parent)]) == cli.SAME
+    _, head, *causes = capsys.readouterr().out.splitlines()
+    assert head == (
+        "**Goldens: broken.** 3 accepted and 3 rejected in review; 1 cell as it should be, on 1 release."
+    )
+    assert causes[0].endswith(f"(rejected: {REASON})")
+    assert "RewriteConvPass" not in "".join(causes)
 
 
 def test_every_picture_has_its_text_and_its_place() -> None:

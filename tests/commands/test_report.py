@@ -237,7 +237,9 @@ def declared(drawn: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     (folder / "results.jsonl").write_text(f"{lines}{json.dumps(line)}\n")
     made = tmp_path / "declared.html"
     assert report(folder.parent, "-o", made) == cli.SAME
-    assert "2 corrupt" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "2 corrupt" in printed
+    assert "1 known defect" in printed
     return made
 
 

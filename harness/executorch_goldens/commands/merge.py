@@ -158,7 +158,7 @@ def summary(merged: Merged, goldens: Path, decided: Decisions) -> Iterator[str]:
     came = merged.provenance
     kinds = [decided.kind(came.release, row) for row in merged.rows]
     verdicts = messages.counts((kind, row["reason"]) for kind, row in zip(kinds, merged.rows, strict=True))
-    yield f"ExecuTorch {came.release}, {merged.parts} folders: {verdicts}"
+    yield f"ExecuTorch {came.release}, {count(merged.parts, 'folder')}: {verdicts}"
     yield f"{len(came.variations)} variations, {merged.exports()} exports, {merged.core_seconds():.0f} core seconds"
     yield f"results: {merged.folder}"
     yield from messages.numerics(

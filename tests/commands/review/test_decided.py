@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from executorch_goldens import cli
-from tests.commands.review.conftest import Review, titled
+from tests.commands.review.conftest import Review, edit, titled
 from tests.support.browsing import Reader
 from tests.support.runner import Runner
 
@@ -23,6 +23,7 @@ def reader(
     """The report of results of which a review has accepted one cause and rejected another."""
     for name in ("grandalf", "markdown_it"):
         pytest.importorskip(name)
+    edit(proposed, "tosa-int/gamma", before=0.25)
     assert review("--accept", titled(proposed, "constants").name).code == 0
     assert review("--reject", titled(proposed, "fails: ").name, "--reason", REASON).code == 0
     file = tmp_path / "report.html"
@@ -63,6 +64,8 @@ def test_the_page_of_a_cell_says_what_was_decided(reader: Reader, proposed: Runn
     reader.go(f"cell/{proposed.release}/tosa-int/gamma")
     assert page.locator(".verdict").first.inner_text() == "✗ corrupt"
     assert page.locator("p.rejected, p.decided").count() == 0
+    # The error before, where an earlier run measured it.
+    assert "The golden: error 0.25 of the tolerance" in page.locator("main").inner_text()
 
 
 def test_the_grid_of_one_release_says_why(reader: Reader) -> None:
