@@ -95,9 +95,8 @@ class Summary:
         said = [f"{number[kind]} {kind}" for kind in (ACCEPTED, REJECTED) if number[kind]]
         parts.append(f"{' and '.join(said)} in review" if said else "")
         right = sum(row["accepted"] for _, row in self.rows) - number[KNOWN]
-        parts.append(
-            f"{count(right, 'cell')} as {'it' if right == 1 else 'they'} should be, on {count(len(releases), 'release')}"
-        )
+        whole = f"{count(right, 'cell')} as {'it' if right == 1 else 'they'} should be"
+        parts.append(f"{whole}, on {count(len(releases), 'release')}")
         return f"**Goldens: {self.state}.** {'; '.join(filter(None, parts))}."
 
     def _causes(self, most: int) -> Iterator[str]:
