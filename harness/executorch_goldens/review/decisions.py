@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
@@ -21,8 +21,8 @@ from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.judging import known
 from executorch_goldens.releases import KnownDefect
 from executorch_goldens.results import proposals
+from executorch_goldens.results.merging import Merged, Part
 from executorch_goldens.results.proposals import ProposalError
-from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.review.groups import Group
 from executorch_goldens.review.rejections import Rejections
 from executorch_goldens.settings.config import Config
@@ -34,17 +34,6 @@ TRACKER = "https://github.com/pytorch/executorch/issues"
 THREAD = re.compile(r"#(\d{3,6})\b")
 #: Verdicts of cells that may become as they should be by what is recorded.
 RECORDABLE = ("changed", "new", "failed")
-
-
-class Results(Protocol):
-    """Results of a release: of a run, of a shard, or merged."""
-
-    @property
-    def folder(self) -> Path: ...
-    @property
-    def provenance(self) -> Provenance: ...
-    @property
-    def rows(self) -> Sequence[Mapping[str, Any]]: ...
 
 
 @dataclass(frozen=True)
@@ -84,7 +73,7 @@ def name_of(release: str, row: Mapping[str, Any]) -> str:
 
 
 def decisions(
-    parts: Sequence[Results], goldens: Path, repository: Config, groups: Sequence[Group]
+    parts: Sequence[Part | Merged], goldens: Path, repository: Config, groups: Sequence[Group]
 ) -> Decisions:
     """Return what was decided about the cells of some results.
 
@@ -121,7 +110,7 @@ def decisions(
     )
 
 
-def _accepted(part: Results, goldens: Path) -> Iterator[str]:
+def _accepted(part: Part | Merged, goldens: Path) -> Iterator[str]:
     """Yield the cells of a release that a run found otherwise than their goldens, and that are these by now."""
     version = part.provenance.release
     for row in part.rows:
