@@ -152,6 +152,14 @@ def test_what_a_review_accepted_and_rejected_is_known_without_a_next_run(
     assert rejected.startswith("- 2 failed: fails: ")
     assert rejected.endswith("(rejected: for the backend: \\[\\#21480\\])")
     assert constants.title not in out
+    # In a base where all is right, only what was not accepted is otherwise.
+    base = proposed.folder / "base"
+    shutil.copytree(proposed.folder / "sweeps", base)
+    results = base / proposed.release / "results.jsonl"
+    results.write_text(results.read_text().replace('"accepted": false', '"accepted": true'))
+    assert (
+        "not so in the base: 5 cells, as " in merged(proposed, capsys, "--markdown", "--base", str(base))[1]
+    )
     # Joined, it is said of each cell; what was accepted is as it should be.
     into = proposed.folder / "merged"
     shutil.copytree(proposed.folder / "sweeps", into)
