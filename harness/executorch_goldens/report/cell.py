@@ -21,6 +21,7 @@ from executorch_goldens.results import origins
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.origins import Origins
 from executorch_goldens.review import benign
+from executorch_goldens.review.decisions import ACCEPTED
 from executorch_goldens.review.groups import Group, Member
 from executorch_goldens.settings.config import QUANTITIES
 
@@ -140,7 +141,9 @@ def page(
     departing = list(tensors.beyond_tolerance(evidence))
     if member is None or member.after is None:
         old = measured(held) if held is not None else {}
-        alone = [Quantity(words, old.get(key), None) for key, words in QUANTITIES.items() if old]
+        # What was accepted is the golden by now.
+        now = old if found.kind == ACCEPTED else {}
+        alone = [Quantity(words, old.get(key), now.get(key)) for key, words in QUANTITIES.items() if old]
         return Page(
             found,
             group,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ def test_the_page_of_a_cell_says_what_was_decided(reader: Reader, proposed: Runn
     assert "Its golden is what this run made" in page.locator(".decided").inner_text()
     assert page.locator(".command", has_text="accept").count() == 0
     assert page.locator(".command", has_text="again").count() == 1
+    assert re.search(r"delegates\t1\t1", page.locator("main").inner_text())
     reader.go(f"cell/{proposed.release}/xnnpack-int8/beta")
     assert page.locator(".verdict").first.inner_text() == "⊘ rejected: failed"
     assert page.locator("p.rejected").inner_text() == f"Rejected: {REASON}"
