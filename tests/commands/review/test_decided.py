@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from executorch_goldens import cli
-from tests.commands.review.conftest import Review, edit, titled
+from tests.commands.review.conftest import Review, measured_before, titled
 from tests.support.browsing import Reader
 from tests.support.runner import Runner
 
@@ -24,7 +24,8 @@ def reader(
     """The report of results of which a review has accepted one cause and rejected another."""
     for name in ("grandalf", "markdown_it"):
         pytest.importorskip(name)
-    edit(proposed, "tosa-int/gamma", before=0.25)
+    for target in ("tosa-fp", "tosa-int"):
+        measured_before(proposed, f"{target}/gamma", 0.25)
     assert review("--accept", titled(proposed, "constants").name).code == 0
     assert review("--reject", titled(proposed, "fails: ").name, "--reason", REASON).code == 0
     file = tmp_path / "report.html"
