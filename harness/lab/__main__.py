@@ -33,6 +33,7 @@ INSTRUMENTS = {
     "locks": "lab.supply.locks",
     "mutants": "lab.mutants.__main__",
     "pages": "lab.pages",
+    "pairs": "lab.pairs.command",
     "portable": "lab.portable.command",
     "probe": "lab.probe.command",
     "seconds": "lab.seconds.command",
