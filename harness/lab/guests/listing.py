@@ -112,6 +112,13 @@ class Listing:
             tuple(each for each in entries if each.releases), tuple(each for each in omitted if each.releases)
         )
 
+    def of(self, release: str) -> Listing:
+        """Return what it says of one release."""
+        return Listing(
+            tuple(replace(each, releases=(release,)) for each in self.entries if release in each.releases),
+            tuple(replace(each, releases=(release,)) for each in self.omitted if release in each.releases),
+        )
+
     def joined(self, other: Listing, releases: Sequence[str]) -> Listing:
         """Return what both say, sorted; releases in the order of `releases`."""
         entries: dict[Entry, set[str]] = {}
@@ -200,11 +207,11 @@ def names_of(file: str, node: str, number: int) -> tuple[str, str, str]:
     """
     numbered = f"{node}#{number}" if number else node
     whole = _name(file, numbered)
-    digest = hashlib.sha256(f"{file}::{numbered}".encode()).hexdigest()[:DIGEST]
+    digest = hashlib.sha256(f"{file}::{numbered}".encode()).hexdigest()
     return (
-        _cut(_name(file, FLOWS.sub("", numbered)), digest),
-        _cut(whole, digest),
-        _cut(whole, digest, always=True),
+        cut(_name(file, FLOWS.sub("", numbered)), digest),
+        cut(whole, digest),
+        cut(whole, digest, always=True),
     )
 
 
@@ -223,7 +230,9 @@ def _name(file: str, node: str) -> str:
     return name
 
 
-def _cut(name: str, digest: str, always: bool = False) -> str:
+def cut(name: str, digest: str, always: bool = False) -> str:
+    """Return a name that is short enough, with `DIGEST` characters of `digest` in the place of what is too long."""
+    digest = digest[:DIGEST]
     if len(name) <= LONGEST and not always:
         return name
     return f"{name[: LONGEST - DIGEST - 1].rstrip('-')}-{digest}"
