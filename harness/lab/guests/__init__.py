@@ -29,7 +29,8 @@ class GuestZoo:
     floats, quantized
         The targets that a model is exported for which upstream's tests lower as it is, or quantize.
     core
-        What the core has: every ``case``, one of each ``test``, or, where these are alike, one of each ``file``.
+        What the core has: every ``case``, one of each ``test``, or, where these are alike, one of each ``file``; of
+        sheets those whose place among all of their group is a multiple of `lab.guests.listing.PART`.
     export_timeout
         Seconds that one export may take where nothing is said of it; None for as long as any.
     run_on
@@ -42,7 +43,7 @@ class GuestZoo:
     tests: str
     floats: tuple[str, ...]
     quantized: tuple[str, ...]
-    core: Literal["case", "test", "file"] = "test"
+    core: Literal["case", "test", "file", "part"] = "test"
     export_timeout: float | None = None
     run_on: tuple[str, ...] = SAMPLES
     sheets: bool = False
@@ -87,7 +88,7 @@ ZOOS: Mapping[str, GuestZoo] = {
             "torch.testing._internal.common_methods_invocations",
             (),
             (),
-            core="case",
+            core="part",
             run_on=("example",),
             sheets=True,
         ),

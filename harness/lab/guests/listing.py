@@ -32,6 +32,8 @@ LEFT_OUT = "-"
 FLOAT, QUANTIZED = "float", "quantized"
 #: Longest name of a case, `executorch_goldens.registry.NAME_PATTERN`.
 LONGEST = 64
+#: Of so many sheets one is in the core.
+PART = 6
 #: Characters of the digest in the place of what is cut off a name.
 DIGEST = 6
 
@@ -56,7 +58,7 @@ class Entry:
     node
         Of the test in it, as pytest names it.
     number
-        Of the model among those that the test hands over, from 0.
+        Of the model among those that the test hands over, from 0; of a sheet its place among all of its group.
     kinds
         How upstream lowers it: `FLOAT`, where it holds or takes another dtype that, ``bfloat16`` for instance;
         `QUANTIZED`.
@@ -189,9 +191,12 @@ def cores(zoo: str) -> dict[str, frozenset[str]]:
         "case": lambda entry: (entry.name,),
         "test": lambda entry: (entry.file, FLOWS.sub("", entry.node.partition("[")[0])),
         "file": lambda entry: (entry.file,),
+        "part": lambda entry: (entry.name,),
     }
     first: dict[str, dict[tuple[str, ...], str]] = {}
     for entry in read(zoo).entries:
+        if ZOOS[zoo].core == "part" and entry.number % PART:
+            continue
         for release in entry.releases:
             first.setdefault(release, {}).setdefault(of_what[ZOOS[zoo].core](entry), entry.name)
     return {release: frozenset(names.values()) for release, names in first.items()}

@@ -6,8 +6,8 @@ Nobody here wrote these calls, and no fix of upstream's was read for them. The r
   is left out.
 - Of what ``sample_inputs`` yields, a sample counts that has tensors of up to `ELEMENTS` elements in all, finite, none
   empty, and for the rest numbers, strings, dtypes, None, slices, and lists of these.
-- Samples have facts: number, rank, sharing of a shape and dtype of the tensors, the presence of every argument, the sign
-  or the value of every other one, its length where it is a list. The sample that adds most pairs of facts is chosen
+- Samples have facts: number, rank, sharing of a shape and dtype of the tensors; the sign or the value of every other
+  argument that is there, its length where it is a list. The sample that adds most pairs of facts is chosen
   first, then the next, at most `CHOSEN` of a dtype; equal ones by size.
 - Chosen samples take turns in the forms of the call: function, method, in place on a clone, each alias. In float32, a
   form that no turn comes to is called with the first sample.
@@ -43,7 +43,7 @@ FIRST = "float32"
 LOOKED_AT = 200
 
 
-class NotTaken(Exception):
+class NotTakenError(Exception):
     """A sample that is left out; the message is the reason."""
 
 
@@ -81,13 +81,13 @@ class Reader:
         self.facts: set[str] = set()
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
-        """Return the call; raise `NotTaken`."""
+        """Return the call; raise `NotTakenError`."""
         texts = tuple(self.read(value, str(place)) for place, value in enumerate(args))
         named = tuple((name, self.read(value, name)) for name, value in sorted(kwargs.items()))
         if not self.tensors:
-            raise NotTaken("no tensor")
+            raise NotTakenError("no tensor")
         if sum(each.numel() for each in self.tensors) > ELEMENTS:
-            raise NotTaken("large")
+            raise NotTakenError("large")
         self.facts.add(f"{len(self.tensors)} tensors")
         return Call(texts, named, tuple(map(described, self.tensors)), frozenset(self.facts))
 
@@ -108,7 +108,7 @@ class Reader:
             kind = type(value).__name__
             self.facts.add(f"{place} {kind} {(value > 0) - (value < 0)}")
             return repr(value)
-        raise NotTaken(f"holds a {type(value).__name__}")
+        raise NotTakenError(f"holds a {type(value).__name__}")
 
     def tensor(self, value: torch.Tensor, place: str) -> str:
         for number, other in enumerate(self.tensors):
@@ -123,15 +123,15 @@ class Reader:
 
 
 def described(value: torch.Tensor) -> Tensor:
-    """Return a tensor's dtype, shape and range; raise `NotTaken`."""
+    """Return a tensor's dtype, shape and range; raise `NotTakenError`."""
     if value.layout is not torch.strided or value.is_complex() or value.is_quantized:
-        raise NotTaken("holds no plain tensor")
+        raise NotTakenError("holds no plain tensor")
     dtype = str(value.dtype).removeprefix("torch.")
     wide = value.detach().to(torch.float64)
     if not bool(torch.isfinite(wide).all()):
-        raise NotTaken("not finite")
+        raise NotTakenError("not finite")
     if not value.numel():
-        raise NotTaken("empty")
+        raise NotTakenError("empty")
     low, high = float(wide.min()), float(wide.max())
     if value.is_floating_point():
         low, high = math.floor(low * 16) / 16, math.ceil(high * 16) / 16
@@ -165,7 +165,7 @@ def calls_of(entry: Any, dtype: torch.dtype) -> list[Call]:
     except Exception:
         return []
     for sample in drawn:
-        with contextlib.suppress(NotTaken):
+        with contextlib.suppress(NotTakenError):
             found.append(Reader().call((sample.input, *sample.args), sample.kwargs))
     return found
 
@@ -238,8 +238,10 @@ def samples_of(entry: Any, tables: frozenset[str]) -> Iterator[Sample]:
 
 
 def words(entry: Any) -> str:
+    """Return the name of an entry as names of cases are; what Python's operators call begins with ``operator``."""
     name = f"{entry.name}-{entry.variant_test_name}" if entry.variant_test_name else entry.name
-    return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+    kind = "operator " if name.startswith("__") else "private " if name.startswith("_") else ""
+    return "-".join("".join(c if c.isalnum() else " " for c in kind + name.lower()).split())
 
 
 def exported(sample: Sample) -> tuple[Sample, torch.export.ExportedProgram] | None:
@@ -248,7 +250,7 @@ def exported(sample: Sample) -> tuple[Sample, torch.export.ExportedProgram] | No
         example = sheets.example([sample])
         with torch.no_grad():
             (output,) = example.module(*example.inputs)
-        several = type(output) in (list, tuple) or isinstance(output, tuple)
+        several = isinstance(output, list | tuple)
         outputs = output if several else (output,)
         if not outputs or not all(map(_is_plain, outputs)):
             return None

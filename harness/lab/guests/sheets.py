@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lab.guests.listing import FOLDER, Entry, cut
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from executorch_goldens.exporting.data import Example
 
-#: The release with whose torch and tables samples are drawn: the oldest, so that a fix since then was not there to read.
+#: The release with whose torch and tables samples are drawn: the oldest, which knows no later fix.
 DRAWN_FROM = "1.1.0"
 #: Where a tensor of a sample comes from.
 INPUT, HELD = "input", "held"
-#: Samples in a sheet, those of one operator aside: docs/guests.md has what they cost alone and in sheets of other sizes.
+#: Samples in a sheet, unless one operator has more: docs/guests.md has what they cost in sheets of other sizes.
 SIZE = 10
 #: Samples of which dtypes share a sheet.
 GROUPS = {
@@ -147,10 +147,13 @@ def whole(zoo: str, releases: Sequence[str]) -> Iterator[Entry]:
     """
     there = samples(zoo)
     for group, targets in TARGETS.items():
-        numbers = sorted((n for n in range(len(there)) if there[n].group == group), key=lambda n: there[n].name)
-        for sheet in _packed([list(of) for _, of in itertools.groupby(numbers, lambda n: there[n].operator)]):
+        numbers = sorted(
+            (n for n in range(len(there)) if there[n].group == group), key=lambda n: there[n].name
+        )
+        operators = [list(of) for _, of in itertools.groupby(numbers, lambda n: there[n].operator)]
+        for place, sheet in enumerate(_packed(operators)):
             for target in targets:
-                yield entry(zoo, sheet, target, releases)
+                yield entry(zoo, sheet, place, target, releases)
 
 
 def _packed(operators: Sequence[list[int]]) -> Iterator[list[int]]:
@@ -164,18 +167,24 @@ def _packed(operators: Sequence[list[int]]) -> Iterator[list[int]]:
         yield sheet
 
 
-def entry(zoo: str, numbers: Sequence[int], target: str, releases: Sequence[str], part: str = "") -> Entry:
-    """Return the case of a sheet of the samples of these numbers; a part of a sheet that is split has a name of its own."""
+def entry(zoo: str, numbers: Sequence[int], place: int, target: str, releases: Sequence[str]) -> Entry:
+    """Return the case of a sheet of the samples of these numbers.
+
+    Parameters
+    ----------
+    place
+        Of the whole sheet among those of its group.
+    """
     there = samples(zoo)
     first, last = there[numbers[0]], there[numbers[-1]]
     if len(numbers) == 1:
         stem = first.name
     else:
         to = "" if first.operator == last.operator else f"-to-{last.operator}"
-        stem = f"{first.operator}{to}-{first.group}{part}"
+        stem = f"{first.operator}{to}-{first.group}"
     node = ",".join(map(str, numbers))
     name = cut(f"{stem}-{target}", hashlib.sha256(f"{node} {target}".encode()).hexdigest())
-    return Entry(name, first.group, node, 0, (target,), tuple(releases))
+    return Entry(name, first.group, node, place, (target,), tuple(releases))
 
 
 def source(of: Sequence[Sample]) -> str:
@@ -202,13 +211,11 @@ def source(of: Sequence[Sample]) -> str:
 
 def example(of: Sequence[Sample]) -> Example:
     """Return the program of a sheet with its inputs."""
-    import torch
-
     from executorch_goldens.exporting.data import Example
 
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(compile(source(of), "<sheet>", "exec"), names)
-    module: torch.nn.Module = names["Sheet"]()  # type: ignore[operator]
+    module = names["Sheet"]()
     inputs = []
     for number, sample in enumerate(of):
         for place, tensor in enumerate(sample.tensors):
@@ -237,7 +244,7 @@ def filled(sample: Sample, place: int) -> torch.Tensor:
     return made.to(getattr(torch, tensor.dtype)).contiguous()
 
 
-def floats(generator: np.random.Generator, low: float, high: float, size: int) -> np.ndarray:
+def floats(generator: np.random.Generator, low: float, high: float, size: int) -> np.ndarray[Any, Any]:
     """Return floats between two bounds, different ones as far as there are as many."""
     import numpy as np
 
