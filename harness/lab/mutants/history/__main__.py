@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         module, folder = ZOOS[options.zoo]
         prepared = prepare(
             GOLDENS / folder,
-            "0",
+            "0,",
             options.jobs,
             None,
             __package__,
