@@ -2,8 +2,8 @@
 
 Nobody here wrote these calls, and no fix of upstream's was read for them. The rule:
 
-- An entry of ``op_db`` is taken under the name by which torch has it, a function or a method. What is no name of torch's
-  is left out.
+- An entry of ``op_db`` is taken under the name by which torch has it, a function or a method. What has no such name is
+  left out.
 - Of what ``sample_inputs`` yields, a sample counts that has tensors of up to `ELEMENTS` elements in all, finite, none
   empty, and for the rest numbers, strings, dtypes, None, slices, and lists of these.
 - Samples have facts: number, rank, sharing of a shape and dtype of the tensors; the sign or the value of every other

@@ -56,8 +56,9 @@ If it is as its golden says, it sees none of them; two whose effects hide each o
 the fixes are halved until one alone makes the difference. Fixes of one backend are not tried on cells of the
 other, nor further once {enough} cells of a zoo, or {sheets} sheets, have seen them. Cells that have no golden,
 because upstream gets them wrong, or that are not stable without any edit, say nothing. What sessions found is
-kept, and committed, in `harness/lab/mutants/history/kept`; what was found with another golden or another edit does not count. What the
-first session found over the zoo in 1.5.1, before there were situations, was not kept: of it there are counts.
+kept, and committed, in `harness/lab/mutants/history/kept`; what was found with another golden or another edit does
+not count. What the first session found over the zoo in 1.5.1, before there were situations, was not kept: of it
+there are counts.
 So the column "seen by the zoo" is what was seen before there were situations, and "seen by any" what is now.
 """
 REPOSITORY = "https://github.com/pytorch/executorch/pull/"
