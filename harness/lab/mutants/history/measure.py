@@ -13,7 +13,6 @@ import random
 import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -257,7 +256,7 @@ class Search:
         self.installed: dict[Cell, Sequence[str]] = {}
         self.enough = enough
         self.exports = 0
-        self.core_seconds: Counter[str] = Counter()
+        self.core_seconds: dict[str, float] = {}
         self.says: Callable[[str], None] = says
 
     def cells(self) -> list[Cell]:
@@ -315,7 +314,7 @@ class Search:
             tuple(map(key, wanted)),
             {key(fix): one for fix, one in seen.items()},
             control,
-            self.core_seconds[str(cell)],
+            self.core_seconds.get(str(cell), 0.0),
         )
         with self.lock:
             self.known.append(tried)
@@ -343,7 +342,8 @@ class Search:
         try:
             outcomes = self.sweep.again(mutated, self.planned.variations)
             # One thread tries a cell, from the first export to the last.
-            self.core_seconds[str(cell)] += sum(outcome.core_seconds for outcome in outcomes)
+            spent = sum(outcome.core_seconds for outcome in outcomes)
+            self.core_seconds[str(cell)] = self.core_seconds.get(str(cell), 0.0) + spent
             verdict = judge(self.planned, cell, outcomes)
         except DecodeError as error:
             verdict = undecodable(cell, error, self.planned.release)
