@@ -185,7 +185,7 @@ from lab.guests.sheets import Sample, Tensor
 
 x = (Tensor("int8", (2, 3), 0, 1),)
 wrong = "torch.any({0}, 1)"
-made = [("abs", "torch.neg({0})"), ("any", wrong), ("twice", wrong), ("not", "{0}.clone()")]
+made = [("abs", "torch.clone({0})"), ("any", wrong), ("twice", wrong), ("not", "{0}.clone()")]
 sheets.samples = lambda zoo: tuple(Sample(f"{name}-int8-0", call, x) for name, call in made)
 settler = Settler(ZOOS["torch-ops"], Environment.of().release, "tosa-fp")
 split = settler.split("integers", [0, 1, 2, 3], 0)

@@ -34,7 +34,8 @@ these two releases, and it does not count as recall.
 ## Untaught recall
 
 Of the fixes between two releases, how many each source sees when they are taken back, by what they corrected; the
-last column is of exports that noted their processor time.
+last column is of exports that noted their processor time. `torch-ops` is measured over a part of its core, which
+is every sixth sheet: its numbers are least ones.
 
 {recall}
 
