@@ -1,8 +1,9 @@
-"""Guest zoos: the test models that ExecuTorch ships in its own wheel, registered as zoos of their own.
+"""Guest zoos: cases that others wrote, registered as zoos of their own: ExecuTorch's test models, PyTorch's samples.
 
 ``nox -s lab -- guest NAME`` runs one. Its listing (`lab.guests.listing`) says which cases there are on which release;
 the case is built where it is exported, by running upstream's test up to where it hands its model over
-(`lab.guests.capture`). Nothing of upstream's tests is copied.
+(`lab.guests.capture`). Nothing of upstream's tests is copied. The samples of PyTorch's database of operators are drawn
+once, and are sheets of calls (`lab.guests.sheets`).
 """
 
 from __future__ import annotations
@@ -17,31 +18,35 @@ from executorch_goldens.registry import SAMPLES
 
 @dataclass(frozen=True)
 class GuestZoo:
-    """One folder of upstream's tests as a zoo.
+    """One folder of upstream's tests as a zoo, or one database of PyTorch's.
 
     Attributes
     ----------
     name
         As the command takes it, and as its folder among the goldens is called.
     tests
-        The folder with the tests, in the package ``executorch``.
+        The folder with the tests, in the package ``executorch``; of sheets the module with the database.
     floats, quantized
         The targets that a model is exported for which upstream's tests lower as it is, or quantize.
     core
-        What the core has: every ``case``, one of each ``test``, or, where these are alike, one of each ``file``.
+        What the core has: every ``case``, one of each ``test``, or, where these are alike, one of each ``file``; of
+        sheets those whose place among all of their group is a multiple of `lab.guests.listing.PART`.
     export_timeout
         Seconds that one export may take where nothing is said of it; None for as long as any.
     run_on
         Which samples its programs are run on: see `executorch_goldens.registry.Case`.
+    sheets
+        Whether its cases are sheets; these name their targets themselves.
     """
 
     name: str
     tests: str
     floats: tuple[str, ...]
     quantized: tuple[str, ...]
-    core: Literal["case", "test", "file"] = "test"
+    core: Literal["case", "test", "file", "part"] = "test"
     export_timeout: float | None = None
     run_on: tuple[str, ...] = SAMPLES
+    sheets: bool = False
 
     @property
     def module(self) -> str:
@@ -77,5 +82,15 @@ ZOOS: Mapping[str, GuestZoo] = {
         ),
         GuestZoo("suite-ops", "backends/test/suite/operators", *_BOTH, core="file"),
         GuestZoo("suite-models", "backends/test/suite/models", *_BOTH),
+        # Other values than those of its example may have no meaning for some sample of a sheet.
+        GuestZoo(
+            "torch-ops",
+            "torch.testing._internal.common_methods_invocations",
+            (),
+            (),
+            core="part",
+            run_on=("example",),
+            sheets=True,
+        ),
     )
 }

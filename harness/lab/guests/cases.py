@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from executorch_goldens.registry import CASES, Case, ZooError
 from executorch_goldens.targets import ANY_SQNR, TARGETS
-from lab.guests import ZOOS, GuestZoo, listing
+from lab.guests import ZOOS, GuestZoo, listing, sheets
 from lab.guests.listing import QUANTIZED, Entry
 
 if TYPE_CHECKING:
@@ -60,7 +60,12 @@ def case_of(zoo: GuestZoo, entries: Iterable[Entry]) -> Case:
 
 
 def _targets_of(zoo: GuestZoo, kind: str) -> tuple[str, ...]:
-    """Return the targets for one of `Entry.kinds`: for a dtype, that of the backend that has it, if one does."""
+    """Return the targets for one of `Entry.kinds`: for a dtype, that of the backend that has it, if one does.
+
+    A sheet's kind is its target.
+    """
+    if zoo.sheets:
+        return (kind,)
     if kind == QUANTIZED:
         return zoo.quantized
     of_dtype = {target.backend: name for name, target in TARGETS.items() if target.dtype == kind}
@@ -70,10 +75,13 @@ def _targets_of(zoo: GuestZoo, kind: str) -> tuple[str, ...]:
 def built(zoo: str, entries: Iterable[Entry], data: Data) -> Example:
     """Build a case of the guest zoo called `zoo` from the installed release; raise `ZooError`."""
     from executorch_goldens.exporting import compat
-    from lab.guests import capture
 
     release = compat.installed_release()
-    for entry in entries:
-        if release in entry.releases:
-            return capture.example(ZOOS[zoo], entry.file, entry.node, entry.number, data.case)
-    raise ZooError(f"case {data.case!r} of {zoo} is not there on ExecuTorch {release}")
+    entry = next((entry for entry in entries if release in entry.releases), None)
+    if entry is None:
+        raise ZooError(f"case {data.case!r} of {zoo} is not there on ExecuTorch {release}")
+    if ZOOS[zoo].sheets:
+        return sheets.built(zoo, entry.node)
+    from lab.guests import capture
+
+    return capture.example(ZOOS[zoo], entry.file, entry.node, entry.number, data.case)

@@ -11,7 +11,9 @@ from executorch_goldens import releases
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
 from executorch_goldens.running.selection import Environment
-from lab.guests import ZOOS, listing
+from lab import GOLDENS
+from lab.guests import ZOOS, GuestZoo, listing, sheets
+from lab.guests.listing import Listing
 
 #: Lines of a difference that are shown.
 SHOWN = 40
@@ -30,14 +32,12 @@ def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare or update; return the exit code."""
-    from lab.guests.finding import listing_of
-
     release = Environment.of().release.version
     matrix = tuple(releases.load().releases)
     code = SAME
     for name in arguments.zoo or ZOOS:
         committed = listing.read(name)
-        made = committed.without(release).joined(listing_of(ZOOS[name], release), matrix)
+        made = committed.without(release).joined(_installed(ZOOS[name], arguments.update), matrix)
         cases = sum(release in entry.releases for entry in made.entries)
         omitted = sum(release in left.releases for left in made.omitted)
         print(f"{name} on ExecuTorch {release}: {cases} cases; {omitted} tests are left out")
@@ -58,3 +58,26 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.writelines(f"  {line}\n" for line in list(lines)[:SHOWN])
         print(f"  write it by: {listing.UPDATE} --zoo {name}")
     return code
+
+
+def _installed(zoo: GuestZoo, update: bool) -> Listing:
+    """Return the listing of a zoo for the installed release.
+
+    Sheets are not sought again where nothing is updated, and samples are drawn in one release alone.
+    """
+    release = Environment.of().release
+    if not zoo.sheets:
+        from lab.guests.finding import listing_of
+
+        return listing_of(zoo, release.version)
+    if release.version == sheets.DRAWN_FROM and update:
+        from lab.guests import opinfo
+
+        durable.replace(sheets.path_of(zoo.name), "".join(f"{each.line()}\n" for each in opinfo.drawn()))
+        sheets.samples.cache_clear()
+        return Listing(tuple(sheets.whole(zoo.name, (release.version,))))
+    if not update:
+        return listing.read(zoo.name).of(release.version)
+    from lab.guests.settling import settled
+
+    return settled(zoo, release, GOLDENS)

@@ -32,6 +32,8 @@ LEFT_OUT = "-"
 FLOAT, QUANTIZED = "float", "quantized"
 #: Longest name of a case, `executorch_goldens.registry.NAME_PATTERN`.
 LONGEST = 64
+#: Of so many sheets one is in the core.
+PART = 6
 #: Characters of the digest in the place of what is cut off a name.
 DIGEST = 6
 
@@ -56,7 +58,7 @@ class Entry:
     node
         Of the test in it, as pytest names it.
     number
-        Of the model among those that the test hands over, from 0.
+        Of the model among those that the test hands over, from 0; of a sheet its place among all of its group.
     kinds
         How upstream lowers it: `FLOAT`, where it holds or takes another dtype that, ``bfloat16`` for instance;
         `QUANTIZED`.
@@ -110,6 +112,13 @@ class Listing:
         omitted = [replace(each, releases=_less(each.releases, release)) for each in self.omitted]
         return Listing(
             tuple(each for each in entries if each.releases), tuple(each for each in omitted if each.releases)
+        )
+
+    def of(self, release: str) -> Listing:
+        """Return what it says of one release."""
+        return Listing(
+            tuple(replace(each, releases=(release,)) for each in self.entries if release in each.releases),
+            tuple(replace(each, releases=(release,)) for each in self.omitted if release in each.releases),
         )
 
     def joined(self, other: Listing, releases: Sequence[str]) -> Listing:
@@ -182,9 +191,12 @@ def cores(zoo: str) -> dict[str, frozenset[str]]:
         "case": lambda entry: (entry.name,),
         "test": lambda entry: (entry.file, FLOWS.sub("", entry.node.partition("[")[0])),
         "file": lambda entry: (entry.file,),
+        "part": lambda entry: (entry.name,),
     }
     first: dict[str, dict[tuple[str, ...], str]] = {}
     for entry in read(zoo).entries:
+        if ZOOS[zoo].core == "part" and entry.number % PART:
+            continue
         for release in entry.releases:
             first.setdefault(release, {}).setdefault(of_what[ZOOS[zoo].core](entry), entry.name)
     return {release: frozenset(names.values()) for release, names in first.items()}
@@ -200,11 +212,11 @@ def names_of(file: str, node: str, number: int) -> tuple[str, str, str]:
     """
     numbered = f"{node}#{number}" if number else node
     whole = _name(file, numbered)
-    digest = hashlib.sha256(f"{file}::{numbered}".encode()).hexdigest()[:DIGEST]
+    digest = hashlib.sha256(f"{file}::{numbered}".encode()).hexdigest()
     return (
-        _cut(_name(file, FLOWS.sub("", numbered)), digest),
-        _cut(whole, digest),
-        _cut(whole, digest, always=True),
+        cut(_name(file, FLOWS.sub("", numbered)), digest),
+        cut(whole, digest),
+        cut(whole, digest, always=True),
     )
 
 
@@ -223,7 +235,9 @@ def _name(file: str, node: str) -> str:
     return name
 
 
-def _cut(name: str, digest: str, always: bool = False) -> str:
+def cut(name: str, digest: str, always: bool = False) -> str:
+    """Return a name that is short enough, with `DIGEST` characters of `digest` in the place of what is too long."""
+    digest = digest[:DIGEST]
     if len(name) <= LONGEST and not always:
         return name
     return f"{name[: LONGEST - DIGEST - 1].rstrip('-')}-{digest}"

@@ -19,13 +19,24 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.settings.zoo import load_zoo
 from lab import GOLDENS, pages
 from lab.guests import ZOOS as GUESTS
+from lab.guests import sheets
 from lab.mutants.__main__ import prepare
 from lab.mutants.history import FIXES, SINCE
-from lab.mutants.history.document import document, summary
+from lab.mutants.history.document import Source, document, summary
 from lab.mutants.history.earlier import earlier
 from lab.mutants.history.fix import Fix, misfits
 from lab.mutants.history.left_out import LEFT_OUT
-from lab.mutants.history.measure import Kept, Met, Search, Tried, joined, numbers, results
+from lab.mutants.history.measure import (
+    ENOUGH,
+    ENOUGH_SHEETS,
+    Kept,
+    Met,
+    Search,
+    Tried,
+    joined,
+    numbers,
+    results,
+)
 from lab.pages import Part
 
 #: What sessions found: committed, for the page is made of it.
@@ -34,12 +45,16 @@ SWEEPS = Path("build/history")
 
 #: The zoo that was not made for fixes, and the one that was.
 ZOO, SITUATIONS = "zoo", "situations"
+#: The zoo of sheets.
+SHEETS = "torch-ops"
 #: Zoos that fixes are tried on, by name: the module, and the folder in `GOLDENS` and in `KEPT`.
 ZOOS = {
     ZOO: ("models", Path()),
     SITUATIONS: ("models.situations", Path("situations")),
     **{guests.name: (guests.module, guests.folder) for guests in GUESTS.values()},
 }
+#: The guest zoos of upstream's own tests.
+UPSTREAM = tuple(name for name in GUESTS if name != SHEETS)
 
 
 def add_to(subparsers: Any) -> None:
@@ -76,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         module, folder = ZOOS[options.zoo]
         prepared = prepare(
             GOLDENS / folder,
-            "0",
+            "0,",
             options.jobs,
             None,
             __package__,
@@ -98,6 +113,7 @@ def run(options: argparse.Namespace) -> int:
             options.minutes,
             guarded(module) if options.guarded else None,
             print if options.verbose else lambda _: None,
+            ENOUGH_SHEETS if options.zoo == SHEETS else ENOUGH,
         )
         search(searching)
     found = [met(fix) for fix in fixes]
@@ -115,7 +131,27 @@ def parts() -> Iterator[Part]:
 
 def _committed() -> Iterator[str]:
     cells_of = {release: with_golden(release) for release in SINCE}
-    return map(str.rstrip, document([met(fix) for fix in FIXES], cells_of, LEFT_OUT))
+    frozen = (len(sheets.samples(SHEETS)), sheets.digest(SHEETS))
+    return map(str.rstrip, document([met(fix) for fix in FIXES], cells_of, LEFT_OUT, sources(), frozen))
+
+
+def sources() -> tuple[Source, ...]:
+    """Return the sources of docs/history.md, each untaught one, all of these together, and the situations."""
+    return (
+        Source(ZOO, lambda each: bool(each.zoo.seen), spent(ZOO)),
+        Source("upstream's own tests", lambda each: bool(each.guests.seen), spent(*UPSTREAM)),
+        Source(SHEETS, lambda each: bool(each.sheets.seen), spent(SHEETS)),
+        # What the zoo and upstream's tests took was not noted.
+        Source("all untaught", lambda each: any(result.seen for result in each.untaught), {}),
+        Source("situations, taught", lambda each: bool(each.situations.seen), spent(SITUATIONS)),
+    )
+
+
+def spent(*zoos: str) -> dict[str, float]:
+    """Return the processor time that was noted of exports over `zoos`, by release."""
+    return {
+        release: sum(each.core_seconds for zoo in zoos for each in tried(zoo, release)) for release in SINCE
+    }
 
 
 def check(fixes: Sequence[Fix], release: str) -> int:
@@ -149,18 +185,19 @@ def kept(zoo: str, release: str) -> Kept:
     return Kept(KEPT / folder / f"{release}.jsonl", GOLDENS / folder / release)
 
 
-def with_golden(release: str) -> tuple[int, int, int]:
-    """Return how many cells of the zoo, of the situations and of all guest zoos have a golden."""
-    zoo, situations, *guests = (
-        len(list(golden.recorded(GOLDENS / folder / release))) for _, folder in ZOOS.values()
-    )
-    return zoo, situations, sum(guests)
+def with_golden(release: str) -> tuple[int, int, int, int]:
+    """Return how many cells of the zoo, the situations, upstream's test models and the sheets have a golden."""
+    counts = {
+        name: len(list(golden.recorded(GOLDENS / folder / release))) for name, (_, folder) in ZOOS.items()
+    }
+    return counts[ZOO], counts[SITUATIONS], sum(counts[name] for name in UPSTREAM), counts[SHEETS]
 
 
 def met(fix: Fix) -> Met:
     """Return what earlier sessions found of `fix` in each zoo."""
-    zoo, situations, *guests = (results([fix], tried(name, fix.release))[0] for name in ZOOS)
-    return Met(fix, earlier(fix, zoo), situations, joined(fix, guests))
+    found = {name: results([fix], tried(name, fix.release))[0] for name in ZOOS}
+    upstream = joined(fix, [found[name] for name in UPSTREAM])
+    return Met(fix, earlier(fix, found[ZOO]), found[SITUATIONS], upstream, found[SHEETS])
 
 
 @functools.cache

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from lab.mutants.history import AREAS, SINCE
+from executorch_goldens.files import markdown
+from lab.mutants.history import AREAS, KINDS, SINCE
 from lab.mutants.history.fix import Fix
-from lab.mutants.history.measure import ENOUGH, Met, Result
+from lab.mutants.history.measure import ENOUGH, ENOUGH_SHEETS, Met, Result
 from lab.mutants.table import NONE
 
 HEAD = (
-    "| fix | release | it corrected | before it | zoo | situations | guests | verdict | named |",
-    "|---|---|---|---|---:|---:|---:|---|---|",
+    "| fix | release | it corrected | before it | zoo | guests | torch-ops | situations | verdict | named |",
+    "|---|---|---|---|---:|---:|---:|---:|---|---|",
 )
 INTRODUCTION = """\
 # History as a measure
@@ -21,27 +23,43 @@ Real fixes of upstream's, taken back in a release that has them. [Mutants](mutan
 these went wrong. The releases: {releases}. Each fix taken back is a small edit of ours, in
 `harness/lab/mutants/history`, that brings the old behaviour back. It is tied to no cell.
 
-Three kinds of zoos meet them. `models`, the zoo, was not made for these fixes. `models/situations` was: when few
-were seen, each class of situation that upstream's fixes corrected got a family of small cases there, whose
-`guards` name the fixes. It has goldens of its own, in `goldens/situations`, of these two releases. The
+Four sources of cases meet them. Three are untaught: nobody made them for these fixes. `models` is the zoo. The
 [guest zoos](guests.md) are upstream's own test models, in their cores; a fix often came with a test, which is
-among them. The table says how many cells of each have seen a fix taken back, and of how many that met it; it
-is written by:
+among them. `torch-ops` has samples of PyTorch's own database of operators, which are drawn by a rule with the
+torch and the tables of 1.1.0, the oldest release here, and frozen: {samples} samples, sha256 `{digest}`.
+`models/situations` was taught: when few were seen, each class of situation that upstream's fixes corrected got a
+family of small cases there, whose `guards` name the fixes. It has goldens of its own, in `goldens/situations`, of
+these two releases, and it does not count as recall.
+
+## Untaught recall
+
+Of the fixes between two releases, how many each source sees when they are taken back, by what they corrected; the
+last column is of exports that noted their processor time. `torch-ops` is measured over a part of its core, which
+is every sixth sheet: its numbers are least ones.
+
+{recall}
+
+## How it is measured
+
+The tables below say how many cells of each source have seen a fix taken back, and of how many that met it; they
+are written by:
 
 ```console
 $ nox -s lab -- history --minutes 60                  # the zoo; goes on where it was stopped
 $ nox -s lab -- history --zoo situations --guarded    # each fix on the cases that name it
 $ nox -s lab -- history --zoo arm-ops --minutes 60    # a guest zoo
+$ nox -s lab -- history --zoo torch-ops --minutes 60  # PyTorch's samples
 $ nox -s lab -- history --so-far --update             # writes what was measured so far to this page
 ```
 
 A cell is exported under one variation with all fixes of its release that it is to meet taken back at once.
 If it is as its golden says, it sees none of them; two whose effects hide each other would be missed. If not,
 the fixes are halved until one alone makes the difference. Fixes of one backend are not tried on cells of the
-other, nor further once {enough} cells of a zoo have seen them. Cells that have no golden, because upstream gets
-them wrong, or that are not stable without any edit, say nothing. What sessions found is kept, and committed,
-in `harness/lab/mutants/history/kept`; what was found with another golden or another edit does not count. What the
-first session found over the zoo in 1.5.1, before there were situations, was not kept: of it there are counts.
+other, nor further once {enough} cells of a zoo, or {sheets} sheets, have seen them. Cells that have no golden,
+because upstream gets them wrong, or that are not stable without any edit, say nothing. What sessions found is
+kept, and committed, in `harness/lab/mutants/history/kept`; what was found with another golden or another edit does
+not count. What the first session found over the zoo in 1.5.1, before there were situations, was not kept: of it
+there are counts.
 So the column "seen by the zoo" is what was seen before there were situations, and "seen by any" what is now.
 """
 REPOSITORY = "https://github.com/pytorch/executorch/pull/"
@@ -49,8 +67,47 @@ REPOSITORY = "https://github.com/pytorch/executorch/pull/"
 LISTED = 3
 
 
+@dataclass(frozen=True)
+class Source:
+    """What cases that nobody made for a fix say, and what that took.
+
+    Attributes
+    ----------
+    seen
+        Whether it has seen a fix.
+    core_seconds
+        By release; 0 where none were noted.
+    """
+
+    name: str
+    seen: Callable[[Met], bool]
+    core_seconds: Mapping[str, float]
+
+
+def recall(found: Sequence[Met], sources: Sequence[Source]) -> Iterator[str]:
+    """Yield the table of how many fixes each source sees, by pair of releases and by what they corrected."""
+    yield from markdown.head(("source", "from", "to", *KINDS, "all", "core seconds"))
+    for release, before in SINCE.items():
+        of_it = [each for each in found if each.fix.release == release]
+        for source in sources:
+            kinds = [[each for each in of_it if each.fix.kind == kind] for kind in KINDS]
+            counts = (f"{sum(map(source.seen, each))} of {len(each)}" for each in (*kinds, of_it))
+            seconds = source.core_seconds.get(release, 0.0)
+            yield markdown.row((source.name, before, release, *counts, f"{seconds:.0f}" if seconds else NONE))
+    for source in sources:
+        share = sum(map(source.seen, found)) / len(found)
+        kinds = [[each for each in found if each.fix.kind == kind] for kind in KINDS]
+        counts = (f"{sum(map(source.seen, each))} of {len(each)}" for each in kinds)
+        whole = f"{sum(map(source.seen, found))} of {len(found)} ({share:.0%})"
+        yield markdown.row((source.name, "both", "", *counts, whole, NONE))
+
+
 def document(
-    found: Sequence[Met], cells: Mapping[str, Sequence[int]], left_out: Sequence[str]
+    found: Sequence[Met],
+    cells: Mapping[str, Sequence[int]],
+    left_out: Sequence[str],
+    sources: Sequence[Source],
+    frozen: tuple[int, str],
 ) -> Iterator[str]:
     """Yield the lines of the page.
 
@@ -58,12 +115,16 @@ def document(
     ----------
     found
         For every fix.
+    sources
+        In the order of their rows.
+    frozen
+        Number and digest of the samples of torch-ops.
     cells
-        Number of cells with a golden in the zoo, the situations and the guest zoos, by release.
+        Number of cells with a golden in the zoo, the situations, the guest zoos and torch-ops, by release.
     left_out
         Lines about fixes that no edit stands for.
     """
-    yield from introduction()
+    yield from introduction(recall(found, sources), frozen)
     yield ""
     yield from summary(found, cells)
     for area, fixes in AREAS.items():
@@ -88,15 +149,23 @@ def document(
     yield from left_out
 
 
-def introduction() -> Iterator[str]:
+def introduction(table: Iterator[str], frozen: tuple[int, str]) -> Iterator[str]:
     releases = ", ".join(f"{release} for those after {before}" for release, before in SINCE.items())
-    yield from INTRODUCTION.format(releases=releases, enough=ENOUGH).splitlines()
+    samples, digest = frozen
+    yield from INTRODUCTION.format(
+        releases=releases,
+        enough=ENOUGH,
+        sheets=ENOUGH_SHEETS,
+        samples=samples,
+        digest=digest[:16],
+        recall="\n".join(table),
+    ).splitlines()
 
 
 def row(found: Met) -> str:
     verdicts, places = (most(vars(seen)[what] for seen in found.seen) for what in ("verdict", "named"))
     said = (link(found.fix), found.fix.release, found.fix.kind, found.fix.broke)
-    counts = map(count, (found.zoo, found.situations, found.guests))
+    counts = map(count, (*found.untaught, found.situations))
     return f"| {' | '.join((*said, *counts, verdicts, places))} |"
 
 
@@ -135,9 +204,10 @@ def summary(found: Sequence[Met], cells: Mapping[str, Sequence[int]]) -> Iterato
     """Yield how many there are, and how many were tried and seen, by release."""
     yield (
         "| release | fixes | out of reach | cells with a golden | tried on the zoo | seen by the zoo "
-        "| seen by the situations | tried on guests | seen by guests | seen by any |"
+        "| seen by the situations | tried on guests | seen by guests | tried on torch-ops | seen by torch-ops "
+        "| seen by any |"
     )
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     for release in SINCE:
         of_it = [each for each in found if each.fix.release == release]
         counts = (
@@ -149,6 +219,8 @@ def summary(found: Sequence[Met], cells: Mapping[str, Sequence[int]]) -> Iterato
             sum(bool(each.situations.seen) for each in of_it),
             sum(bool(each.guests.tried) for each in of_it),
             sum(bool(each.guests.seen) for each in of_it),
+            sum(bool(each.sheets.tried) for each in of_it),
+            sum(bool(each.sheets.seen) for each in of_it),
             sum(bool(each.seen) for each in of_it),
         )
         yield f"| {release} | {' | '.join(map(str, counts))} |"

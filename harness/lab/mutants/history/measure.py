@@ -31,6 +31,9 @@ from lab.mutants.table import judge, named
 #: A fix that so many cells have seen is not tried on others.
 ENOUGH = 10
 
+#: The same of sheets, which are many.
+ENOUGH_SHEETS = 3
+
 #: Cells go in an order that nobody chose: those that a stopped session has tried are a sample of all.
 SHUFFLE = 17
 
@@ -71,12 +74,15 @@ class Tried:
     control
         Verdict without any fix taken back, where some was seen; empty where none was. A cell that is not stable by
         itself sees nothing.
+    core_seconds
+        Processor time of all exports that this took; 0 where it was not noted, before 2026-11-26.
     """
 
     cell: str
     fixes: tuple[str, ...]
     seen: Mapping[str, Seen]
     control: str = ""
+    core_seconds: float = 0.0
 
 
 def key(fix: Fix) -> str:
@@ -125,6 +131,7 @@ class Kept:
                 tuple(line["fixes"]),
                 {fix: Seen(**seen) for fix, seen in line["seen"].items()},
                 line["control"],
+                line.get("core_seconds", 0.0),
             )
             for line in map(json.loads, lines)
             if line["golden"] == self.golden(line["cell"])
@@ -132,7 +139,12 @@ class Kept:
 
     def add(self, tried: Tried) -> None:
         seen = {fix: vars(seen) for fix, seen in tried.seen.items()}
-        line = {"cell": tried.cell, "golden": self.golden(tried.cell), "control": tried.control}
+        line = {
+            "cell": tried.cell,
+            "golden": self.golden(tried.cell),
+            "control": tried.control,
+            "core_seconds": round(tried.core_seconds, 1),
+        }
         self.file.parent.mkdir(parents=True, exist_ok=True)
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps({**line, "seen": seen, "fixes": tried.fixes}) + "\n")
@@ -166,18 +178,26 @@ class Met:
     situations
         What the cases say that were written after them.
     guests
-        What upstream's own test models say, of all guest zoos together.
+        What upstream's own test models say, of all guest zoos of these together.
+    sheets
+        What the samples of PyTorch's database of operators say.
     """
 
     fix: Fix
     zoo: Result
     situations: Result
     guests: Result
+    sheets: Result
+
+    @property
+    def untaught(self) -> tuple[Result, ...]:
+        """What those say that nobody made for a fix."""
+        return self.zoo, self.guests, self.sheets
 
     @property
     def seen(self) -> list[Seen]:
         """What cells of all have seen."""
-        return [seen for zoo in (self.zoo, self.situations, self.guests) for seen in zoo.seen.values()]
+        return [seen for zoo in (*self.untaught, self.situations) for seen in zoo.seen.values()]
 
 
 def results(fixes: Sequence[Fix], tried: Sequence[Tried]) -> list[Result]:
@@ -212,6 +232,8 @@ class Search:
         Numbers of the fixes that are tried on each case; None tries all on all.
     says
         Gets a line for each export.
+    enough
+        A fix that so many cells have seen is not tried on others.
     """
 
     def __init__(
@@ -222,6 +244,7 @@ class Search:
         minutes: float,
         guarded: Mapping[str, Collection[int]] | None = None,
         says: Callable[[str], None] = lambda line: None,
+        enough: int = ENOUGH,
     ) -> None:
         self.planned = planned
         self.kept = kept
@@ -231,7 +254,9 @@ class Search:
         self.known = kept.read()
         self.by_key = {key(fix): fix for fix in fixes}
         self.installed: dict[Cell, Sequence[str]] = {}
+        self.enough = enough
         self.exports = 0
+        self.core_seconds: dict[str, float] = {}
         self.says: Callable[[str], None] = says
 
     def cells(self) -> list[Cell]:
@@ -270,7 +295,7 @@ class Search:
         wanted = [
             fix
             for name, fix in self.by_key.items()
-            if name not in before and seen[fix] < ENOUGH and reaches(fix, cell)
+            if name not in before and seen[fix] < self.enough and reaches(fix, cell)
             if self.guarded is None or fix.number in self.guarded[cell.case]
         ]
         return sorted(wanted, key=lambda fix: -seen[fix])
@@ -285,7 +310,11 @@ class Search:
             return None
         control = self._judge(cell, []).verdict if seen else ""
         tried = Tried(
-            str(cell), tuple(map(key, wanted)), {key(fix): one for fix, one in seen.items()}, control
+            str(cell),
+            tuple(map(key, wanted)),
+            {key(fix): one for fix, one in seen.items()},
+            control,
+            self.core_seconds.get(str(cell), 0.0),
         )
         with self.lock:
             self.known.append(tried)
@@ -311,7 +340,11 @@ class Search:
         self.installed[mutated] = tuple(fix.name for fix in fixes)
         self.exports += 1
         try:
-            verdict = judge(self.planned, cell, self.sweep.again(mutated, self.planned.variations))
+            outcomes = self.sweep.again(mutated, self.planned.variations)
+            # One thread tries a cell, from the first export to the last.
+            spent = sum(outcome.core_seconds for outcome in outcomes)
+            self.core_seconds[str(cell)] = self.core_seconds.get(str(cell), 0.0) + spent
+            verdict = judge(self.planned, cell, outcomes)
         except DecodeError as error:
             verdict = undecodable(cell, error, self.planned.release)
         seen = Seen(STABLE if verdict.known else verdict.name, named(verdict))

@@ -14,7 +14,7 @@ from executorch_goldens.goldens import golden
 from lab.mutants.history import FIXES
 from lab.mutants.history.__main__ import lines
 from lab.mutants.history.__main__ import met as met_of
-from lab.mutants.history.document import REPOSITORY, document, not_seen, row, summary
+from lab.mutants.history.document import REPOSITORY, Source, document, not_seen, recall, row, summary
 from lab.mutants.history.earlier import earlier
 from lab.mutants.history.fix import Fix
 from lab.mutants.history.measure import (
@@ -164,7 +164,9 @@ def test_a_cell_that_is_not_stable_by_itself_says_nothing() -> None:
     assert lines(tried[1]) == ["tosa-fp/b is changed without any fix taken back"]
 
 
-def met(number: int, zoo: int = 0, situations: int = 0, sees: int = 0, guests: int = 0) -> Met:
+def met(
+    number: int, zoo: int = 0, situations: int = 0, sees: int = 0, guests: int = 0, sheets: int = 0
+) -> Met:
     """Return a fix that so many cells of each zoo have met, and so many of the situations have seen."""
     seen = {str(n): CORRUPT for n in range(sees)}
     return Met(
@@ -172,15 +174,17 @@ def met(number: int, zoo: int = 0, situations: int = 0, sees: int = 0, guests: i
         Result(fix(number), zoo, {}),
         Result(fix(number), situations, seen),
         Result(fix(number), guests, {}),
+        Result(fix(number), sheets, {}),
     )
 
 
 def test_a_row_says_what_was_broken_and_how_many_of_each_zoo_saw_it() -> None:
     link = f"| [#5]({REPOSITORY}5) | 1.3.1 | crash | it broke |"
-    assert row(met(5)) == f"{link} not tried | not tried | not tried | - | - |"
-    assert row(met(5, zoo=40, guests=9)) == f"{link} 0 of 40 | not tried | 0 of 9 | - | - |"
+    assert row(met(5)) == f"{link} not tried | not tried | not tried | not tried | - | - |"
+    others = f"{link} 0 of 40 | 0 of 9 | 0 of 7 | not tried | - | - |"
+    assert row(met(5, zoo=40, guests=9, sheets=7)) == others
     seen = row(met(5, zoo=40, situations=3, sees=2))
-    assert seen == f"{link} 0 of 40 | 2 of 3 | not tried | corrupt | FoldPass |"
+    assert seen == f"{link} 0 of 40 | not tried | not tried | 2 of 3 | corrupt | FoldPass |"
     assert f" {ENOUGH} or more of 40 |" in row(met(5, situations=40, sees=ENOUGH))
 
 
@@ -189,25 +193,50 @@ def test_what_several_guest_zoos_say_counts_together_and_what_they_see_is_seen()
     guests = joined(EIGHT[0], of_two)
     assert (guests.tried, len(guests.seen)) == (7, 2)
     nothing = Result(EIGHT[0], 0, {})
-    assert Met(EIGHT[0], nothing, nothing, guests).seen == [CORRUPT, CORRUPT]
+    assert Met(EIGHT[0], nothing, nothing, guests, nothing).seen == [CORRUPT, CORRUPT]
 
 
 def test_totals_count_fixes_by_release_before_and_after_the_situations() -> None:
-    found = [met(1), met(2, zoo=3), met(3, zoo=3, situations=2, sees=1), met(4, guests=2)]
-    assert "| 1.3.1 | 4 | 0 | 532 + 90 + 7 | 2 | 0 | 1 | 1 | 0 | 1 |" in summary(
+    found = [met(1), met(2, zoo=3), met(3, zoo=3, situations=2, sees=1), met(4, guests=2, sheets=5)]
+    assert "| 1.3.1 | 4 | 0 | 532 + 90 + 7 | 2 | 0 | 1 | 1 | 0 | 1 | 0 | 1 |" in summary(
         found, {"1.3.1": (532, 90, 7)}
     )
+
+
+def test_recall_counts_fixes_by_source_and_kind_and_what_was_taught_is_a_source_of_its_own() -> None:
+    nothing = Result(EIGHT[0], 3, {})
+    seen = Result(EIGHT[0], 3, {"tosa-fp/a": CORRUPT})
+    lost = replace(EIGHT[1], kind="lost delegate")
+    found = [Met(EIGHT[0], nothing, seen, nothing, seen), Met(lost, nothing, seen, nothing, nothing)]
+    of_sheets = Source("sheets", lambda each: bool(each.sheets.seen), {"1.3.1": 12.4})
+    taught = Source("taught", lambda each: bool(each.situations.seen), {})
+    rows = list(recall(found, [of_sheets, taught]))
+    assert "| sheets | 1.1.0 | 1.3.1 | 1 of 1 | 0 of 0 | 0 of 1 | 1 of 2 | 12 |" in rows
+    assert "| taught | 1.1.0 | 1.3.1 | 1 of 1 | 0 of 0 | 1 of 1 | 2 of 2 | - |" in rows
+    assert rows[-2].startswith("| sheets | both |")
+    assert "1 of 2 (50%)" in rows[-2]
+    assert seen not in found[1].untaught
+
+
+def test_what_the_exports_of_a_cell_take_is_kept(tmp_path: Path) -> None:
+    file = kept(tmp_path)
+    file.add(Tried(str(CELL), (key(EIGHT[0]),), {}, "", 3.14159))
+    assert [each.core_seconds for each in file.read()] == [3.1]
 
 
 def test_a_fix_that_is_not_seen_is_listed_with_its_reason_unless_it_is_seen_after_all() -> None:
     why = replace(fix(2), unseen="two effects hide each other")
     nothing = Result(why, 0, {})
-    found = [met(1, zoo=3), Met(why, Result(why, 1, {}), nothing, nothing), met(3, situations=1, sees=1)]
+    found = [
+        met(1, zoo=3),
+        Met(why, Result(why, 1, {}), nothing, nothing, nothing),
+        met(3, situations=1, sees=1),
+    ]
     assert list(not_seen(found)) == [
         f"- [#2]({REPOSITORY}2), 1.3.1: two effects hide each other",
         f"- not looked into: [#1]({REPOSITORY}1)",
     ]
-    seen = Met(why, Result(why, 1, {}), Result(why, 1, {"tosa-fp/a": CORRUPT}), nothing)
+    seen = Met(why, Result(why, 1, {}), Result(why, 1, {"tosa-fp/a": CORRUPT}), nothing, nothing)
     assert list(not_seen([seen])) == []
 
 
@@ -222,8 +251,10 @@ def test_counts_of_the_session_that_was_not_kept_stand_until_a_kept_one_has_trie
 def test_a_fix_out_of_reach_is_counted_and_listed_with_its_reason() -> None:
     far = replace(fix(1), unreachable="nothing asks for it")
     nothing = Result(far, 0, {})
-    page = list(document([Met(far, nothing, nothing, nothing), met(2, zoo=1)], {}, []))
-    assert "| 1.3.1 | 2 | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |" in page
+    found = [Met(far, nothing, nothing, nothing, nothing), met(2, zoo=1)]
+    page = list(document(found, {}, [], [], (7, "0123456789abcdef0")))
+    assert "| 1.3.1 | 2 | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |" in page
+    assert any("7 samples, sha256 `0123456789abcdef`" in line for line in page)
     assert [line for line in page if line.startswith("- ")] == [
         f"- not looked into: [#2]({REPOSITORY}2)",
         f"- [#1]({REPOSITORY}1): nothing asks for it",
@@ -234,4 +265,4 @@ def test_no_fix_with_a_reason_why_it_is_not_seen_is_seen() -> None:
     for each in FIXES:
         if each.unreachable or each.unseen:
             found = met_of(each)
-            assert not any(seen.seen for seen in (found.zoo, found.situations, found.guests)), each.name
+            assert not any(seen.seen for seen in (*found.untaught, found.situations)), each.name
