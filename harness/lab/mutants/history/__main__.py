@@ -38,6 +38,7 @@ from lab.mutants.history.measure import (
     results,
 )
 from lab.pages import Part
+from lab.pairs import rows
 
 #: What sessions found: committed, for the page is made of it.
 KEPT = Path(__file__).parent / "kept"
@@ -45,13 +46,14 @@ SWEEPS = Path("build/history")
 
 #: The zoo that was not made for fixes, and the one that was.
 ZOO, SITUATIONS = "zoo", "situations"
-#: The zoo of sheets.
-SHEETS = "torch-ops"
+#: The zoo of sheets, and the matrix of situations.
+SHEETS, PAIRS = "torch-ops", "pairs"
 #: Zoos that fixes are tried on, by name: the module, and the folder in `GOLDENS` and in `KEPT`.
 ZOOS = {
     ZOO: ("models", Path()),
     SITUATIONS: ("models.situations", Path("situations")),
     **{guests.name: (guests.module, guests.folder) for guests in GUESTS.values()},
+    PAIRS: ("lab.pairs.zoo", Path("pairs")),
 }
 #: The guest zoos of upstream's own tests.
 UPSTREAM = tuple(name for name in GUESTS if name != SHEETS)
@@ -68,7 +70,7 @@ def add_to(subparsers: Any) -> None:
         "--zoo",
         choices=ZOOS,
         default=ZOO,
-        help="the zoo, the situations, or a guest zoo; default: %(default)s",
+        help="the zoo, the situations, a guest zoo, or the matrix; default: %(default)s",
     )
     parser.add_argument(
         "--guarded", action="store_true", help="each fix only on cells whose case names it in what it guards"
@@ -131,7 +133,7 @@ def parts() -> Iterator[Part]:
 
 def _committed() -> Iterator[str]:
     cells_of = {release: with_golden(release) for release in SINCE}
-    frozen = (len(sheets.samples(SHEETS)), sheets.digest(SHEETS))
+    frozen = (len(sheets.samples(SHEETS)), sheets.digest(SHEETS), len(rows.read()), rows.digest())
     return map(str.rstrip, document([met(fix) for fix in FIXES], cells_of, LEFT_OUT, sources(), frozen))
 
 
@@ -141,6 +143,7 @@ def sources() -> tuple[Source, ...]:
         Source(ZOO, lambda each: bool(each.zoo.seen), spent(ZOO)),
         Source("upstream's own tests", lambda each: bool(each.guests.seen), spent(*UPSTREAM)),
         Source(SHEETS, lambda each: bool(each.sheets.seen), spent(SHEETS)),
+        Source(PAIRS, lambda each: bool(each.pairs.seen), spent(PAIRS)),
         # What the zoo and upstream's tests took was not noted.
         Source("all untaught", lambda each: any(result.seen for result in each.untaught), {}),
         Source("situations, taught", lambda each: bool(each.situations.seen), spent(SITUATIONS)),
@@ -185,19 +188,25 @@ def kept(zoo: str, release: str) -> Kept:
     return Kept(KEPT / folder / f"{release}.jsonl", GOLDENS / folder / release)
 
 
-def with_golden(release: str) -> tuple[int, int, int, int]:
-    """Return how many cells of the zoo, the situations, upstream's test models and the sheets have a golden."""
+def with_golden(release: str) -> tuple[int, ...]:
+    """Return how many cells of the zoo, the situations, upstream's tests, the sheets and the matrix have a golden."""
     counts = {
         name: len(list(golden.recorded(GOLDENS / folder / release))) for name, (_, folder) in ZOOS.items()
     }
-    return counts[ZOO], counts[SITUATIONS], sum(counts[name] for name in UPSTREAM), counts[SHEETS]
+    return (
+        counts[ZOO],
+        counts[SITUATIONS],
+        sum(counts[name] for name in UPSTREAM),
+        counts[SHEETS],
+        counts[PAIRS],
+    )
 
 
 def met(fix: Fix) -> Met:
     """Return what earlier sessions found of `fix` in each zoo."""
     found = {name: results([fix], tried(name, fix.release))[0] for name in ZOOS}
     upstream = joined(fix, [found[name] for name in UPSTREAM])
-    return Met(fix, earlier(fix, found[ZOO]), found[SITUATIONS], upstream, found[SHEETS])
+    return Met(fix, earlier(fix, found[ZOO]), found[SITUATIONS], upstream, found[SHEETS], found[PAIRS])
 
 
 @functools.cache

@@ -13,8 +13,8 @@ from lab.mutants.history.measure import ENOUGH, ENOUGH_SHEETS, Met, Result
 from lab.mutants.table import NONE
 
 HEAD = (
-    "| fix | release | it corrected | before it | zoo | guests | torch-ops | situations | verdict | named |",
-    "|---|---|---|---|---:|---:|---:|---:|---|---|",
+    "| fix | release | it corrected | before it | zoo | guests | torch-ops | pairs | situations | verdict | named |",
+    "|---|---|---|---|---:|---:|---:|---:|---:|---|---|",
 )
 INTRODUCTION = """\
 # History as a measure
@@ -23,10 +23,12 @@ Real fixes of upstream's, taken back in a release that has them. [Mutants](mutan
 these went wrong. The releases: {releases}. Each fix taken back is a small edit of ours, in
 `harness/lab/mutants/history`, that brings the old behaviour back. It is tied to no cell.
 
-Four sources of cases meet them. Three are untaught: nobody made them for these fixes. `models` is the zoo. The
+Five sources of cases meet them. Four are untaught: nobody made them for these fixes. `models` is the zoo. The
 [guest zoos](guests.md) are upstream's own test models, in their cores; a fix often came with a test, which is
 among them. `torch-ops` has samples of PyTorch's own database of operators, which are drawn by a rule with the
 torch and the tables of 1.1.0, the oldest release here, and frozen: {samples} samples, sha256 `{digest}`.
+`pairs` is a [matrix of situations](maintaining.md#the-lab): {rows} small models that have every pair of values of
+operator, form of call, dtype, rank, layout, sharing, neighbours, users and target, frozen as well, sha256 `{matrix}`.
 `models/situations` was taught: when few were seen, each class of situation that upstream's fixes corrected got a
 family of small cases there, whose `guards` name the fixes. It has goldens of its own, in `goldens/situations`, of
 these two releases, and it does not count as recall.
@@ -49,6 +51,7 @@ $ nox -s lab -- history --minutes 60                  # the zoo; goes on where i
 $ nox -s lab -- history --zoo situations --guarded    # each fix on the cases that name it
 $ nox -s lab -- history --zoo arm-ops --minutes 60    # a guest zoo
 $ nox -s lab -- history --zoo torch-ops --minutes 60  # PyTorch's samples
+$ nox -s lab -- history --zoo pairs --minutes 60      # the matrix
 $ nox -s lab -- history --so-far --update             # writes what was measured so far to this page
 ```
 
@@ -107,7 +110,7 @@ def document(
     cells: Mapping[str, Sequence[int]],
     left_out: Sequence[str],
     sources: Sequence[Source],
-    frozen: tuple[int, str],
+    frozen: tuple[int, str, int, str],
 ) -> Iterator[str]:
     """Yield the lines of the page.
 
@@ -118,9 +121,9 @@ def document(
     sources
         In the order of their rows.
     frozen
-        Number and digest of the samples of torch-ops.
+        Number and digest of the samples of torch-ops, and of the rows of the matrix.
     cells
-        Number of cells with a golden in the zoo, the situations, the guest zoos and torch-ops, by release.
+        Number of cells with a golden in the zoo, the situations, the guest zoos, torch-ops and the matrix, by release.
     left_out
         Lines about fixes that no edit stands for.
     """
@@ -149,15 +152,17 @@ def document(
     yield from left_out
 
 
-def introduction(table: Iterator[str], frozen: tuple[int, str]) -> Iterator[str]:
+def introduction(table: Iterator[str], frozen: tuple[int, str, int, str]) -> Iterator[str]:
     releases = ", ".join(f"{release} for those after {before}" for release, before in SINCE.items())
-    samples, digest = frozen
+    samples, digest, rows, matrix = frozen
     yield from INTRODUCTION.format(
         releases=releases,
         enough=ENOUGH,
         sheets=ENOUGH_SHEETS,
         samples=samples,
         digest=digest[:16],
+        rows=rows,
+        matrix=matrix,
         recall="\n".join(table),
     ).splitlines()
 
@@ -205,9 +210,9 @@ def summary(found: Sequence[Met], cells: Mapping[str, Sequence[int]]) -> Iterato
     yield (
         "| release | fixes | out of reach | cells with a golden | tried on the zoo | seen by the zoo "
         "| seen by the situations | tried on guests | seen by guests | tried on torch-ops | seen by torch-ops "
-        "| seen by any |"
+        "| tried on pairs | seen by pairs | seen by any |"
     )
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     for release in SINCE:
         of_it = [each for each in found if each.fix.release == release]
         counts = (
@@ -221,6 +226,8 @@ def summary(found: Sequence[Met], cells: Mapping[str, Sequence[int]]) -> Iterato
             sum(bool(each.guests.seen) for each in of_it),
             sum(bool(each.sheets.tried) for each in of_it),
             sum(bool(each.sheets.seen) for each in of_it),
+            sum(bool(each.pairs.tried) for each in of_it),
+            sum(bool(each.pairs.seen) for each in of_it),
             sum(bool(each.seen) for each in of_it),
         )
         yield f"| {release} | {' | '.join(map(str, counts))} |"

@@ -181,6 +181,8 @@ class Met:
         What upstream's own test models say, of all guest zoos of these together.
     sheets
         What the samples of PyTorch's database of operators say.
+    pairs
+        What the matrix of situations says.
     """
 
     fix: Fix
@@ -188,11 +190,12 @@ class Met:
     situations: Result
     guests: Result
     sheets: Result
+    pairs: Result
 
     @property
     def untaught(self) -> tuple[Result, ...]:
         """What those say that nobody made for a fix."""
-        return self.zoo, self.guests, self.sheets
+        return self.zoo, self.guests, self.sheets, self.pairs
 
     @property
     def seen(self) -> list[Seen]:

@@ -165,7 +165,13 @@ def test_a_cell_that_is_not_stable_by_itself_says_nothing() -> None:
 
 
 def met(
-    number: int, zoo: int = 0, situations: int = 0, sees: int = 0, guests: int = 0, sheets: int = 0
+    number: int,
+    zoo: int = 0,
+    situations: int = 0,
+    sees: int = 0,
+    guests: int = 0,
+    sheets: int = 0,
+    pairs: int = 0,
 ) -> Met:
     """Return a fix that so many cells of each zoo have met, and so many of the situations have seen."""
     seen = {str(n): CORRUPT for n in range(sees)}
@@ -175,16 +181,17 @@ def met(
         Result(fix(number), situations, seen),
         Result(fix(number), guests, {}),
         Result(fix(number), sheets, {}),
+        Result(fix(number), pairs, {}),
     )
 
 
 def test_a_row_says_what_was_broken_and_how_many_of_each_zoo_saw_it() -> None:
     link = f"| [#5]({REPOSITORY}5) | 1.3.1 | crash | it broke |"
-    assert row(met(5)) == f"{link} not tried | not tried | not tried | not tried | - | - |"
-    others = f"{link} 0 of 40 | 0 of 9 | 0 of 7 | not tried | - | - |"
-    assert row(met(5, zoo=40, guests=9, sheets=7)) == others
+    assert row(met(5)) == f"{link} not tried | not tried | not tried | not tried | not tried | - | - |"
+    others = f"{link} 0 of 40 | 0 of 9 | 0 of 7 | 0 of 2 | not tried | - | - |"
+    assert row(met(5, zoo=40, guests=9, sheets=7, pairs=2)) == others
     seen = row(met(5, zoo=40, situations=3, sees=2))
-    assert seen == f"{link} 0 of 40 | not tried | not tried | 2 of 3 | corrupt | FoldPass |"
+    assert seen == f"{link} 0 of 40 | not tried | not tried | not tried | 2 of 3 | corrupt | FoldPass |"
     assert f" {ENOUGH} or more of 40 |" in row(met(5, situations=40, sees=ENOUGH))
 
 
@@ -193,12 +200,12 @@ def test_what_several_guest_zoos_say_counts_together_and_what_they_see_is_seen()
     guests = joined(EIGHT[0], of_two)
     assert (guests.tried, len(guests.seen)) == (7, 2)
     nothing = Result(EIGHT[0], 0, {})
-    assert Met(EIGHT[0], nothing, nothing, guests, nothing).seen == [CORRUPT, CORRUPT]
+    assert Met(EIGHT[0], nothing, nothing, guests, nothing, nothing).seen == [CORRUPT, CORRUPT]
 
 
 def test_totals_count_fixes_by_release_before_and_after_the_situations() -> None:
     found = [met(1), met(2, zoo=3), met(3, zoo=3, situations=2, sees=1), met(4, guests=2, sheets=5)]
-    assert "| 1.3.1 | 4 | 0 | 532 + 90 + 7 | 2 | 0 | 1 | 1 | 0 | 1 | 0 | 1 |" in summary(
+    assert "| 1.3.1 | 4 | 0 | 532 + 90 + 7 | 2 | 0 | 1 | 1 | 0 | 1 | 0 | 0 | 0 | 1 |" in summary(
         found, {"1.3.1": (532, 90, 7)}
     )
 
@@ -207,7 +214,10 @@ def test_recall_counts_fixes_by_source_and_kind_and_what_was_taught_is_a_source_
     nothing = Result(EIGHT[0], 3, {})
     seen = Result(EIGHT[0], 3, {"tosa-fp/a": CORRUPT})
     lost = replace(EIGHT[1], kind="lost delegate")
-    found = [Met(EIGHT[0], nothing, seen, nothing, seen), Met(lost, nothing, seen, nothing, nothing)]
+    found = [
+        Met(EIGHT[0], nothing, seen, nothing, seen, nothing),
+        Met(lost, nothing, seen, nothing, nothing, nothing),
+    ]
     of_sheets = Source("sheets", lambda each: bool(each.sheets.seen), {"1.3.1": 12.4})
     taught = Source("taught", lambda each: bool(each.situations.seen), {})
     rows = list(recall(found, [of_sheets, taught]))
@@ -229,14 +239,14 @@ def test_a_fix_that_is_not_seen_is_listed_with_its_reason_unless_it_is_seen_afte
     nothing = Result(why, 0, {})
     found = [
         met(1, zoo=3),
-        Met(why, Result(why, 1, {}), nothing, nothing, nothing),
+        Met(why, Result(why, 1, {}), nothing, nothing, nothing, nothing),
         met(3, situations=1, sees=1),
     ]
     assert list(not_seen(found)) == [
         f"- [#2]({REPOSITORY}2), 1.3.1: two effects hide each other",
         f"- not looked into: [#1]({REPOSITORY}1)",
     ]
-    seen = Met(why, Result(why, 1, {}), Result(why, 1, {"tosa-fp/a": CORRUPT}), nothing, nothing)
+    seen = Met(why, Result(why, 1, {}), Result(why, 1, {"tosa-fp/a": CORRUPT}), nothing, nothing, nothing)
     assert list(not_seen([seen])) == []
 
 
@@ -251,10 +261,11 @@ def test_counts_of_the_session_that_was_not_kept_stand_until_a_kept_one_has_trie
 def test_a_fix_out_of_reach_is_counted_and_listed_with_its_reason() -> None:
     far = replace(fix(1), unreachable="nothing asks for it")
     nothing = Result(far, 0, {})
-    found = [Met(far, nothing, nothing, nothing, nothing), met(2, zoo=1)]
-    page = list(document(found, {}, [], [], (7, "0123456789abcdef0")))
-    assert "| 1.3.1 | 2 | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |" in page
+    found = [Met(far, nothing, nothing, nothing, nothing, nothing), met(2, zoo=1)]
+    page = list(document(found, {}, [], [], (7, "0123456789abcdef0", 9, "abc")))
+    assert "| 1.3.1 | 2 | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |" in page
     assert any("7 samples, sha256 `0123456789abcdef`" in line for line in page)
+    assert any("9 small models" in line for line in page)
     assert [line for line in page if line.startswith("- ")] == [
         f"- not looked into: [#2]({REPOSITORY}2)",
         f"- [#1]({REPOSITORY}1): nothing asks for it",
