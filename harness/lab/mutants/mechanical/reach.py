@@ -10,18 +10,12 @@ from pathlib import Path
 from executorch_goldens.artifact import Casualty, Cell
 from executorch_goldens.settings.exports import Settings
 from lab.branches.command import record
-from lab.branches.recorder import Recorder as BranchRecorder
 from lab.branches.records import Records
-from lab.mutants.mechanical import PLACES
+from lab.branches.sources import require_coverage
 from lab.mutants.mechanical.sites import Site
 
-
-class Recorder(BranchRecorder):
-    """Follows one export through the mutated sources; for the process that exports."""
-
-    followed = tuple(
-        place if place.endswith(".py") else f"{place}/*" for places in PLACES.values() for place in places
-    )
+#: What writes records, in the processes that export; it needs coverage.py.
+RECORDER = "lab.mutants.mechanical.recorder:Recorder"
 
 
 class Reach:
@@ -53,11 +47,12 @@ class Reach:
 
 def record_missing(folder: Path, cells: Sequence[Cell], settings: Settings, seconds: float) -> Iterator[str]:
     """Export the cells that have no record, as many as begin within `seconds`; yield what failed to leave one."""
+    require_coverage()
     folder.mkdir(parents=True, exist_ok=True)
     recorded = Records(folder).cells()
     missing = [cell for cell in cells if cell not in recorded]
     # Programs are run to be judged; that takes no line of these sources.
-    recording = replace(settings, observer=f"{__name__}:Recorder", execute=False)
+    recording = replace(settings, observer=RECORDER, execute=False)
     outcomes = record(missing, recording, Records(folder), time.monotonic() + seconds) if missing else ()
     for outcome in outcomes:
         if isinstance(outcome.result, Casualty):
