@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -70,11 +71,22 @@ def run(planned: Plan, options: argparse.Namespace) -> int:
 
 
 def tiers(planned: Plan) -> tuple[list[Cell], list[Cell]]:
-    """Return the cells of the core and all others that must be as their golden, the cheapest first."""
+    """Return the cells with a golden: those of the core, the cheapest first; then others, by target in turn."""
     known = seconds.committed(planned.root)
     in_order = sorted(with_golden(planned, planned.zoo), key=lambda cell: (known.of(cell), str(cell)))
     of_core = set(core.read(planned.root / core.FILE))
-    return [cell for cell in in_order if cell in of_core], [cell for cell in in_order if cell not in of_core]
+    others = [cell for cell in in_order if cell not in of_core]
+    return [cell for cell in in_order if cell in of_core], in_turn(others)
+
+
+def in_turn(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the first cell of each target, then the second of each, and so on."""
+    number: Counter[str] = Counter()
+    numbered = []
+    for cell in cells:
+        numbered.append((number[cell.target], cell))
+        number[cell.target] += 1
+    return [cell for _, cell in sorted(numbered, key=lambda pair: pair[0])]
 
 
 def recorded(planned: Plan) -> Path:
