@@ -9,6 +9,6 @@ from executorch_goldens import patches, releases
 from lab.mutants.mechanical import DRAWN
 from lab.mutants.mechanical.drawing import read
 
-if DRAWN in os.environ:
+if os.environ.get(DRAWN):
     for mutant in read(Path(os.environ[DRAWN])):
         patches.register(mutant.patch(releases.load().default))

@@ -188,12 +188,13 @@ def section(release: str) -> Iterator[str]:
 
 def survivors(found: Sequence[Row], read: Mapping[str, tuple[str, str]]) -> Iterator[str]:
     """Yield the table of survivors that were read."""
-    chosen = [row for row in found if row.mutant in read and row.reached and not row.killed]
+    left = [row for row in found if row.reached and not row.killed]
+    chosen = [row for row in left if row.mutant in read]
     classes = Counter(read[row.mutant][0] for row in chosen)
     yield "### Survivors that were read"
     yield ""
-    yield f"Drawn at random from those that are reached and not killed: {classes[EQUIVALENT]} are equivalent to the"
-    yield f"original, {classes[HOLE]} are holes, with what would have killed them."
+    yield f"Of the {len(left)} that are reached and not killed, {len(chosen)} were read: {classes[EQUIVALENT]} are"
+    yield f"equivalent to the original, {classes[HOLE]} are holes, with what would kill them."
     yield ""
     yield "| mutant | place | where | edit | class | why |"
     yield "|---|---|---|---|---|---|"
