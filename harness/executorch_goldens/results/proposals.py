@@ -134,15 +134,20 @@ class Proposal:
 
     def made(self) -> list[Texts]:
         """Return what its variations made that differ, each once, as golden texts; none where they left none."""
-        found: dict[tuple[tuple[str, str], ...], Texts] = {}
-        for place in sorted(self.folder.glob("seed*-heap*")):
-            try:
-                texts = {file.name: untrusted.text(file) for file in sorted(place.glob("*.txt"))}
-            except (OSError, ValueError) as error:
-                raise _refusal(place, f"cannot be read ({error})") from error
-            if golden.MANIFEST in texts:
-                found.setdefault(tuple(sorted(golden.compared(texts).items())), texts)
-        return list(found.values())
+        return made(self.folder)
+
+
+def made(folder: Path) -> list[Texts]:
+    """Return what variations made of a cell, each once, as golden texts; raise ProposalError."""
+    found: dict[tuple[tuple[str, str], ...], Texts] = {}
+    for place in sorted(folder.glob("seed*-heap*")):
+        try:
+            texts = {file.name: untrusted.text(file) for file in sorted(place.glob("*.txt"))}
+        except (OSError, ValueError) as error:
+            raise _refusal(place, f"cannot be read ({error})") from error
+        if golden.MANIFEST in texts:
+            found.setdefault(tuple(sorted(golden.compared(texts).items())), texts)
+    return list(found.values())
 
 
 def discard(folder: Path) -> None:

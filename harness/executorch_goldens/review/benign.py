@@ -13,6 +13,9 @@ from executorch_goldens.goldens.reading import reading
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.structure import ConstantChanged, compare
 
+#: Beyond this many times its tolerance an error is simply wrong.
+MOST_TIMES = 1000
+
 #: A cell, its golden and what it proposes.
 Compared = tuple[Proposal, Texts | None, Texts | None]
 
@@ -46,7 +49,32 @@ def shown(proposal: Proposal, before: Texts | None) -> str:
     now, had = used(proposal), used_before(before)
     if now is None:
         return ""
-    return f"error {f'{had:.3g} -> ' if had is not None else ''}{now:.3g} of the tolerance"
+    old = f"{times(had).removesuffix(' times')} -> " if had is not None else ""
+    return f"error {old}{against(now)}"
+
+
+def against(part: float) -> str:
+    """Return an error in words, from the part of its tolerance that it takes.
+
+    >>> against(0.0333), against(2.5), against(math.inf)
+    ('0.0333 of the tolerance', '2.5 times the tolerance', 'where none is allowed')
+    """
+    if math.isinf(part):
+        return "where none is allowed"
+    return f"{times(part)} {'the' if part > 1 else 'of the'} tolerance"
+
+
+def times(part: float) -> str:
+    """Return how often an error takes its tolerance.
+
+    >>> times(0.0333), times(2.5), times(1e9), times(math.inf)
+    ('0.0333', '2.5 times', 'more than 1,000 times', 'none is allowed')
+    """
+    if math.isinf(part):
+        return "none is allowed"
+    if part > MOST_TIMES:
+        return f"more than {MOST_TIMES:,} times"
+    return f"{part:.3g} times" if part > 1 else f"{part:.3g}"
 
 
 def moved(before: Texts | None, after: Texts | None) -> float | None:

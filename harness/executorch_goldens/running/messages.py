@@ -16,13 +16,16 @@ from executorch_goldens.files import invocation, untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import FEWER, UPDATE
 from executorch_goldens.judging.verdict import FAILS, UNDELEGATED, kind_of_new
+from executorch_goldens.review.decisions import KNOWN
 from executorch_goldens.review.groups import Group, count, worst_first
 from executorch_goldens.review.listing import fewer_variations
+from executorch_goldens.review.summary import linked
 from executorch_goldens.running.options import CORE
 from executorch_goldens.settings import config
 
 if TYPE_CHECKING:
     from executorch_goldens.judging.verdict import Verdict
+    from executorch_goldens.releases import KnownDefect
     from executorch_goldens.running.plan import Plan
     from executorch_goldens.running.run import Run
 
@@ -168,7 +171,8 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
     measures
         Whether it says how near the programs are to eager.
     """
-    yield counts((judged.name, judged.reason) for judged in run.verdicts.values())
+    judged_as = ((KNOWN if judged.known else judged.name, judged.reason) for judged in run.verdicts.values())
+    yield counts(judged_as)
     varied = f"{len(run.plan.variations)} variations: {', '.join(each.name for each in run.plan.variations)}"
     if run.plan.tier == CORE:
         left_out = f"{len(run.plan.left_out)} cells were left out: --tier full checks them as well"
@@ -181,7 +185,7 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
     for judged in run.verdicts.values():
         if judged.known:
             reason = run.release.known[str(judged.cell)].reason
-            yield f"known: {judged.cell} is {judged.name}: {reason}"
+            yield f"{KNOWN}: {judged.cell} is {judged.name}: {reason}"
     # The causes of others have theirs.
     if run.plan.compact:
         yield from (f"{cell}: {proof}" for cell, proof in run.proofs.items())
@@ -281,16 +285,26 @@ def looked_into(unseen: Mapping[Cell, str | None]) -> Iterator[str]:
         yield (f"operators: not all seen in {len(found)} of these: {', '.join(named[:SHOWN_WRONG])}{more}")
 
 
-def labels(judged: Iterable[Verdict]) -> tuple[list[str], list[str]]:
-    """Return the label of each verdict, known defects apart, and a line for each that needs a look."""
+def labels(judged: Iterable[Verdict], defects: Mapping[str, KnownDefect]) -> tuple[list[str], list[str]]:
+    """Return the label of each verdict, and a line for each that needs a look and for each known defect.
+
+    Parameters
+    ----------
+    defects
+        What is declared, by the name of the cell.
+    """
     judged = list(judged)
     names = [_label(each) for each in judged]
-    return names, [f"{each.name}: {each.cell}: {each.reason}" for each in judged if not each.accepted]
+    lines = [f"{each.name}: {each.cell}: {each.reason}" for each in judged if not each.accepted]
+    # A known defect that is as declared has its reason there.
+    declared = (each for each in judged if each.known)
+    lines += [f"{KNOWN}: {each.cell} is {each.name}: {defects[str(each.cell)].reason}" for each in declared]
+    return names, lines
 
 
 def _label(judged: Verdict) -> str:
     kind = kind_of_new(judged.name, judged.reason)
-    return f"{judged.name} (known)" if judged.known else f"{judged.name}: {kind}" if kind else judged.name
+    return KNOWN if judged.known else f"{judged.name}: {kind}" if kind else judged.name
 
 
 def stale(path: Path) -> str:
@@ -303,7 +317,7 @@ def step_summary(title: str, verdicts: Iterable[str], wrong: Sequence[str]) -> N
         return
     lines = [f"### {title}", "", "| verdict | cells |", "|---|---|"]
     lines += [f"| {verdict} | {count} |" for verdict, count in Counter(verdicts).items()]
-    lines += ["", *(f"- {untrusted.markdown(line)}" for line in wrong[:SHOWN_WRONG])]
+    lines += ["", *(f"- {linked(untrusted.markdown(line))}" for line in wrong[:SHOWN_WRONG])]
     if len(wrong) > SHOWN_WRONG:
         lines.append(f"- and {len(wrong) - SHOWN_WRONG} more")
     with Path(file).open("a", encoding="utf-8") as summary:

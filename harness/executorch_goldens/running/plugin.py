@@ -268,7 +268,7 @@ def _summarize(terminalreporter: pytest.TerminalReporter, config: pytest.Config,
         _print(config, [config.stash[REPORT]])
     _print(config, messages.causes(run, groups))
     if config.get_verbosity() > OFF:
-        messages.step_summary(title, *messages.labels(run.verdicts.values()))
+        messages.step_summary(title, *messages.labels(run.verdicts.values(), run.release.known))
 
 
 def _say(config: pytest.Config, line: str) -> None:

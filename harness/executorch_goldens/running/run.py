@@ -275,10 +275,8 @@ class Run:
         says
             Gets a line for each further export.
         """
-        causes = self._causes()
         whole = self._started <= self.verdicts.keys()
-        if self._held:
-            causes = self._record(causes, "" if whole else UNFINISHED)
+        causes = self._record("" if whole else UNFINISHED) if self._held else self._grouped(self._proposed())
         if not whole:
             return causes
         of_causes = [[member.proposal.cell for member in group.members] for group in worst_first(causes)]
@@ -291,7 +289,7 @@ class Run:
         self.proofs = self.prover.proofs(of_causes, says)
         return [group.with_proofs(self.proofs) for group in causes]
 
-    def _record(self, causes: Sequence[Group], unfinished: str) -> list[Group]:
+    def _record(self, unfinished: str) -> list[Group]:
         """Record what was held back, but for the causes that make other cells wrong; return what is left.
 
         Parameters
@@ -299,13 +297,13 @@ class Run:
         unfinished
             Why none is recorded; empty where some may be.
         """
-        # What an earlier run found wrong, and nobody has run again, is wrong.
-        everywhere = self._grouped(proposals.find(self.plan.options.sweeps))
-        against = {group.cause: unfinished or doubt(group) for group in everywhere}
+        own = {proposal.name for proposal in self._proposed()}
         left, written = [], []
-        for group in causes:
-            held = [member for member in group.members if member.proposal.cell in self._held]
-            if why := against.get(group.cause, ""):
+        # What an earlier run found wrong, and nobody has run again, is wrong.
+        for group in self._grouped(proposals.find(self.plan.options.sweeps)):
+            members = [member for member in group.members if member.proposal.name in own]
+            held = [member for member in members if member.proposal.cell in self._held]
+            if why := unfinished or doubt(group):
                 self._refuse([member.proposal.cell for member in held], why)
                 held = []
             for member in held:
@@ -313,7 +311,7 @@ class Run:
                 written.append(member.proposal.cell)
             if held:
                 self.recorded.append(f"{group.title}: {count(len(held), 'cell')}")
-            if rest := tuple(each for each in group.members if each not in held):
+            if rest := tuple(each for each in members if each not in held):
                 left.append(dataclasses.replace(group, members=rest))
         self.results.recorded(written)
         return left
@@ -322,10 +320,10 @@ class Run:
         for cell in cells:
             self.verdicts[cell] = dataclasses.replace(self.verdicts[cell], recorded=False, refusal=why)
 
-    def _causes(self) -> list[Group]:
-        """Return what made the checked cells what they are; a compact root proposes nothing, and has none."""
+    def _proposed(self) -> list[Proposal]:
+        """Return what the checked cells propose; a compact root proposes nothing."""
         files = [self.results.folder(cell) / proposals.FILE for cell in self.verdicts]
-        return self._grouped(Proposal.read(file) for file in files if file.is_file())
+        return [Proposal.read(file) for file in files if file.is_file()]
 
     def _grouped(self, proposed: Iterable[Proposal]) -> list[Group]:
         asked = self.plan.options

@@ -16,13 +16,13 @@ import pytest
 from executorch_goldens import cli, releases
 from executorch_goldens.artifact import Artifact
 from executorch_goldens.errors import UsageError
-from executorch_goldens.goldens import accuracy, golden, roots
+from executorch_goldens.goldens import golden, roots
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.rows import lock
-from executorch_goldens.review import listing
+from executorch_goldens.review import committing, listing
 from executorch_goldens.review.doubt import ALTHOUGH
 from executorch_goldens.review.edits import edits, quantities
 from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, Group, grouped
@@ -39,6 +39,7 @@ from tests.commands.review.conftest import (
     cells,
     edit,
     found,
+    measured_before,
     path_of,
     titled,
 )
@@ -194,16 +195,6 @@ def test_a_rejection_is_of_all_cells_of_a_cause_whatever_their_verdict(
     assert "2 corrupt, 2 changed: a sign" in review("--reject", again).out
 
 
-def measured_before(runner: Runner, cell: str, used: float) -> None:
-    """Let a golden say which part of its tolerance its error takes."""
-    path = runner.root / cell
-    texts = golden.read(path)
-    assert texts is not None
-    said = {**golden.fields(texts), "numerics": "within 2^-7", accuracy.ERROR: accuracy.error(used)}
-    manifest = "".join(f"{name}: {value}\n" for name, value in said.items() if name != golden.CONTENTS)
-    golden.write(path, golden.sealed({**texts, golden.MANIFEST: manifest}))
-
-
 def test_the_error_against_eager_is_shown_before_and_after_where_the_golden_has_it(
     proposed: Runner, review: Review
 ) -> None:
@@ -336,6 +327,9 @@ def test_the_message_of_the_commit_names_causes_and_cells(proposed: Runner, revi
         f"- {member.proposal.name}" for member in group.members
     ]
     assert max(map(len, rest)) <= 72
+    failing = titled(proposed, "fails: ")
+    threads = committing.message([failing], [], {failing.cause: "a pass loses its input (#21480)"})
+    assert threads.endswith("\n\nhttps://github.com/pytorch/executorch/issues/21480\n")
 
 
 def test_what_is_accepted_is_what_an_update_records(proposed: Runner, review: Review, tmp_path: Path) -> None:
