@@ -179,7 +179,7 @@ def tests(session: nox.Session) -> None:
 
 #: What instruments of the lab need beside a release, by lock.
 TOOLS = {
-    **dict.fromkeys(("branches", "fuzz"), ("branches",)),
+    **dict.fromkeys(("branches", "fuzz", "mutants"), ("branches",)),
     **dict.fromkeys(("cluster-soak", "faults", "fuzz-bytes", "soak"), ("tests",)),
 }
 

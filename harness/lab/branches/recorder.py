@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from lab.branches.records import Records
 class Recorder(Observer):
     """Follows the branches that one export takes."""
 
+    #: Patterns of the files that are followed, relative to the package ``executorch``.
+    followed: Sequence[str] = tuple(f"{folder}/*" for folder in FOLDERS)
+
     def around(self, attempt: Any) -> Lowered:
         """Export, and write down the branches that it took, whatever its end."""
         spec = importlib.util.find_spec("executorch")
@@ -27,7 +31,7 @@ class Recorder(Observer):
             branch=True,
             config_file=False,
             data_file=None,
-            include=[str(package / folder / "*") for folder in FOLDERS],
+            include=[str(package / pattern) for pattern in self.followed],
         )
         measured.start()
         try:

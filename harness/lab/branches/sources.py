@@ -20,7 +20,7 @@ def require_coverage() -> None:
     """Raise UsageError where coverage.py is not installed."""
     if importlib.util.find_spec("coverage") is None:
         raise UsageError(
-            "coverage.py is not installed: the sessions branches and fuzz of nox install it; by hand, "
+            "coverage.py is not installed: the sessions of nox for branches, fuzz and mutants install it; by hand, "
             'pip install "executorch-goldens[branches]"'
         )
 

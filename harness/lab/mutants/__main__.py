@@ -2,7 +2,7 @@
 
 All of them are compared with what is committed; ``--update`` writes it, and docs/mutants.md. With names, only those
 mutants are tried and nothing is compared. ``--tier core`` runs them over the core of the zoo instead, which has a table
-of its own.
+of its own. ``--mechanical`` has mutants that nobody chose.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from executorch_goldens.running.plan import Plan, plan
 from executorch_goldens.workers.sweep import Sweep
 from lab import GOLDENS, pages
 from lab.mutants import MUTANTS, over_core, page
+from lab.mutants.mechanical import command as mechanical
 from lab.mutants.mutant import Mutant, Mutated
 from lab.mutants.table import HEAD, Judged, is_enough, judge, summary
 
@@ -42,16 +43,19 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--so-far",
         action="store_true",
-        help="with --tier core: only what earlier sessions found; exports nothing",
+        help="with --tier core or --mechanical: only what earlier sessions found; exports nothing",
     )
     parser.add_argument("--variations", default="0,4", help="default: %(default)s")
     parser.add_argument("--jobs", type=int, help="exports at a time; default: one per core")
     parser.add_argument("-v", "--verbose", action="store_true", help="print reasons as well")
+    mechanical.add_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print a row per mutant, then the totals; return 0 if all is as it must be and as committed, else 1."""
+    if options.mechanical:
+        return mechanical.run(prepare(GOLDENS, "1", options.jobs, edits=mechanical.INSTALLED), options)
     mutants = select(options.names)
     prepared = prepare(GOLDENS, options.variations, options.jobs)
     if options.tier == CORE:

@@ -10,6 +10,7 @@ from executorch_goldens import releases
 from executorch_goldens.files import tables
 from lab import GOLDENS
 from lab.mutants import MUTANTS, over_core, table
+from lab.mutants.mechanical import page as mechanical
 from lab.mutants.over_core import Found
 from lab.mutants.table import Judged
 from lab.pages import Part
@@ -61,3 +62,5 @@ def _committed() -> Iterator[str]:
     yield ""
     cells = len(over_core.with_golden(GOLDENS / release))
     yield from over_core.section(release, cells, found(), MUTANTS)
+    yield ""
+    yield from mechanical.section(release)

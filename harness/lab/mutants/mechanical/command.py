@@ -1,0 +1,122 @@
+"""What ``lab mutants --mechanical`` does: draws, records what cells reach, tries, counts."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.cli import SAME
+from executorch_goldens.files import durable
+from executorch_goldens.running import core
+from executorch_goldens.running.options import CORE, FULL
+from executorch_goldens.running.plan import Plan
+from executorch_goldens.running.selection import Environment
+from executorch_goldens.workers import seconds
+from lab import pages
+from lab.branches.records import Records
+from lab.mutants.mechanical import drawing, page, reach
+from lab.mutants.mechanical.drawing import Mechanical
+from lab.mutants.mechanical.reach import Reach
+from lab.mutants.mechanical.search import Found, Kept, Search, with_golden
+
+#: The module that registers drawn mutants in exporting processes.
+INSTALLED = "lab.mutants.mechanical.installed"
+#: Of the repository: what was recorded and found, which a stopped session goes on from.
+BUILD = Path("build/mutants")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that are of use with ``--mechanical`` alone."""
+    group = parser.add_argument_group("mechanical mutants")
+    group.add_argument(
+        "--mechanical",
+        action="store_true",
+        help="mutants that are made by operators of mutation and drawn by chance, over the cells that run their lines: "
+        "those of the core, and with --tier full then others",
+    )
+    group.add_argument("--seed", type=int, default=drawing.SEED, help="of the drawing (default: %(default)s)")
+    group.add_argument(
+        "--count", type=int, default=drawing.COUNT, help="mutants drawn (default: %(default)s)"
+    )
+    group.add_argument(
+        "--minutes", type=float, default=math.inf, help="record no further cell after (default: no end)"
+    )
+
+
+def run(planned: Plan, options: argparse.Namespace) -> int:
+    """Print a line a mutant and tier, then the page's section; with ``--update`` write the table and the page."""
+    environment = Environment.of()
+    every = drawing.every_site(environment.site_packages / "executorch")
+    drawn = drawing.draw(every, options.seed, options.count)
+    print(f"{len(drawn)} of {len(every)} sites drawn: {drawing.digest(drawn)}", file=sys.stderr)
+    of_core, others = tiers(planned)
+    found = {CORE: over(planned, drawn, of_core, CORE, options)}
+    left = [mutant for mutant in drawn if not found[CORE].get(mutant.name, page.UNTRIED).killed]
+    found[FULL] = over(planned, left, others, FULL, options) if options.tier == FULL else {}
+    rows = page.rows(drawn, found[CORE], found[FULL])
+    print(*page.figures(rows), sep="\n")
+    if options.update:
+        durable.replace(page.FOUND, page.text(rows))
+        durable.replace(
+            page.DRAWING,
+            page.drawing_text(options.seed, len(every), drawn, *counted(planned, of_core, others)),
+        )
+        pages.update(["mutants"])
+    return SAME
+
+
+def tiers(planned: Plan) -> tuple[list[Cell], list[Cell]]:
+    """Return the cells with a golden: those of the core, the cheapest first; then others, by target in turn."""
+    known = seconds.committed(planned.root)
+    in_order = sorted(with_golden(planned, planned.zoo), key=lambda cell: (known.of(cell), str(cell)))
+    of_core = set(core.read(planned.root / core.FILE))
+    others = [cell for cell in in_order if cell not in of_core]
+    return [cell for cell in in_order if cell in of_core], in_turn(others)
+
+
+def in_turn(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the first cell of each target, then the second of each, and so on."""
+    number: Counter[str] = Counter()
+    numbered = []
+    for cell in cells:
+        numbered.append((number[cell.target], cell))
+        number[cell.target] += 1
+    return [cell for _, cell in sorted(numbered, key=lambda pair: pair[0])]
+
+
+def recorded(planned: Plan) -> Path:
+    return (BUILD / "reach" / planned.release.version).absolute()
+
+
+def counted(planned: Plan, *groups: Sequence[Cell]) -> list[int]:
+    """Return how many cells of each group have a record."""
+    known = Records(recorded(planned)).cells()
+    return [sum(cell in known for cell in cells) for cells in groups]
+
+
+def over(
+    planned: Plan, drawn: Sequence[Mechanical], cells: Sequence[Cell], tier: str, options: argparse.Namespace
+) -> dict[str, Found]:
+    """Return what cells say of each mutant, by name; print it as it is found."""
+    folder = recorded(planned)
+    if not options.so_far:
+        for failed in reach.record_missing(folder, cells, planned.settings, options.minutes * 60):
+            print(failed, file=sys.stderr)
+    reached = Reach(folder, cells)
+    kept = Kept(BUILD / f"mechanical-{tier}.jsonl", list(reached.lines))
+    if options.so_far:
+        return kept.read(drawn)
+    searching = Search(planned, drawn, BUILD / "drawn.json")
+    found = {}
+    for each in searching.over(reached, kept):
+        found[each.mutant] = each
+        print(
+            f"{tier} {each.mutant} {each.verdict} {each.cell} {each.named} {each.tried}/{each.reach}",
+            flush=True,
+        )
+    return found

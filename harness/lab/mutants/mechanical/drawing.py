@@ -1,0 +1,101 @@
+"""The mechanical mutants of a seed: drawn from every site of a release by chance alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from executorch_goldens.patches import Patch
+from lab.mutants.mechanical import PLACES
+from lab.mutants.mechanical.installing import install
+from lab.mutants.mechanical.sites import Site, sites
+from lab.mutants.mutant import UNGUARDED
+
+#: What is drawn where nothing else is asked for.
+SEED = 1
+COUNT = 300
+
+
+@dataclass(frozen=True)
+class Mechanical:
+    """A mutant that nobody chose.
+
+    Attributes
+    ----------
+    name
+        What ``--patches`` calls it.
+    """
+
+    name: str
+    site: Site
+
+    @property
+    def place(self) -> str:
+        return place_of(self.site.file)
+
+    @property
+    def does(self) -> str:
+        """One line: the line of the function, and what is there instead of what."""
+        return f"{self.site.function}: {one_line(self.site.old)} -> {one_line(self.site.new)}"
+
+    def patch(self, release: str) -> Patch:
+        """Return the mutant as something that ``--patches`` can name on `release`, whose code it edits."""
+        return Patch(self.name, None, self.does, {release: {}}, lambda _: install(self.site), UNGUARDED)
+
+
+def one_line(code: str) -> str:
+    return " ".join(code.split())
+
+
+def place_of(file: str) -> str:
+    """Return the name that `PLACES` has for a file relative to the package ``executorch``; raise StopIteration."""
+    return next(
+        place
+        for place, within in PLACES.items()
+        if any(file == path or file.startswith(f"{path}/") for path in within)
+    )
+
+
+def files(package: Path) -> Iterator[str]:
+    """Yield the names, relative to the package ``executorch``, of the sources that are mutated; no tests."""
+    found: set[Path] = set()
+    for path in (path for within in PLACES.values() for path in within):
+        there = package / path
+        found.update([there] if there.suffix == ".py" else there.rglob("*.py"))
+    for file in sorted(file.relative_to(package) for file in found if file.exists()):
+        if "test" not in file.parts:
+            yield file.as_posix()
+
+
+def every_site(package: Path) -> list[Site]:
+    return [site for file in files(package) for site in sites(file, (package / file).read_bytes())]
+
+
+def draw(every: Sequence[Site], seed: int = SEED, count: int = COUNT) -> list[Mechanical]:
+    """Return `count` mutants, each site as likely as any; the first ones of a larger number are the same."""
+    order = list(every)
+    random.Random(seed).shuffle(order)
+    return [
+        Mechanical(f"mechanical-{seed}-{number:04}-{site.operator}", site)
+        for number, site in enumerate(order[:count])
+    ]
+
+
+def digest(drawn: Sequence[Mechanical]) -> str:
+    """Return what tells one drawing from another."""
+    return hashlib.sha256(text(drawn).encode()).hexdigest()[:12]
+
+
+def text(drawn: Sequence[Mechanical]) -> str:
+    """Return the drawing as a file has it, for `read`."""
+    return json.dumps({mutant.name: asdict(mutant.site) for mutant in drawn}, indent=0)
+
+
+def read(file: Path) -> list[Mechanical]:
+    return [
+        Mechanical(name, Site(**site)) for name, site in json.loads(file.read_text(encoding="utf-8")).items()
+    ]

@@ -1,0 +1,97 @@
+"""Makes a mechanical edit in a process that exports.
+
+The code is replaced within the function: whoever holds it, a table of visitors or a decorator's closure, runs the edit.
+Importing this imports neither torch nor executorch; installing does.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import importlib
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+from lab.mutants.mechanical.sites import Site
+from lab.mutants.mutant import EditError
+
+
+def install(site: Site) -> None:
+    """Make the edit; raise EditError where no function of this process has that code."""
+    functions = holding(site)
+    if not functions:
+        raise EditError(f"{site.module}:{site.function}", "is not there")
+    file = functions[0].__code__.co_filename
+    source = Path(file).read_bytes()
+    edited = site.applied(source)
+    name = site.function.rpartition(".")[2]
+    code = next(
+        each
+        for each in _codes(compile(edited, file, "exec", dont_inherit=True))
+        if (each.co_name, each.co_firstlineno) == (name, site.line)
+    )
+    defaults = _changed_defaults(_definition(source, site), _definition(edited, site))
+    for function in functions:
+        function.__code__ = code
+        for where, value in defaults.items():
+            _set_default(function, where, value)
+
+
+def holding(site: Site) -> list[types.FunctionType]:
+    """Return the functions that have the code around a site, its module imported; none where nothing keeps it."""
+    file = importlib.import_module(site.module).__file__
+    name = site.function.rpartition(".")[2]
+    # A template freezes what it has imported: the collector lists nothing of that.
+    gc.unfreeze()
+    return [
+        each
+        for each in gc.get_objects()
+        if type(each) is types.FunctionType
+        and each.__code__.co_firstlineno == site.line
+        and each.__code__.co_name == name
+        and each.__code__.co_filename == file
+    ]
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _definition(source: bytes, site: Site) -> ast.arguments:
+    """Return the parameters of the function around a site."""
+    return next(
+        node.args
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and min(each.lineno for each in (node, *node.decorator_list)) == site.line
+    )
+
+
+def _changed_defaults(before: ast.arguments, after: ast.arguments) -> dict[int | str, object]:
+    """Return the defaults that differ, by their number from the end or by keyword."""
+
+    def by_place(arguments: ast.arguments) -> Iterator[tuple[int | str, ast.expr]]:
+        yield from enumerate(arguments.defaults, -len(arguments.defaults))
+        for keyword, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+            if default is not None:
+                yield keyword.arg, default
+
+    new = dict(by_place(after))
+    return {
+        where: ast.literal_eval(new[where])
+        for where, old in by_place(before)
+        if ast.dump(old) != ast.dump(new[where])
+    }
+
+
+def _set_default(function: types.FunctionType, where: int | str, value: object) -> None:
+    if isinstance(where, str):
+        function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), where: value}
+    else:
+        defaults = list(function.__defaults__ or ())
+        defaults[where] = value
+        function.__defaults__ = tuple(defaults)

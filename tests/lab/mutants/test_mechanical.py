@@ -1,0 +1,333 @@
+"""Mechanical mutants: the edits of a source, the drawing, how one is made in a process, and a real kill."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import importlib.util
+import random
+import sys
+import types
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens import patches, releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.files import tables
+from lab.branches.records import Records
+from lab.mutants import EditError
+from lab.mutants.__main__ import prepare
+from lab.mutants.mechanical import OPERATORS, PLACES, command, drawing, page
+from lab.mutants.mechanical.drawing import Mechanical
+from lab.mutants.mechanical.installing import install
+from lab.mutants.mechanical.reach import Reach, record_missing
+from lab.mutants.mechanical.search import NOT_REACHED, Found, Kept, Search
+from lab.mutants.mechanical.sites import Site, sites
+from tests import REPOSITORY
+
+# Sites
+
+
+def edits(body: str, parameters: str = "self, x, dim") -> set[tuple[str, str, str]]:
+    """Return operator, old and new text of every edit of a function."""
+    source = f"def f({parameters}):\n    {body}\n"
+    return {(site.operator, site.old, site.new) for site in sites("exir/a.py", source.encode())}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return x < dim", {("comparison", "<", "<="), ("comparison", "<", ">=")}),
+        ("return x is not dim", {("comparison", "is not", "is")}),
+        ("return x not  in dim", {("comparison", "not  in", "in")}),
+        ("return (x == # a != b\n dim)", {("comparison", "==", "!=")}),
+        ("return x[0]", {("bound", "0", "1"), ("bound", "0", "(-1)")}),
+        ("return x[:dim]", {("bound", "dim", "(dim) + 1"), ("bound", "dim", "(dim) - 1")}),
+        ("return x.sum(dim=1)", {("axis", "1", "2"), ("axis", "1", "(-1)")}),
+        ("return x.unsqueeze(-1)", {("axis", "-1", "0"), ("axis", "-1", "1")}),
+        ("return x.shape[0]", {("axis", "0", "1"), ("axis", "0", "(-1)")}),
+        ("dim = 0", {("axis", "0", "1"), ("axis", "0", "(-1)")}),
+        ("return torch.int8", {("dtype", "torch.int8", "torch.int32")}),
+        ("return ts.DType.INT48", {("dtype", "ts.DType.INT48", "ts.DType.INT32")}),
+        ("return [x, 'y', dim]", {("order", "x, 'y', dim", "dim, 'y', x")}),
+        ("return g(x, dim)", {("order", "x, dim", "dim, x")}),
+        ("return reversed(x)", {("order", "reversed(x)", "list(x)")}),
+        ("return x and dim", {("boolean", "and", "or")}),
+        (
+            "return not (x\n  or dim)",
+            {("boolean", "not (x\n  or dim)", "(x\n  or dim)"), ("boolean", "or", "and")},
+        ),
+        ("return g(x=True)", {("boolean", "True", "False")}),
+        ("return x // dim", {("arithmetic", "//", "*")}),
+        ("x.meta['val'] = dim", {("branch", "x.meta['val'] = dim", "pass")}),
+        ("g(x)", {("branch", "g(x)", "pass")}),
+        ("while x: g()", {("branch", "x", "False"), ("branch", "g()", "pass")}),
+        (
+            "return x if dim else 'y'",
+            {("branch", "dim", new) for new in ("True", "False", "not (dim)")},
+        ),
+        ("for each in x: each", {("order", "x", "reversed(list(x))")}),
+    ],
+)
+def test_an_operator_makes_its_edits(body: str, expected: set[tuple[str, str, str]]) -> None:
+    assert edits(body) == expected
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ("x, bits=8", {("default", "8", "9"), ("default", "8", "7")}),
+        ("*, keep=True", {("default", "True", "False")}),
+        ("x, dim=-1, y=None", {("axis", "-1", "0"), ("axis", "-1", "1")}),
+        ("x, name='a'", {("default", "'a'", '""')}),
+    ],
+)
+def test_a_default_is_edited(parameters: str, expected: set[tuple[str, str, str]]) -> None:
+    assert edits("return x", parameters) == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "'''Two < three.'''",
+        "raise ValueError(1 + 2)",
+        "return f'{x + 1}'",
+        "return 'a' + x",
+        "logger.warning('a', 1)",
+        "assert x, 'a' 'b'",
+        "y: dict[int, 1] = x",
+        "return isinstance(x, dim)",
+    ],
+)
+def test_what_no_export_shows_is_not_edited(body: str) -> None:
+    assert edits(body) == set()
+
+
+def test_only_functions_are_edited_and_a_site_says_where_it_is() -> None:
+    source = (
+        b"N = 1\nclass A:\n    M = 2\n    @property\n    def f(self):\n"
+        b"        def g():\n            return (\n                3\n            )\n        return g\n"
+    )
+    (less, more) = sites("exir/a.py", source)
+    assert (more.function, more.line, more.first, more.last) == ("A.f", 4, 7, 9)
+    assert more.module == "executorch.exir.a"
+    assert {more.new, less.new} == {"4", "2"}
+    assert more.applied(source) == source.replace(b"3", b"4")
+    with pytest.raises(ValueError, match=r"exir/a\.py has no '3'"):
+        more.applied(b" " + source)
+
+
+# The sources of the installed release
+
+
+@pytest.fixture(scope="module")
+def package(release: str) -> Path:
+    if release != releases.load().default:
+        pytest.skip("mutants are edits of the default release")
+    spec = importlib.util.find_spec("executorch")
+    assert spec is not None
+    return Path(next(iter(spec.submodule_search_locations or ())))
+
+
+@pytest.fixture(scope="module")
+def every(package: Path) -> list[Site]:
+    return drawing.every_site(package)
+
+
+def test_every_place_and_operator_has_sites_and_no_test_is_mutated(every: list[Site]) -> None:
+    assert {drawing.place_of(site.file) for site in every} == set(PLACES)
+    assert {site.operator for site in every} == set(OPERATORS)
+    assert not [site.file for site in every if "/test/" in site.file]
+
+
+def test_every_edit_leaves_the_rest_as_it_is_and_compiles(package: Path, every: list[Site]) -> None:
+    for site in random.Random(0).sample(every, 200):
+        source = (package / site.file).read_bytes()
+        edited = site.applied(source)
+        ast.parse(edited)
+        assert edited[: site.start] == source[: site.start]
+        assert edited.endswith(source[site.end :])
+
+
+# Drawing
+
+
+def test_a_seed_draws_the_same_each_time_and_more_begin_with_the_same(every: list[Site]) -> None:
+    some = drawing.draw(every, 1, 50)
+    assert drawing.draw(every, 1, 80)[:50] == some
+    assert drawing.digest(some) == drawing.digest(drawing.draw(list(every), 1, 50))
+    assert drawing.digest(some) != drawing.digest(drawing.draw(every, 2, 50))
+    assert len({mutant.name for mutant in some}) == len({mutant.site for mutant in some}) == 50
+
+
+def test_a_drawing_is_read_as_it_was_written(tmp_path: Path, every: list[Site]) -> None:
+    some = drawing.draw(every, 1, 20)
+    (tmp_path / "drawn.json").write_text(drawing.text(some), encoding="utf-8")
+    assert drawing.read(tmp_path / "drawn.json") == some
+
+
+# Making an edit
+
+HOME = """
+import functools
+TABLE = []
+def registered(function):
+    TABLE.append(function)
+def hidden(function):
+    @functools.wraps(function)
+    def around(*args):
+        return function(*args)
+    return around
+@registered
+def gone(n):
+    return n + 1
+@hidden
+def within(n):
+    return n + 1
+class A:
+    def name(self, n=1, *, m=2):
+        return [type(super()), n, m]
+    @property
+    def five(self):
+        return 2 + 3
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """A module of a package ``executorch`` that is not the installed one, and its file."""
+    (tmp_path / "made.py").write_text(HOME)
+    spec = importlib.util.spec_from_file_location("executorch.exir.made", tmp_path / "made.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "executorch.exir.made", module)
+    spec.loader.exec_module(module)
+    gc.freeze()
+    return module
+
+
+def site(function: str, operator: str, old: str, new: str) -> Site:
+    return next(
+        each
+        for each in sites("exir/made.py", HOME.encode())
+        if (each.function, each.operator, each.old, each.new) == (function, operator, old, new)
+    )
+
+
+def test_an_edit_reaches_a_function_that_only_a_table_or_a_decorator_holds(home: types.ModuleType) -> None:
+    install(site("gone", "arithmetic", "+", "-"))
+    install(site("within", "bound", "1", "2"))
+    assert home.TABLE[0](5) == 4
+    assert home.within(5) == 7
+
+
+def test_a_property_and_a_default_are_edited_and_super_is_found(home: types.ModuleType) -> None:
+    install(site("A.five", "bound", "3", "4"))
+    assert home.A().five == 6
+    install(site("A.name", "default", "1", "0"))
+    assert home.A().name() == [super, 0, 2]
+    home.A.name.__defaults__ = (1,)
+    install(site("A.name", "default", "2", "3"))
+    assert home.A().name() == [super, 1, 3]
+
+
+def test_an_edit_of_what_is_not_there_is_refused(home: types.ModuleType) -> None:
+    with pytest.raises(EditError, match="is not there"):
+        install(replace(site("A.five", "bound", "3", "4"), line=1))
+
+
+# Which cells reach it, and what is kept
+
+ONE, TWO, NEVER = Cell("tosa-fp", "add"), Cell("tosa-int", "add"), Cell("tosa-int", "mul")
+
+
+def test_a_cell_reaches_a_site_where_it_runs_a_line_of_its_statement(tmp_path: Path) -> None:
+    at = site("A.five", "bound", "3", "4")
+    records = Records(tmp_path)
+    records.write(ONE, "0", {at.file: [(-1, at.first), (at.first, -1)]})
+    records.write(TWO, "0", {at.file: [(-1, at.last + 1)], "exir/other.py": [(-1, at.first)]})
+    assert Reach(tmp_path, [NEVER, TWO, ONE]).of(at) == [ONE]
+
+
+def test_what_a_stopped_session_found_is_read_again_where_mutant_and_cells_are_the_same(
+    tmp_path: Path,
+) -> None:
+    mutant = Mechanical("m", site("A.five", "bound", "3", "4"))
+    found = Found("m", 3, 1, str(ONE), "changed", "APass")
+    file = tmp_path / "build" / "kept.jsonl"
+    assert Kept(file, [ONE]).read([mutant]) == {}
+    Kept(file, [ONE]).add(mutant, found)
+    assert Kept(file, [ONE]).read([mutant]) == {"m": found}
+    assert Kept(file, [ONE, TWO]).read([mutant]) == {}
+    assert Kept(file, [ONE]).read([replace(mutant, site=site("A.five", "bound", "3", "2"))]) == {}
+
+
+def test_a_row_says_who_kills_and_counts_are_of_rows() -> None:
+    at = replace(site("A.five", "bound", "3", "4"), file="exir/passes/made.py")
+    mutants = [Mechanical(name, at) for name in "abcd"]
+    core = {
+        "a": Found("a", 9, 1, str(ONE), "corrupt", "P"),
+        "b": Found("b", 9, 6, "", "stable", "-"),
+        "c": Found("c", 0, 0, "", NOT_REACHED, "-"),
+    }
+    others = {"b": Found("b", 2, 2, str(TWO), "failed", "Q"), "c": Found("c", 1, 1, "", "stable", "-")}
+    rows = page.rows(mutants, core, others)
+    assert [(row.killed_by_core, row.killed, row.killed_by) for row in rows] == [
+        (True, True, str(ONE)),
+        (False, True, str(TWO)),
+        (False, False, "-"),
+    ]
+    assert page.counts("all", rows) == "| all | 3 | 2 | 1 | 3 | 2 | 1 |"
+
+
+# What is committed
+
+
+def test_what_is_committed_is_the_drawing_of_the_installed_release(every: list[Site]) -> None:
+    (drawn,) = tables.read(page.DRAWING, page.DRAWING_COLUMNS)
+    mutants = drawing.draw(every, int(drawn["seed"]), int(drawn["drawn"]))
+    assert (int(drawn["sites"]), drawn["digest"]) == (len(every), drawing.digest(mutants))
+    assert [row.mutant for row in page.committed()] == [mutant.name for mutant in mutants]
+
+
+def test_forty_survivors_or_more_were_read_and_each_has_a_class_and_a_reason() -> None:
+    survivors = {row.mutant for row in page.committed() if row.reached and not row.killed}
+    read = page.read_survivors()
+    assert len(survivors & set(read)) >= 40
+    assert {kind for kind, _ in read.values()} <= {page.EQUIVALENT, page.HOLE}
+    assert all(why for _, why in read.values())
+
+
+# For real
+
+CELL = Cell("tosa-fp", "conv1d")
+
+
+@pytest.mark.slow
+def test_a_mutant_is_killed_by_a_cell_that_runs_its_line(
+    tmp_path: Path, every: list[Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOLDENS_DRAWN_MUTANTS", "")
+    monkeypatch.setenv("GOLDENS_BRANCHES", "")
+    monkeypatch.setattr(patches, "PATCHES", dict(patches.PATCHES))
+    planned = prepare(REPOSITORY / "goldens", "1", jobs=1, edits=command.INSTALLED)
+    assert list(record_missing(tmp_path / "reach", [CELL], planned.settings, 300)) == []
+    reach = Reach(tmp_path / "reach", [CELL])
+    reached = [
+        each for each in every if each.function == "Conv1dUnsqueezePass.call_operator" and reach.of(each)
+    ]
+    harmful = next(each for each in reached if (each.old, each.new) == ("!=", "=="))
+    # A program of floats has no quantization parameters.
+    harmless = next(each for each in reached if each.old == 'x_meta.data["input_qparams"] = {}')
+    unreached = next(each for each in every if each.file.endswith("decompose_gelu_pass.py"))
+    drawn = [Mechanical(name, each) for name, each in (("a", harmful), ("b", harmless), ("c", unreached))]
+    kept = Kept(tmp_path / "kept.jsonl", [CELL])
+    found = {each.mutant: each for each in Search(planned, drawn, tmp_path / "drawn.json").over(reach, kept)}
+    assert found["a"].cell == str(CELL)
+    assert found["a"].verdict in ("failed", "corrupt", "changed")
+    assert (found["b"].verdict, found["b"].tried) == ("stable", 1)
+    assert found["c"].verdict == NOT_REACHED
+    assert kept.read(drawn) == found
