@@ -159,6 +159,35 @@ def test_a_merge_says_what_the_end_of_a_run_says(
     assert "| unstable | 4 |" in (tmp_path / "summary").read_text()
 
 
+def test_known_defects_are_counted_apart_with_their_reason(
+    shards: Shards, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(STEP_SUMMARY, str(tmp_path / "summary"))
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.goldens]\nmodels = ["models"]\nknown-defects = "known.toml"\n'
+    )
+    release = shards.runner.release
+    (tmp_path / "known.toml").write_text(
+        f'[releases."{release}".known]\n"tosa-fp/gamma" = "crashed: it jumps to nowhere (#21480)"\n'
+    )
+    whole = tmp_path / "whole"
+    shutil.copytree(shards.whole, whole)
+    rows = results.read(whole / results.FILE)
+    for row in rows:
+        row.update({"known": True, "accepted": True} if row["verdict"] == "crashed" else {})
+    (whole / results.FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shards.merge("whole")
+    output = capsys.readouterr().out
+    assert "1 known defect" in output
+    assert "1 crashed" not in output
+    assert "known defect: tosa-fp/gamma is crashed: it jumps to nowhere (#21480)" in output
+    summary = (tmp_path / "summary").read_text()
+    assert "| known defect | 1 |" in summary
+    assert "| crashed |" not in summary
+    assert "it jumps to nowhere" in summary
+
+
 def test_only_a_merge_of_all_cells_tells_that_a_golden_is_stale(
     shards: Shards, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,6 @@ none, these tests are skipped and say so. They leave screenshots in ``build/scre
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -24,23 +23,22 @@ import numpy as np
 import pytest
 
 from executorch_goldens import cli, releases
-from executorch_goldens.artifact import Artifact, Casualty
+from executorch_goldens.artifact import Artifact, Casualty, Sample, Tensor
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import invocation
-from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor
+from executorch_goldens.judging.rightness import wrong_outputs
+from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor, tensors
 from executorch_goldens.review.groups import DECIDED
 from executorch_goldens.running import reporting
 from executorch_goldens.settings.config import QUANTITIES
 from tests import DATA, REPOSITORY
 from tests.conftest import Artifacts
-from tests.support.making import lowered_by
+from tests.support.browsing import Reader
+from tests.support.making import lowered, lowered_by, outcome
 from tests.support.runner import Runner
 
 RESULTS = DATA / "report_results"
 STOCK = RESULTS / "stock"
-SCREENSHOTS = REPOSITORY / "build" / "screenshots"
-#: Names that Debian, Fedora, Arch and Google give the browser.
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: What a stranger may call a case, or let an error say.
 HOSTILE = '</script><img src=x onerror="document.title=1"><b>'
 
@@ -92,64 +90,6 @@ def file(drawn: None, tmp_path_factory: pytest.TempPathFactory, zoo: Path) -> Pa
         made = tmp_path_factory.mktemp("report") / "report.html"
         assert report(STOCK, zoo, "-o", made) == cli.SAME
     return made
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync = pytest.importorskip("playwright.sync_api", reason="no Playwright: nox -s tests has it")
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip(f"no {' or '.join(BROWSERS)} on the PATH: apt-get install chromium")
-    with sync.sync_playwright() as playwright:
-        # Root, as in a container, has no sandbox.
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        launched = playwright.chromium.launch(executable_path=found, args=arguments)
-        yield launched
-        launched.close()
-
-
-class Reader:
-    """A tab that shows a report, and notes what it asks for and complains of."""
-
-    def __init__(self, browser: Any, file: Path, **settings: Any) -> None:
-        self.context = browser.new_context(**settings)
-        self.page = self.context.new_page()
-        self.requests: list[str] = []
-        self.complaints: list[str] = []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.file = file
-        self.page.goto(file.as_uri())
-        self.at("cells")
-
-    def at(self, address: str) -> None:
-        """Wait until the view of an address is shown."""
-        self.page.wait_for_selector(f"html[data-shown='{address}']")
-
-    def go(self, address: str) -> None:
-        self.page.evaluate("address => { location.hash = '#' + address; }", address)
-        self.at(address)
-
-    def heading(self) -> str:
-        return str(self.page.locator("h1").inner_text())
-
-    def counted(self) -> str:
-        """Return what stands over the grid."""
-        return str(self.page.locator("#count").inner_text())
-
-    def texts(self, selector: str) -> list[str]:
-        return [text.strip() for text in self.page.locator(selector).all_text_contents()]
-
-    def shot(self, name: str) -> None:
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
-
-    def close(self) -> None:
-        """Assert that nothing but the file was asked for, and nothing complained of."""
-        self.context.close()
-        assert self.requests == [self.file.as_uri()]
-        assert self.complaints == []
 
 
 @pytest.fixture
@@ -297,7 +237,9 @@ def declared(drawn: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     (folder / "results.jsonl").write_text(f"{lines}{json.dumps(line)}\n")
     made = tmp_path / "declared.html"
     assert report(folder.parent, "-o", made) == cli.SAME
-    assert "2 corrupt" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "2 corrupt" in printed
+    assert "1 known defect" in printed
     return made
 
 
@@ -774,6 +716,45 @@ def test_only_what_is_beyond_its_tolerance_counts_as_different(drawn: None) -> N
     (shown,) = beyond_tolerance(Evidence(tensors=[kept]))
     assert (error.apart, error.size) == (2, 4)
     assert "2 of 4 differ" in shown.pictures[2].facts
+
+
+def test_the_first_sample_that_is_wrong_is_kept_beside_the_worst() -> None:
+    right = Tensor.of(np.zeros(4, np.float32))
+    outputs = {
+        "example": np.zeros(4, np.float32),
+        "extremes": np.array([1, 0, 0, 0], np.float32),
+        "dense": np.array([3, 3, 3, 0], np.float32),
+        "zeros": np.array([2, 2, 0, 0], np.float32),
+    }
+    samples = tuple(Sample(name, (right,), (Tensor.of(made),)) for name, made in outputs.items())
+    program = lowered(samples=samples, bound=1e-6)
+    kept = list(tensors([[outcome(program)]]))
+    # The verdict names the first.
+    assert [tensor.where for tensor in kept] == ["extremes", "dense"]
+    (first, *_) = wrong_outputs(program)
+    assert first.startswith("output 0 (extremes) float32[4]: 1 of 4 values differ")
+    right_now = lowered(samples=samples[:1], bound=1e-6)
+    assert [tensor.where for tensor in tensors([[outcome(right_now)]])] == ["example"]
+    worst = lowered(samples=samples[2:], bound=1e-6)
+    assert [tensor.where for tensor in tensors([[outcome(worst)]])] == ["dense"]
+
+
+def test_an_operator_has_the_numbers_of_a_small_constant_and_the_digest_of_a_large_one(drawn: None) -> None:
+    from executorch_goldens.report.operators import CHANGED, listings
+
+    name = "delegate_0.tosa.txt"
+    text = (REPOSITORY / "goldens" / "1.4.1" / "tosa-int" / "conv1d" / name).read_text()
+    bias = r"  value b__frozen_param1: INT32\[4\]\n    sha256 ([0-9a-f]{12}).*\n    values -8357 "
+    assert re.search(bias, text)
+    now = re.sub(bias, lambda found: found[0].replace(found[1], "0" * 12).replace("-8357", "-8358"), text)
+    ((listing),) = listings({name: text}, {name: now})
+    (row,) = [row for row in listing.rows if row.state == CHANGED]
+    assert sorted(row.marked) == [
+        f"→ b__frozen_param1: INT32[4] -835{last} 11491 -10745 2089" for last in (7, 8)
+    ]
+    lines = [line for row in listing.rows for line in row.after]
+    (weights,) = [line for line in lines if line.startswith("→ aten_convolution_default_weight_ohwi: ")]
+    assert "sha256 f9ab775ef1c2" in weights
 
 
 @pytest.mark.parametrize(("allowed", "words"), [(0.0, "none is allowed"), (1e-7, "more than 1,000 times")])

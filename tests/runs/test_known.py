@@ -19,7 +19,7 @@ def test_a_known_defect_is_shown_and_fails_as_soon_as_it_is_another(
     recorded.answers({"known": known, "*": artifacts["steady"], **wrong_cells})
     finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha")
     assert finished.code == 0, finished.output
-    assert "known: tosa-fp/alpha is corrupt: upstream issue 1" in finished.output
+    assert "known defect: tosa-fp/alpha is corrupt: upstream issue 1" in finished.output
     finished = recorded(*WHOLE, "--cell", "tosa-int/alpha")
     assert finished.code == pytest.ExitCode.TESTS_FAILED
     assert finished.verdicts() == {"tosa-int/alpha": "corrupt"}

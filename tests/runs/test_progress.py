@@ -13,8 +13,9 @@ import pytest
 
 from executorch_goldens.artifact import Casualty, Cell
 from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.review.groups import Edited
 from executorch_goldens.running.messages import STEP_SUMMARY
-from executorch_goldens.running.progress import Progress
+from executorch_goldens.running.progress import MOST_ALIKE, Progress
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.schedule import Job
 from executorch_goldens.workers.seconds import Seconds
@@ -34,15 +35,17 @@ class Screen:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.begun = ""
 
     def rewrite(self, line: str, **_: bool) -> None:
         self.lines.append(f"> {line}")
 
     def write_line(self, line: str, **_: bool) -> None:
-        self.lines.append(line)
+        self.lines.append(self.begun + line)
+        self.begun = ""
 
-    def write(self, content: str) -> None:
-        assert content == "\r"
+    def write(self, content: str, **_: bool) -> None:
+        self.begun += content.removeprefix("\r")
 
 
 class Exporting:
@@ -72,7 +75,7 @@ def shown(live: bool, ticks: Sequence[float], judged: Mapping[Cell, Verdict | No
     sweep = cast(Sweep, Ticking(len(ticks)))
     progress.wait(sweep, A)
     for cell, verdict in judged.items():
-        progress.judged(sweep, cell, verdict)
+        progress.judged(sweep, cell, verdict, None)
     return screen.lines
 
 
@@ -88,7 +91,7 @@ def test_the_time_left_follows_the_pace_of_the_run() -> None:
     now = [0.0]
     progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, Screen(), False, lambda: now[0])
     now[0] = 600.0
-    progress.judged(cast(Sweep, Exporting(0)), A, Verdict(A, "stable", ""))
+    progress.judged(cast(Sweep, Exporting(0)), A, Verdict(A, "stable", ""), None)
     # What was remembered to take two minutes took ten: a minute that is left takes five.
     assert "2 to go, about 5 min" in progress.line("")
 
@@ -110,12 +113,29 @@ def test_a_cell_that_is_not_as_it_should_be_has_a_line_of_its_own(live: bool) ->
     assert line == "no verdict: tosa-fp/a"
 
 
+def test_of_cells_that_are_alike_some_have_a_line() -> None:
+    screen = Screen()
+    cells = [Cell("tosa-fp", f"case-{number}") for number in range(MOST_ALIKE + 3)]
+    progress = Progress([*cells, A], Seconds({}), 4, 2, screen, True)
+    alike = Edited("cause", "FoldPass (TOSA): output_max inf -> 2.0")
+    for cell in cells:
+        progress.judged(cast(Sweep, Exporting(0)), cell, Verdict(cell, "changed", "differs"), alike)
+    progress.judged(cast(Sweep, Exporting(0)), A, Verdict(A, "corrupt", "differs"), alike)
+    shown = [line for line in screen.lines if not line.startswith("> ")]
+    assert shown == [
+        *(f"changed: {cell}: FoldPass (TOSA): output_max inf -> 2.0" for cell in cells[:MOST_ALIKE]),
+        # Its verdict is another one.
+        f"corrupt: {A}: FoldPass (TOSA): output_max inf -> 2.0",
+    ]
+    assert progress.unshown() == 3
+
+
 def test_what_is_left_is_what_is_remembered_of_the_cells_to_go() -> None:
     progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, Screen(), False)
     sweep = cast(Sweep, Exporting(0))
-    progress.judged(sweep, A, Verdict(A, "stable", ""))
+    progress.judged(sweep, A, Verdict(A, "stable", ""), None)
     assert progress.line("running: none yet") == "1 of 3 cells, 2 to go, about 1 min; running: none yet"
-    progress.judged(sweep, B, None)
+    progress.judged(sweep, B, None, None)
     assert (
         progress.line("running: x") == "2 of 3 cells, 1 not as they should be, 1 to go, about 4 s; running: x"
     )
@@ -166,7 +186,8 @@ def test_a_run_ends_with_its_causes_and_prints_one_message_of_each(crashing: Run
 def test_a_verdict_has_a_colour_where_that_is_asked_for(crashing: Runner) -> None:
     plain, coloured = (crashing(*WORDS, "-q", **{name: "1"}).output for name in ("NO_COLOR", "FORCE_COLOR"))
     assert f"{REASONS[0]}\n" in plain
-    assert f"\x1b[31m{REASONS[0]}\x1b[0m" in coloured
+    verdict, _, what = REASONS[0].partition(":")
+    assert f"\x1b[31m{verdict}\x1b[0m:{what}" in coloured
     assert "\x1b[31m" not in plain
 
 

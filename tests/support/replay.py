@@ -18,6 +18,7 @@ from typing import Any, Self
 import executorch_goldens.running.explaining
 import executorch_goldens.running.factors
 import executorch_goldens.running.plan
+import executorch_goldens.running.proving
 import executorch_goldens.running.run
 import executorch_goldens.running.suite
 from executorch_goldens.artifact import Cell, Outcome
@@ -104,6 +105,7 @@ def pytest_configure() -> None:
     """Replace the sweep of this process, its zoo, and the known defects of its release."""
     executorch_goldens.running.run.Sweep = executorch_goldens.running.explaining.Sweep = Replay
     executorch_goldens.running.suite.Sweep = executorch_goldens.running.factors.Sweep = Replay
+    executorch_goldens.running.proving.Sweep = Replay
     executorch_goldens.running.run.ClusterSweep = lambda address, release, *asked: Replay(*asked)
     executorch_goldens.running.plan.load_cells = load_cells
     known = {cell: KnownDefect(*text.split(": ", 1)) for cell, text in recorded().get("known", {}).items()}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
@@ -14,14 +14,16 @@ from executorch_goldens.goldens import golden, roots
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.results import ledger, merging, proposals
 from executorch_goldens.results.ledger import Ledger
-from executorch_goldens.results.merging import Merged
+from executorch_goldens.results.merging import Merged, Part
+from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, Decisions, decisions, name_of
+from executorch_goldens.review.groups import Group, count, grouped
+from executorch_goldens.review.rejections import Rejections
+from executorch_goldens.review.standing import Standing
+from executorch_goldens.review.summary import Row, Summary, marks
 from executorch_goldens.running import messages
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
 from executorch_goldens.settings.config import Config
-
-if TYPE_CHECKING:
-    from executorch_goldens.review.summary import Row
 
 #: The forms of the command, and the options of each.
 JOINING, MARKDOWN, ANNOTATIONS = "joining", "--markdown", "--annotations"
@@ -93,15 +95,18 @@ def run(arguments: argparse.Namespace) -> int:
     code = SAME
     with merging.at_rest(arguments.results):
         joined = list(merging.of_releases(merging.find(arguments.results), into))
+    # A review of what was joined before stands in the folder; grouping takes longer than joining.
+    groups = causes([into], goldens.resolve(), repository) if Rejections.read(into).reasons else []
+    decided = decisions(joined, goldens.resolve(), repository, groups)
     for merged in joined:
-        lines = list(summary(merged, goldens))
+        lines = list(summary(merged, goldens, decided))
         print("\n".join(lines))
         messages.step_summary(
             f"goldens of ExecuTorch {merged.provenance.release}, {merged.parts} folders merged",
-            [row["verdict"] for row in merged.rows],
+            [decided.kind(merged.provenance.release, row) for row in merged.rows],
             lines,
         )
-        if merged.wrong() or stale(merged, goldens):
+        if any(left(merged, decided)) or stale(merged, goldens):
             code = DIFFERENT
         if proved is not None:
             proved = proved.with_run(merged, goldens)
@@ -113,40 +118,47 @@ def run(arguments: argparse.Namespace) -> int:
 
 def tell(arguments: argparse.Namespace, repository: Config) -> int:
     """Print the summary; raise `executorch_goldens.results.merging.MergeError` for a folder without results."""
-    # Joining shards does not wait for what groups what they propose.
-    from executorch_goldens.review.groups import grouped
-    from executorch_goldens.review.standing import Standing
-    from executorch_goldens.review.summary import Summary, marks
-
     goldens = (arguments.goldens or repository.goldens).resolve()
-    found = rows(arguments.results)
-    standing = Standing(repository, goldens, MATRIX)
-    proposed = [each for folder in arguments.results for each in proposals.find(folder)]
-    groups = grouped(proposed, goldens, standing)
+    parts = parts_of(arguments.results)
+    groups = causes(arguments.results, goldens, repository)
     if arguments.annotations:
         within = goldens.relative_to(repository.root) if goldens.is_relative_to(repository.root) else goldens
         print(*marks(groups, within.as_posix()), sep="\n")
         return SAME
-    base = rows(arguments.base) if arguments.base else None
-    print(*Summary(found, groups, base, arguments.link).markdown(), sep="\n")
+    base = rows(parts_of(arguments.base)) if arguments.base else None
+    decided = decisions(parts, goldens, repository, groups)
+    print(*Summary(rows(parts), groups, base, arguments.link, decided).markdown(), sep="\n")
     return SAME
 
 
-def rows(folders: Sequence[Path]) -> list[Row]:
+def parts_of(folders: Sequence[Path]) -> list[Part]:
     """Return the results under some folders; raise `results.merging.MergeError` where one has none."""
-    return [
-        (release, row)
-        for release, parts in merging.find(folders).items()
-        for part in parts
-        for row in part.rows
-    ]
+    return [part for of_release in merging.find(folders).values() for part in of_release]
 
 
-def summary(merged: Merged, goldens: Path) -> Iterator[str]:
+def causes(folders: Sequence[Path], goldens: Path, repository: Config) -> list[Group]:
+    """Return the causes of what the results under some folders propose."""
+    proposed = [each for folder in folders for each in proposals.find(folder)]
+    return grouped(proposed, goldens, Standing(repository, goldens, MATRIX))
+
+
+def rows(parts: Iterable[Part]) -> list[Row]:
+    """Return the rows of results, each with its release."""
+    return [(part.provenance.release, row) for part in parts for row in part.rows]
+
+
+def left(merged: Merged, decided: Decisions) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of the cells that are not as they should be, and were not accepted since."""
+    release = merged.provenance.release
+    return (row for row in merged.wrong() if decided.kind(release, row) != ACCEPTED)
+
+
+def summary(merged: Merged, goldens: Path, decided: Decisions) -> Iterator[str]:
     """Yield the lines of a release."""
     came = merged.provenance
-    verdicts = messages.counts((row["verdict"], row["reason"]) for row in merged.rows)
-    yield f"ExecuTorch {came.release}, {merged.parts} folders: {verdicts}"
+    kinds = [decided.kind(came.release, row) for row in merged.rows]
+    verdicts = messages.counts((kind, row["reason"]) for kind, row in zip(kinds, merged.rows, strict=True))
+    yield f"ExecuTorch {came.release}, {count(merged.parts, 'folder')}: {verdicts}"
     yield f"{len(came.variations)} variations, {merged.exports()} exports, {merged.core_seconds():.0f} core seconds"
     yield f"results: {merged.folder}"
     yield from messages.numerics(
@@ -158,8 +170,16 @@ def summary(merged: Merged, goldens: Path) -> Iterator[str]:
     )
     found = {Cell(row["target"], row["case"]): row.get("sqnr") for row in merged.rows}
     yield from messages.ratios({cell: ratio for cell, ratio in found.items() if ratio is not None})
-    for row in merged.wrong():
-        yield f"{row['verdict']}: {row['target']}/{row['case']}: {row['reason']}"
+    for row in left(merged, decided):
+        why = decided.rejected.get(name_of(came.release, row))
+        rejected = f" ({REJECTED}: {why})" if why else ""
+        yield f"{row['verdict']}: {row['target']}/{row['case']}: {row['reason']}{rejected}"
+    if accepted := kinds.count(ACCEPTED):
+        yield f"accepted since the run: {count(accepted, 'cell')}"
+    for row in (row for row, kind in zip(merged.rows, kinds, strict=True) if kind == KNOWN):
+        defect = decided.declared.get(name_of(came.release, row))
+        reason = defect.reason if defect is not None else row["reason"]
+        yield f"{KNOWN}: {row['target']}/{row['case']} is {row['verdict']}: {reason}"
     for cell in stale(merged, goldens):
         yield messages.stale(golden.directory(goldens / came.release, cell))
 

@@ -33,7 +33,7 @@ PYTEST = (
         "executorch_goldens.running.cells",
     ),
     # How far a run is, the plugin shows.
-    *("-o", "console_output_style=classic"),
+    *("-o", "console_output_style=classic", "--no-header"),
     # ExecuTorch brings packages with plugins that no cell needs: hypothesis' takes a second at the end to find that
     # there is nothing to say, to import the others takes a tenth of a run that exports nothing.
     *("-p", "no:hypothesispytest", "-p", "no:hydra_pytest", "-p", "no:anyio"),

@@ -27,8 +27,14 @@ SHARE = 0.005
 MOST = 100.0
 #: What a manifest's field of an output begins with.
 FIELD = "accuracy "
+#: The field with how near a program is to eager.
+ERROR = "error"
+#: What the field on what was checked says of a program whose outputs have to be eager's.
+EQUAL = "equal to the last bit"
 #: In the text of a `Nearness`: a ratio in dB, what is exact, the size of what should be nothing; a count out of all.
 _RATIO = re.compile(r"(-inf|-?\d{1,9}(?:\.\d{1,9})?) dB|(exact)|off by ([1-9]\.\d{1,9}e[-+]\d{1,3})")
+_OF_TOLERANCE = " of the tolerance"
+_PART = re.compile(r"\d{1,9}(?:\.\d{1,9})?(?:e[-+]\d{1,3})?|inf")
 _COUNT = re.compile(r"(\d{1,15}) of (\d{1,15}) (equal|not finite)")
 
 
@@ -166,6 +172,21 @@ def worst(floats: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[int, flo
 
 
 # The fields of a manifest
+
+
+def error(used: float) -> str:
+    """Return the value of `ERROR` for the part of its tolerance that the error of a program takes.
+
+    >>> error(0.30249), read_error(error(0.30249)), read_error("none")
+    ('0.302 of the tolerance', 0.302, None)
+    """
+    return f"{used:.3g}{_OF_TOLERANCE}"
+
+
+def read_error(text: str) -> float | None:
+    """Return the part that a value of `ERROR` says; None where it says none."""
+    number = text.removesuffix(_OF_TOLERANCE)
+    return float(number) if _PART.fullmatch(number) else None
 
 
 def sqnrs(texts: Iterable[str]) -> Iterator[float]:

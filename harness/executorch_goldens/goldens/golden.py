@@ -36,7 +36,7 @@ GRAPH = "graph.txt"
 
 #: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
 #: without a patch that did not matter here, makes the same artifact, and a pass may reach it in a different way.
-INFORMATIVE = ("patches", "shortcuts", "variations", "trace", "kernels", "validated")
+INFORMATIVE = ("patches", "shortcuts", "variations", "trace", "kernels", "validated", accuracy.ERROR)
 
 #: Manifest field with the digest of the payloads and the program that holds on every architecture
 #: (`executorch_goldens.decode.layout`).
@@ -47,7 +47,7 @@ COUNTED = "quantities.txt"
 
 #: What fields of a manifest begin with that came after goldens without them were recorded, and lines of `COUNTED`. What
 #: only one of two goldens says is not compared.
-ADDED = (LAYOUT, accuracy.FIELD, "kernels", "validated")
+ADDED = (LAYOUT, accuracy.FIELD, accuracy.ERROR, "kernels", "validated")
 ADDED_COUNTS = ("duplicated ",)
 
 #: Manifest field that names the architectures for which the digests of the payloads and the program hold; without it
@@ -140,6 +140,8 @@ def render(artifact: Artifact, made_with: MadeWith) -> dict[str, str]:
         fields += [
             (f"{accuracy.FIELD}{at}", near.text) for at, near in enumerate(accuracy.nearnesses(result))
         ]
+        if result.samples:
+            fields.append((accuracy.ERROR, accuracy.error(accuracy.Accuracy.of(result).used)))
     if artifact.watched is not None:
         texts[TRACE] = trace_text(artifact.watched)
         fields.append(("trace", f"sha256 {hashlib.sha256(texts[TRACE].encode()).hexdigest()}"))

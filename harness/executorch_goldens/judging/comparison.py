@@ -12,6 +12,7 @@ from types import MappingProxyType
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome, PassRun
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.accuracy import EQUAL
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.quantities import Budgets, over
 from executorch_goldens.judging import divergence, rightness, verdict
@@ -203,7 +204,7 @@ def numerics_line(artifact: Artifact, before: int | None = None) -> str:
         ),
         default=0.0,
     )
-    within = "equal to the last bit"
+    within = EQUAL
     if most:
         power = max(LEAST, math.ceil(math.log2(most))) if math.isfinite(most) else 0
         if before is not None and abs(power - before) <= 1:

@@ -36,6 +36,8 @@ class Judged:
         What the cell would be recorded as; None for what may not be recorded.
     reviewed
         Its golden; None where it has none that can be used.
+    held
+        Whether it is left to the caller to record it, once that knows what else its cause has changed.
     confirmed
         Whether its golden now says more of how it is made than before.
     lacking
@@ -45,6 +47,7 @@ class Judged:
     verdict: Verdict
     texts: Texts | None = None
     reviewed: Texts | None = None
+    held: bool = False
     confirmed: bool = False
     lacking: bool = False
 
@@ -59,6 +62,8 @@ class Judge:
         Directory of the goldens of a release.
     compacted
         Whether goldens are compact.
+    holding
+        Whether what would replace a golden is held back: see `Judged.held`.
     budgets
         See `executorch_goldens.goldens.quantities.over`.
     alone
@@ -68,6 +73,7 @@ class Judge:
     root: Path
     updating: Updating = field(default_factory=Updating)
     compacted: bool = False
+    holding: bool = False
     budgets: Budgets = field(default_factory=dict)
     alone: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
 
@@ -118,6 +124,8 @@ class Judge:
             and (refusal := self._refusal(judged, reviewed, texts))
         ):
             return Judged(dataclasses.replace(judged, refusal=refusal), texts, reviewed)
+        if self.holding and self.updating.changed and reviewed is not None and judged.recordable:
+            return Judged(dataclasses.replace(judged, recorded=True), texts, reviewed, held=True)
         extension = GoldenExtension.of(path, reviewed)
         with self.alone():
             recorded = snapshot.use_extension(extension) == texts
@@ -127,7 +135,7 @@ class Judge:
             confirmed = stable and self.updating.changed and self._confirm(path, reviewed or {}, texts)
         lacking = stable and not self.updating.changed and bool(golden.missing(reviewed or {}, texts))
         judged = dataclasses.replace(judged, recorded=recorded and judged.recordable)
-        return Judged(judged, texts, reviewed, confirmed, lacking)
+        return Judged(judged, texts, reviewed, confirmed=confirmed, lacking=lacking)
 
     def _refusal(self, judged: Verdict, reviewed: Texts, texts: Texts) -> str:
         """Return why a golden is not replaced by one that is right as well; empty where it may be."""

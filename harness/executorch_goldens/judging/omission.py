@@ -15,7 +15,7 @@ from executorch_goldens.releases import Release
 def proof(
     judged: Verdict,
     omission: Omission,
-    before: Sequence[Outcome],
+    gave_wrong: bool,
     outcomes: Sequence[Outcome],
     reviewed: golden.Texts | None,
     release: Release,
@@ -24,8 +24,8 @@ def proof(
 
     Parameters
     ----------
-    judged, before
-        The verdict, and the exports that it is about.
+    judged, gave_wrong
+        The verdict, and whether the outputs of the exports that it is about are wrong (`gives_wrong`).
     outcomes
         Exports of the same cell with `omission`.
     reviewed
@@ -36,7 +36,7 @@ def proof(
     DecodeError
         When a payload is not what its format's schema says.
     """
-    better = _better(judged, before, outcomes, reviewed, release)
+    better = _better(judged, gave_wrong, outcomes, reviewed, release)
     if not better:
         return ""
     return (
@@ -48,7 +48,7 @@ def proof(
 
 def _better(
     judged: Verdict,
-    before: Sequence[Outcome],
+    gave_wrong: bool,
     outcomes: Sequence[Outcome],
     reviewed: golden.Texts | None,
     release: Release,
@@ -65,7 +65,7 @@ def _better(
         return ""
     if found in RIGHT:
         return "the artifact is right"
-    return "the outputs are right" if _gives_wrong(before) and not _gives_wrong(outcomes) else ""
+    return "the outputs are right" if gave_wrong and not gives_wrong(outcomes) else ""
 
 
 #: Verdicts of artifacts that are right and agree.
@@ -77,5 +77,6 @@ def _programs(outcomes: Sequence[Outcome]) -> list[Lowered]:
     return [result for result in made if isinstance(result, Lowered)]
 
 
-def _gives_wrong(outcomes: Sequence[Outcome]) -> bool:
+def gives_wrong(outcomes: Sequence[Outcome]) -> bool:
+    """Whether an output of some export is not what eager gives."""
     return any(line for program in _programs(outcomes) for line in rightness.wrong_outputs(program))

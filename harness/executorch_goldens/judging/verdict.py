@@ -87,8 +87,6 @@ class Verdict:
         Of a program that is wrong in nothing but its outputs.
     attribution
         What of the variations it follows, where that is known or was sought.
-    without
-        What an export without the pass that made the difference proves; empty where it proves nothing.
     """
 
     cell: Cell
@@ -102,7 +100,6 @@ class Verdict:
     divergence: Divergence | None = None
     excess: Excess | None = None
     attribution: Attribution | None = None
-    without: str = ""
 
     @property
     def accepted(self) -> bool:

@@ -21,6 +21,7 @@ from executorch_goldens.results import origins
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.origins import Origins
 from executorch_goldens.review import benign
+from executorch_goldens.review.decisions import ACCEPTED
 from executorch_goldens.review.groups import Group, Member
 from executorch_goldens.settings.config import QUANTITIES
 
@@ -69,6 +70,8 @@ class Page:
         Of the second artifact; None where the run has not recorded them.
     defect
         What is declared of the cell; empty for nothing.
+    rejected
+        Why its cause was rejected; empty where it was not.
     """
 
     found: Found
@@ -88,6 +91,7 @@ class Page:
     changes: Sequence[str] = ()
     origins: Origins | None = None
     defect: str = ""
+    rejected: str = ""
 
     def origin(self, listing: Listing, row: Row) -> str:
         """Return what made an operator of the second artifact, and what converted it; empty where it is not known."""
@@ -116,7 +120,9 @@ class Page:
         return next((step for step in self.timeline if step.first), None)
 
 
-def page(found: Found, group: Group | None, held: Reading | None = None, defect: str = "") -> Page:
+def page(
+    found: Found, group: Group | None, held: Reading | None = None, defect: str = "", rejected: str = ""
+) -> Page:
     """Return the page of a cell; raise the errors of its evidence and origins.
 
     Parameters
@@ -125,6 +131,8 @@ def page(found: Found, group: Group | None, held: Reading | None = None, defect:
         Its golden.
     defect
         What is declared of it; empty for nothing.
+    rejected
+        Why its cause was rejected; empty where it was not.
     """
     evidence = found.evidence()
     labels = found.labels(evidence)
@@ -133,9 +141,19 @@ def page(found: Found, group: Group | None, held: Reading | None = None, defect:
     departing = list(tensors.beyond_tolerance(evidence))
     if member is None or member.after is None:
         old = measured(held) if held is not None else {}
-        alone = [Quantity(words, old.get(key), None) for key, words in QUANTITIES.items() if old]
+        # What was accepted is the golden by now.
+        now = old if found.kind == ACCEPTED else {}
+        alone = [Quantity(words, old.get(key), now.get(key)) for key, words in QUANTITIES.items() if old]
         return Page(
-            found, group, evidence, labels, quantities=alone, errors=errors, failing=departing, defect=defect
+            found,
+            group,
+            evidence,
+            labels,
+            quantities=alone,
+            errors=errors,
+            failing=departing,
+            defect=defect,
+            rejected=rejected,
         )
     listings = list(operators.listings(member.before, member.after))
     return Page(
@@ -152,6 +170,7 @@ def page(found: Found, group: Group | None, held: Reading | None = None, defect:
         timeline=passes.timeline(member.before, member.after),
         errors=errors,
         defect=defect,
+        rejected=rejected,
         failing=departing,
         tensors=list(tensors.constants(member.before, member.after, labels, evidence)),
         origins=origins.read(found.folder, "" if labels == (GOLDEN, NOW) else labels[1]),
@@ -170,9 +189,9 @@ def _change(edit: str, of_cell: str) -> str:
 
 def _numerics(member: Member) -> str:
     """Return the error of the golden as a run measured it, or else what the golden says of it."""
-    had = benign.used_before(member.proposal, member.before)
+    had = benign.used_before(member.before)
     if had is not None:
-        return f"error {had:.3g} of the tolerance"
+        return f"error {benign.against(had)}"
     return golden.fields(member.before).get("numerics", "") if member.before is not None else ""
 
 

@@ -11,7 +11,6 @@ import base64
 import gzip
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -26,11 +25,10 @@ from executorch_goldens.report.gathering import Gathered
 from executorch_goldens.report.grid import SIGNS, grid, verdicts
 from executorch_goldens.report.tables import Table
 from executorch_goldens.review import benign, doubt, listing
+from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, THREAD, TRACKER, name_of
 from executorch_goldens.review.groups import Member, count, worst_first
 from executorch_goldens.settings import config
 
-#: Threads that a reason names by their number.
-TRACKER = "https://github.com/pytorch/executorch/issues"
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
@@ -51,6 +49,7 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
         headings=listing.HEADINGS,
         quantities=config.QUANTITIES,
         count=count,
+        rejected=gathered.decided.reasons,
         verdicts=lambda group: verdicts(member.proposal.verdict for member in group.members),
     )
     pages = dict(_pages(environment, gathered, tables))
@@ -69,18 +68,25 @@ def _pages(
     environment: jinja2.Environment, gathered: Gathered, tables: Sequence[Table]
 ) -> Iterator[tuple[str, str]]:
     """Yield what the address of each page ends in, and its HTML."""
-    groups = worst_first(gathered.groups)
-    wrong = [found.kind for found in gathered.found if not found.row["accepted"]]
+    rejected = gathered.decided.reasons
+    # Those that are decided come last.
+    groups = sorted(worst_first(gathered.groups), key=lambda group: group.cause in rejected)
+    wrong = verdicts(found.kind for found in gathered.found if not found.row["accepted"])
     yield (
         "home",
         environment.get_template("home.html.jinja").render(
-            groups=groups, wrong=verdicts(wrong), declared=gathered.declared, cells=len(gathered.found)
+            groups=groups,
+            undecided=sum(group.cause not in rejected for group in groups),
+            wrong={kind: number for kind, number in wrong.items() if kind not in (ACCEPTED, REJECTED)},
+            decided={kind: number for kind, number in wrong.items() if kind in (ACCEPTED, REJECTED)},
+            declared=[(found, gathered.defect(found)) for found in gathered.of_kind(KNOWN)],
+            cells=len(gathered.found),
         ),
     )
     yield "causes", environment.get_template("causes.html.jinja").render(groups=groups)
     cause = environment.get_template("cause.html.jinja")
     for group in groups:
-        facts = list(listing.facts(group, gathered.rejected))
+        facts = list(listing.facts(group, rejected))
         yield (
             f"cause/{group.name}",
             cause.render(
@@ -96,7 +102,8 @@ def _pages(
     for found in gathered.found:
         if found.row["verdict"] != "stable" or not found.row["accepted"]:
             held = gathered.readings[found.release].get(found.cell)
-            shown = cell.page(found, of_member.get(found.folder), held, gathered.defect(found))
+            why = gathered.decided.rejected.get(name_of(found.release, found.row), "")
+            shown = cell.page(found, of_member.get(found.folder), held, gathered.defect(found), why)
             yield f"cell/{found.name}", of_cell.render(page=shown)
     drifts = list(drifting.drifts(gathered.readings))
     releases = environment.get_template("releases.html.jinja")
@@ -119,7 +126,7 @@ def linked(text: str) -> Markup:
     'freed (<a href="https://github.com/pytorch/executorch/issues/21480" rel="noreferrer">#21480</a>) &amp; more'
     """
     link = Markup('<a href="{}/{}" rel="noreferrer">#{}</a>')
-    parts = re.split(r"#(\d{3,6})\b", text)
+    parts = THREAD.split(text)
     shown = [link.format(TRACKER, part, part) if at % 2 else part for at, part in enumerate(parts)]
     return Markup("").join(shown)
 

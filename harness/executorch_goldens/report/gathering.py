@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
@@ -16,20 +15,17 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import Reading, reading
-from executorch_goldens.judging import known
 from executorch_goldens.judging.verdict import DISAGREEING
-from executorch_goldens.releases import MATRIX, KnownDefect
+from executorch_goldens.releases import MATRIX
 from executorch_goldens.results import merging, proposals
 from executorch_goldens.results.evidence import Evidence
+from executorch_goldens.review.decisions import Decisions, decisions, name_of
 from executorch_goldens.review.groups import Group, Member, grouped
-from executorch_goldens.review.rejections import Rejections
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 
 #: What the artifacts of a cell are called where they are not two variations.
 GOLDEN, NOW = "golden", "now"
-#: What a cell is counted as that is wrong as its declaration says.
-KNOWN = "known defect"
 
 
 @dataclass(frozen=True)
@@ -46,6 +42,8 @@ class Found:
         Names of those that it was exported with.
     member
         What it proposes, beside its golden; None where it proposes nothing.
+    kind
+        What it is counted as: its verdict, or one of the kinds of `executorch_goldens.review.decisions`.
     """
 
     release: str
@@ -53,6 +51,7 @@ class Found:
     folder: Path
     patches: Sequence[str]
     member: Member | None
+    kind: str
 
     @property
     def cell(self) -> Cell:
@@ -62,11 +61,6 @@ class Found:
     def name(self) -> str:
         """By which links name it."""
         return f"{self.release}/{self.cell}"
-
-    @property
-    def kind(self) -> str:
-        """Its verdict; `KNOWN` for a defect that is declared."""
-        return KNOWN if self.row["known"] and self.row["accepted"] else str(self.row["verdict"])
 
     def evidence(self) -> Evidence:
         """Return what the run kept for its page; raise `executorch_goldens.results.evidence.EvidenceError`."""
@@ -92,17 +86,14 @@ class Gathered:
         Causes of what is not as it should be.
     readings
         Of the goldens, by release; of a release without any, none.
-    rejected
-        Reasons of persons against causes, by `executorch_goldens.review.groups.Group.cause`.
-    defects
-        What is declared of cells, by release and cell.
+    decided
+        What persons have decided about the cells.
     """
 
     found: Sequence[Found]
     groups: Sequence[Group]
     readings: Mapping[str, Mapping[Cell, Reading]]
-    rejected: Mapping[str, str]
-    defects: Mapping[str, Mapping[str, KnownDefect]]
+    decided: Decisions
 
     @property
     def releases(self) -> list[str]:
@@ -110,13 +101,12 @@ class Gathered:
 
     def defect(self, found: Found) -> str:
         """Return what is declared of a cell; empty for nothing."""
-        declared = self.defects.get(found.release, {}).get(str(found.cell))
+        declared = self.decided.declared.get(name_of(found.release, found.row))
         return declared.reason if declared is not None else ""
 
-    @property
-    def declared(self) -> list[tuple[Found, str]]:
-        """The cells that are wrong as declared, with the reason."""
-        return [(found, self.defect(found)) for found in self.found if found.kind == KNOWN]
+    def of_kind(self, kind: str) -> list[Found]:
+        """Return the cells that are counted as `kind`."""
+        return [found for found in self.found if found.kind == kind]
 
     def quantities(self, found: Found) -> Mapping[str, int]:
         """Return the quantities of the golden of a cell; none where it has no golden, or is no program."""
@@ -133,21 +123,18 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     checked = {_folder(part, row) for part in parts for row in part.rows}
     proposed = [each for root in roots for each in proposals.find(root) if each.folder in checked]
     groups = grouped(proposed, goldens, Standing(repository, goldens, MATRIX))
-    declared = releases.known_defects(repository.known_defects)
-    defects = {release: known.of(goldens, release, declared) for release in by_release}
+    decided = decisions(parts, goldens, repository, groups)
     readings = {
-        release: dict(_readings(each, goldens / release, defects[release]))
-        for release, each in by_release.items()
+        release: dict(_readings(each, goldens / release, decided)) for release, each in by_release.items()
     }
-    rejected = {cause: why for root in roots for cause, why in Rejections.read(root).reasons.items()}
-    return Gathered(_found(parts, groups), groups, readings, rejected, defects)
+    return Gathered(_found(parts, groups, decided), groups, readings, decided)
 
 
-def _found(parts: Sequence[merging.Part], groups: Sequence[Group]) -> list[Found]:
+def _found(parts: Sequence[merging.Part], groups: Sequence[Group], decided: Decisions) -> list[Found]:
     """Return what runs found of each cell; raise UsageError where two found something of one."""
     members = {member.proposal.folder: member for group in groups for member in group.members}
     found: dict[str, Found] = {}
-    for each in (each for part in parts for each in _of_part(part, members)):
+    for each in (each for part in parts for each in _of_part(part, members, decided)):
         if each.name in found:
             raise UsageError(
                 f"{each.cell} of ExecuTorch {each.release} is in both {found[each.name].folder} and "
@@ -158,11 +145,11 @@ def _found(parts: Sequence[merging.Part], groups: Sequence[Group]) -> list[Found
 
 
 def _readings(
-    parts: Sequence[merging.Part], root: Path, defects: Mapping[str, KnownDefect]
+    parts: Sequence[merging.Part], root: Path, decided: Decisions
 ) -> Iterator[tuple[Cell, Reading]]:
     for row in (row for part in parts for row in part.rows):
         cell = Cell(row["target"], row["case"])
-        if defect := defects.get(str(cell)):
+        if defect := decided.declared.get(name_of(root.name, row)):
             yield cell, Reading(f"{defect.verdict}: {defect.reason}")
             continue
         # That a golden is damaged is the cell's verdict.
@@ -171,11 +158,12 @@ def _readings(
                 yield cell, reading(texts)
 
 
-def _of_part(part: merging.Part, members: Mapping[Path, Member]) -> Iterator[Found]:
+def _of_part(part: merging.Part, members: Mapping[Path, Member], decided: Decisions) -> Iterator[Found]:
+    release = part.provenance.release
     patches = part.provenance.settings.get("patches", ())
     for row in part.rows:
         folder = _folder(part, row)
-        yield Found(part.provenance.release, row, folder, patches, members.get(folder))
+        yield Found(release, row, folder, patches, members.get(folder), decided.kind(release, row))
 
 
 def _folder(part: merging.Part, row: Mapping[str, Any]) -> Path:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from executorch_goldens.report.gathering import KNOWN, Found, Gathered
+from executorch_goldens.report.gathering import Found, Gathered
+from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED
 from executorch_goldens.settings.config import QUANTITIES
 
 #: The sign of each verdict, which says in black and white what the colour says; those that matter most first.
@@ -24,6 +25,8 @@ SIGNS = {
     "over-budget": "▲",
     "changed": "Δ",
     "new": "+",
+    REJECTED: "⊘",
+    ACCEPTED: "✓",
     KNOWN: "◇",
     "stable": "·",
 }

@@ -15,6 +15,8 @@ from executorch_goldens.structure.side import Side, described
 
 #: How an operator compares with the same one of the other artifact.
 SAME, CHANGED, REPLACED, ADDED, REMOVED = "same", "changed", "replaced", "added", "removed"
+#: Numbers of a constant that its line has; a longer one has its digest.
+SHOWN_NUMBERS = 16
 
 
 @dataclass(frozen=True)
@@ -172,9 +174,15 @@ def _lines(side: Side, at: int, names: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _held(graph: OutlineGraph, name: str) -> str:
-    """Return the type of a value, and the beginning of its digest where it is a constant."""
+    """Return the type of a value, and where it is a constant its numbers, or of many the ends and a digest."""
     value = graph.values.get(name)
     if value is None:
         return "?"
-    digest = f" sha256 {value.contents.sha256[:12]}" if value.contents is not None else ""
-    return f"{value.type}{digest}"
+    if value.contents is None:
+        return value.type
+    facts = value.contents.facts
+    numbers = facts.get("values", "").split()
+    if 0 < len(numbers) <= SHOWN_NUMBERS:
+        return f"{value.type} {' '.join(numbers)}"
+    ends = "".join(f" {name} {facts[name]}" for name in ("min", "max") if name in facts)
+    return f"{value.type}{ends} sha256 {value.contents.sha256[:12]}"

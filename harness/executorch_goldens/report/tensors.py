@@ -13,6 +13,7 @@ from executorch_goldens.decode.numbers import read_number
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, ShownTensor
+from executorch_goldens.review import benign
 from executorch_goldens.structure import outline
 from executorch_goldens.structure.comparison import graph_pairs
 from executorch_goldens.structure.graphs import paired
@@ -25,8 +26,6 @@ BARS = 32
 WIDEST = 20
 #: Squares that the gap between two channels is wide.
 CHANNEL_GAP = 0.5
-#: Beyond this many times its tolerance an error is simply wrong.
-MOST_TIMES = 1000
 
 
 @dataclass(frozen=True)
@@ -128,11 +127,7 @@ class Error:
         >>> Error("output 0", "example", "seed0-heap0", 1.0, 0.0, float("inf"), 1, 1).part
         'none is allowed'
         """
-        if np.isinf(self.used):
-            return "none is allowed"
-        if self.used > MOST_TIMES:
-            return f"more than {MOST_TIMES:,} times"
-        return f"{self.used:.3g} times" if self.used > 1 else f"{self.used:.3g}"
+        return benign.times(self.used)
 
 
 def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:

@@ -56,9 +56,8 @@ class Proposal:
         See `executorch_goldens.results.provenance.Provenance`.
     accuracy
         How near the program is to eager; None for what did not run.
-    before, made_before
-        The part of its tolerance that its error took when an earlier run made the golden that it would replace, and
-        the digest of that program; None and empty where none did.
+    proof
+        What an export without the pass proves; empty where none was made, or it proves nothing.
     folder
         Where it stands.
     """
@@ -76,8 +75,7 @@ class Proposal:
     changes: str
     settings: Mapping[str, Any]
     accuracy: Accuracy | None = None
-    before: float | None = None
-    made_before: str = ""
+    proof: str = ""
     folder: Path = field(default=Path(), compare=False)
 
     @property
@@ -94,8 +92,17 @@ class Proposal:
         self.folder.mkdir(parents=True, exist_ok=True)
         if texts is not None:
             golden.write(self.folder / FOLDER, texts)
+        self._write_file()
+
+    def _write_file(self) -> None:
         fields = {name: value for name, value in dataclasses.asdict(self).items() if name != "folder"}
         durable.replace(self.folder / FILE, json.dumps({"format": FORMAT, **fields}, indent=1) + "\n")
+
+    def with_proof(self, proof: str) -> Self:
+        """Return it with what an export without the pass proves, and note that in its file."""
+        proven = dataclasses.replace(self, proof=proof)
+        proven._write_file()
+        return proven
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -127,15 +134,20 @@ class Proposal:
 
     def made(self) -> list[Texts]:
         """Return what its variations made that differ, each once, as golden texts; none where they left none."""
-        found: dict[tuple[tuple[str, str], ...], Texts] = {}
-        for place in sorted(self.folder.glob("seed*-heap*")):
-            try:
-                texts = {file.name: untrusted.text(file) for file in sorted(place.glob("*.txt"))}
-            except (OSError, ValueError) as error:
-                raise _refusal(place, f"cannot be read ({error})") from error
-            if golden.MANIFEST in texts:
-                found.setdefault(tuple(sorted(golden.compared(texts).items())), texts)
-        return list(found.values())
+        return made(self.folder)
+
+
+def made(folder: Path) -> list[Texts]:
+    """Return what variations made of a cell, each once, as golden texts; raise ProposalError."""
+    found: dict[tuple[tuple[str, str], ...], Texts] = {}
+    for place in sorted(folder.glob("seed*-heap*")):
+        try:
+            texts = {file.name: untrusted.text(file) for file in sorted(place.glob("*.txt"))}
+        except (OSError, ValueError) as error:
+            raise _refusal(place, f"cannot be read ({error})") from error
+        if golden.MANIFEST in texts:
+            found.setdefault(tuple(sorted(golden.compared(texts).items())), texts)
+    return list(found.values())
 
 
 def discard(folder: Path) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from executorch_goldens.judging.comparison import made_with
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import Release
 from executorch_goldens.results import evidence, origins, proposals
-from executorch_goldens.results.proposals import Proposal, ProposalError
+from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.workers.seconds import Remembered
 
@@ -60,8 +60,6 @@ class Results:
         self.file = self.root / FILE
         self.seconds = Remembered(self.root)
         self._lock = lock(self.root)
-        #: Cell to the digest of its program and the part of its tolerance used, as earlier runs found it stable.
-        self._earlier: dict[Cell, tuple[str, float]] = {}
 
     def open(self) -> None:
         """Take the folder for this run alone, with no result in it yet; raise UsageError."""
@@ -76,22 +74,8 @@ class Results:
         except OSError as error:
             raise UsageError(f"--sweeps {self.root} cannot be written: {error}") from error
         durable.delete_left_over(self.root)
-        self._earlier = dict(self._stable_before())
         self.file.write_text("")
         (self.root / JUNIT).unlink(missing_ok=True)
-
-    def _stable_before(self) -> Iterator[tuple[Cell, tuple[str, float]]]:
-        """Yield what the run before found of its stable cells, and what runs before it found of those that were not."""
-        with contextlib.suppress(UsageError, ProposalError):
-            for row in read(self.file) if self.file.is_file() else ():
-                cell, digest, part = Cell(row["target"], row["case"]), row.get("pte_sha256"), row.get("used")
-                if row["verdict"] == "stable" and digest and part is not None:
-                    yield cell, (digest, part)
-        for path in self.root.glob(f"*/*/{proposals.FILE}"):
-            with contextlib.suppress(ProposalError):
-                proposal = Proposal.read(path)
-                if proposal.before is not None and proposal.made_before:
-                    yield proposal.cell, (proposal.made_before, proposal.before)
 
     def close(self, cells: Sequence[Cell]) -> None:
         """Leave the lines in the order of `cells`, whichever export ended first, and the folder to other runs."""
@@ -124,13 +108,22 @@ class Results:
             "recorded": judged.recorded,
             "accepted": judged.accepted and not error,
             "pass": judged.divergence.name if judged.divergence else None,
-            "without": judged.without or None,
             "factor": judged.attribution.factor if judged.attribution else None,
         }
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         if not any(outcome.reused for outcome in outcomes):
             self.seconds.note(judged.cell, outcomes)
+
+    def recorded(self, cells: Collection[Cell]) -> None:
+        """Note that what `cells` propose is recorded now, and delete what was kept of them."""
+        rows = read(self.file)
+        for row in rows:
+            if Cell(row["target"], row["case"]) in cells:
+                row |= {"recorded": True, "accepted": True}
+        durable.replace(self.file, _lines(rows))
+        for cell in cells:
+            self.clear(cell)
 
     def propose(
         self,
@@ -139,8 +132,8 @@ class Results:
         reviewed: golden.Texts | None,
         came: Provenance,
         accuracy: Accuracy | None = None,
-    ) -> None:
-        """Leave what the cell would be recorded as, for a review.
+    ) -> Proposal:
+        """Leave, and return, what the cell would be recorded as, for a review.
 
         Parameters
         ----------
@@ -151,7 +144,7 @@ class Results:
         accuracy
             Of the program, right or wrong, if it ran.
         """
-        Proposal(
+        proposal = Proposal(
             release=self.release.version,
             target=judged.cell.target,
             case=judged.cell.case,
@@ -165,15 +158,10 @@ class Results:
             changes=came.changes,
             settings=came.settings,
             accuracy=accuracy,
-            **self._before(judged.cell, reviewed),
             folder=self.folder(judged.cell),
-        ).write(texts)
-
-    def _before(self, cell: Cell, reviewed: golden.Texts | None) -> dict[str, Any]:
-        """Return what a proposal has of the run that last made the golden of a cell."""
-        made = golden.fields(reviewed).get("pte", "") if reviewed is not None else ""
-        digest, part = self._earlier.get(cell, ("", 0.0))
-        return {"before": part, "made_before": digest} if digest and digest in made else {}
+        )
+        proposal.write(texts)
+        return proposal
 
     def take_junit(self, file: Path) -> None:
         """Leave a copy of the JUnit file of this run here: results of shards are merged with it."""
@@ -259,7 +247,11 @@ def write(file: Path, rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) 
     """Write a ``results.jsonl`` whole, in the order of `cells`."""
     place = {cell: number for number, cell in enumerate(cells)}
     ordered = sorted(rows, key=lambda row: place[Cell(row["target"], row["case"])])
-    durable.replace(file, "".join(json.dumps(row) + "\n" for row in ordered))
+    durable.replace(file, _lines(ordered))
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def is_kept(row: Mapping[str, Any], folder: Path) -> bool:

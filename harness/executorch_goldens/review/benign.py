@@ -13,8 +13,8 @@ from executorch_goldens.goldens.reading import reading
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.structure import ConstantChanged, compare
 
-#: What a manifest says of a program whose outputs have to be eager's.
-EQUAL = "equal to the last bit"
+#: Beyond this many times its tolerance an error is simply wrong.
+MOST_TIMES = 1000
 
 #: A cell, its golden and what it proposes.
 Compared = tuple[Proposal, Texts | None, Texts | None]
@@ -25,28 +25,56 @@ def used(proposal: Proposal) -> float | None:
     return proposal.accuracy.used if proposal.accuracy is not None else None
 
 
-def used_before(proposal: Proposal, before: Texts | None) -> float | None:
-    """Return which part of its tolerance the error of a cell's golden took; None where neither it nor a run says so.
-
-    A golden that has to be equal to eager has no error. Of others, an earlier run measured it (`Proposal.before`).
-    """
-    if before is not None and EQUAL in golden.fields(before).get("numerics", ""):
-        return 0.0
-    return proposal.before
+def used_before(before: Texts | None) -> float | None:
+    """Return which part of its tolerance the error of a cell's golden took; None where that does not say."""
+    if before is None:
+        return None
+    said = golden.fields(before)
+    # A program whose outputs have to be eager's has no error.
+    return (
+        0.0
+        if accuracy.EQUAL in said.get("numerics", "")
+        else accuracy.read_error(said.get(accuracy.ERROR, ""))
+    )
 
 
 def growth(proposal: Proposal, before: Texts | None) -> float:
     """Return by which part of its tolerance the error of a cell grew; 0 where it did not, or is not known."""
-    now, had = used(proposal), used_before(proposal, before)
+    now, had = used(proposal), used_before(before)
     return max(now - had, 0.0) if now is not None and had is not None else 0.0
 
 
 def shown(proposal: Proposal, before: Texts | None) -> str:
     """Return the error of a cell against eager, before and after, as parts of its tolerance; empty if not measured."""
-    now, had = used(proposal), used_before(proposal, before)
+    now, had = used(proposal), used_before(before)
     if now is None:
         return ""
-    return f"error {f'{had:.3g} -> ' if had is not None else ''}{now:.3g} of the tolerance"
+    old = f"{times(had).removesuffix(' times')} -> " if had is not None else ""
+    return f"error {old}{against(now)}"
+
+
+def against(part: float) -> str:
+    """Return an error in words, from the part of its tolerance that it takes.
+
+    >>> against(0.0333), against(2.5), against(math.inf)
+    ('0.0333 of the tolerance', '2.5 times the tolerance', 'where none is allowed')
+    """
+    if math.isinf(part):
+        return "where none is allowed"
+    return f"{times(part)} {'the' if part > 1 else 'of the'} tolerance"
+
+
+def times(part: float) -> str:
+    """Return how often an error takes its tolerance.
+
+    >>> times(0.0333), times(2.5), times(1e9), times(math.inf)
+    ('0.0333', '2.5 times', 'more than 1,000 times', 'none is allowed')
+    """
+    if math.isinf(part):
+        return "none is allowed"
+    if part > MOST_TIMES:
+        return f"more than {MOST_TIMES:,} times"
+    return f"{part:.3g} times" if part > 1 else f"{part:.3g}"
 
 
 def moved(before: Texts | None, after: Texts | None) -> float | None:
@@ -70,7 +98,7 @@ def moved(before: Texts | None, after: Texts | None) -> float | None:
 def lines(cells: Sequence[Compared]) -> Iterator[str]:
     """Yield what a person weighs of the cells of a cause: errors that grew, values that moved, SQNR that fell."""
     measured = [each for each in cells if used(each[0]) is not None]
-    known = [each for each in measured if used_before(*each[:2]) is not None]
+    known = [each for each in measured if used_before(each[1]) is not None]
     grown = sorted((each for each in known if growth(*each[:2])), key=lambda each: -growth(*each[:2]))
     if grown:
         proposal, before, _ = grown[0]
@@ -79,7 +107,7 @@ def lines(cells: Sequence[Compared]) -> Iterator[str]:
     elif known:
         yield f"error against eager: larger in none of {len(known)}"
     if len(measured) > len(known):
-        unknown = [each for each in measured if used_before(*each[:2]) is None]
+        unknown = [each for each in measured if used_before(each[1]) is None]
         proposal, before, _ = max(unknown, key=lambda each: used(each[0]) or 0.0)
         most = f"at most {shown(proposal, before).removeprefix('error ')} ({proposal.cell})"
         yield f"error against eager, not known before, in {len(unknown)}: {most}"
@@ -89,14 +117,16 @@ def lines(cells: Sequence[Compared]) -> Iterator[str]:
     yield from _sqnr(cells)
 
 
+def ratios(proposal: Proposal, before: Texts | None) -> tuple[float | None, float | None]:
+    """Return the SQNR of a cell against the float model, of its golden and now, in dB; None where it is not known."""
+    now = proposal.accuracy.sqnr if proposal.accuracy is not None else None
+    return (sqnr(reading(before)) if before is not None and now is not None else None), now
+
+
 def _sqnr(cells: Sequence[Compared]) -> Iterator[str]:
     """Yield in how many cells the SQNR against the float model fell by more than a machine may change it."""
-    pairs = {}
-    for proposal, before, _ in cells:
-        now = proposal.accuracy.sqnr if proposal.accuracy is not None else None
-        had = sqnr(reading(before)) if before is not None and now is not None else None
-        if now is not None and had is not None:
-            pairs[proposal.cell] = (had, now)
+    found = ((proposal.cell, ratios(proposal, before)) for proposal, before, _ in cells)
+    pairs = {cell: (had, now) for cell, (had, now) in found if had is not None and now is not None}
     fallen = {cell: had - now for cell, (had, now) in pairs.items() if had - now > accuracy.STEP}
     if fallen:
         cell = max(fallen, key=lambda each: fallen[each])

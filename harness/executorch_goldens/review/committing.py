@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from executorch_goldens.review.decisions import THREAD, TRACKER
 from executorch_goldens.review.groups import Group, count
 
 #: File beside the results that holds it, for ``git commit -F``.
@@ -36,6 +37,9 @@ def message(groups: Sequence[Group], recorded: Collection[str], rejected: Mappin
     for group in groups:
         if reason := rejected.get(group.cause):
             lines += ["", *_wrapped(f"Rejected: {group.head}: {reason}")]
+    threads = dict.fromkeys(number for reason in rejected.values() for number in THREAD.findall(reason))
+    if threads:
+        lines += ["", *(f"{TRACKER}/{number}" for number in threads)]
     return "\n".join(lines) + "\n"
 
 

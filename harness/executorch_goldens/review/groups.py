@@ -9,9 +9,10 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError, Texts
 from executorch_goldens.judging.verdict import DISAGREEING
@@ -129,8 +130,16 @@ class Group:
         return tuple(member for member in self.members if member.wrong)
 
     @property
+    def proof(self) -> str:
+        """What an export without the pass proves, with the cell that shows it; empty where nothing does."""
+        found = (member.proposal for member in self.members if member.proposal.proof)
+        return next((f"{proposal.proof} ({proposal.cell})" for proposal in found), "")
+
+    @property
     def specimen(self) -> Member:
-        return next((each for each in self.members if each.proposal.name not in self.unlike), self.members[0])
+        """The one with the least to read of those that are wrong, or else of all, but for those unlike the others."""
+        usual = [each for each in self.members if each.proposal.name not in self.unlike]
+        return next((each for each in usual if each.wrong), (usual or self.members)[0])
 
     @property
     def specimens(self) -> tuple[Member, ...]:
@@ -195,6 +204,16 @@ class Group:
         releases = {member.proposal.release for member in self.members}
         return f"{count(len(self.members), 'cell')}, {count(len(releases), 'release')}"
 
+    def with_proofs(self, proofs: Mapping[Cell, str]) -> Group:
+        """Return it with what exports of one run without its pass prove, noted with their proposals as well."""
+        members = (
+            replace(each, proposal=each.proposal.with_proof(proofs[each.proposal.cell]))
+            if each.proposal.cell in proofs
+            else each
+            for each in self.members
+        )
+        return replace(self, members=tuple(members))
+
     def amounts(self) -> Iterator[str]:
         """Yield how far values moved over all members, and how much more there is, by operator and in bytes."""
         compared = [(member.proposal, member.before, member.after) for member in self.members]
@@ -207,6 +226,27 @@ class Group:
             yield "operators: " + ", ".join(f"{name} {more:+d}" for name, more in total.items() if more)
         yield from _bytes(".pte", [member.quantities.program for member in self.members])
         yield from _bytes("constants", [member.quantities.constants for member in self.members])
+
+
+@dataclass(frozen=True)
+class Edited:
+    """How one cell differs from its golden.
+
+    Attributes
+    ----------
+    cause
+        What the cells of one cause have in common.
+    what
+        In words; empty where nothing is compared.
+    """
+
+    cause: str
+    what: str
+
+    @classmethod
+    def of(cls, member: Member) -> Edited:
+        alone = Group((member,), {})
+        return cls(alone.cause, alone.title if member.edits else "")
 
 
 def _bytes(what: str, more: Sequence[int]) -> Iterator[str]:
@@ -234,7 +274,7 @@ def grouped(proposals: Iterable[Proposal], goldens: Path, standing: Standing) ->
     """Return the groups, those to decide on first, those of most cells first; what is recorded already is in none."""
     found: dict[object, list[Member]] = defaultdict(list)
     for proposal in proposals:
-        member = _member(proposal, goldens, standing)
+        member = seen(proposal, goldens, standing)
         if member.before is not None and golden.digest(member.before) == proposal.content:
             # A review has recorded it, and was interrupted before it could delete what was proposed.
             continue
@@ -305,7 +345,8 @@ def _backend(member: Member) -> str:
     return (TARGETS[target].backend if target in TARGETS else target).upper()
 
 
-def _member(proposal: Proposal, goldens: Path, standing: Standing) -> Member:
+def seen(proposal: Proposal, goldens: Path, standing: Standing | None = None) -> Member:
+    """Return how a cell differs from its golden; without `standing`, not whether it may be recorded."""
     before, after = _sides(proposal, goldens)
     compared = after is not None and (before is not None or proposal.content is not None)
     return Member(
@@ -314,7 +355,7 @@ def _member(proposal: Proposal, goldens: Path, standing: Standing) -> Member:
         after,
         edits(before, after) if compared and after is not None else {},
         quantities(before, after) if compared and after is not None else Quantities(),
-        standing.objection(proposal) if proposal.content is not None else "",
+        standing.objection(proposal) if standing is not None and proposal.content is not None else "",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.verdict import text_difference
@@ -58,6 +58,8 @@ def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
         yield f"rejected: {reason}"
     if against := doubt(group):
         yield against
+    if group.proof:
+        yield group.proof
     yield from group.amounts()
     members = sorted(group.members, key=lambda member: -benign.growth(member.proposal, member.before))
     names = [member.proposal.name for member in members]
@@ -80,6 +82,45 @@ def difference(member: Member) -> Iterator[str]:
     after = golden.compared(member.after, member.before)
     sides = golden.without_digests(before), golden.without_digests(after)
     yield from text_difference(*sides, *_labels(member))
+
+
+def cells(group: Group, accepted: Collection[str]) -> Iterator[str]:
+    """Yield a table of the cells of a group, those first that are wrong, then those whose error grew most.
+
+    Parameters
+    ----------
+    accepted
+        Names of the proposals that are.
+    """
+    members = sorted(
+        group.members, key=lambda each: (not each.wrong, -benign.growth(each.proposal, each.before))
+    )
+    head = ("cell", "verdict", "error / tolerance", "SQNR dB", ".pte bytes")
+    rows = [
+        (
+            each.proposal.name + (" [accepted]" if each.proposal.name in accepted else ""),
+            each.proposal.verdict,
+            _moved(benign.used_before(each.before), benign.used(each.proposal), ".3g"),
+            _moved(*benign.ratios(each.proposal, each.before), ".1f"),
+            f"{each.quantities.program:+,d}",
+        )
+        for each in members
+    ]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        cells = (text.ljust(width) for text, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _moved(before: float | None, after: float | None, form: str) -> str:
+    """Return a number before and after, each as far as it is known.
+
+    >>> _moved(0.25, 0.999, ".3g"), _moved(None, 41.25, ".1f"), _moved(None, None, ".1f")
+    ('0.25 -> 0.999', '? -> 41.2', '-')
+    """
+    if after is None:
+        return "-"
+    return f"{'?' if before is None else format(before, form)} -> {after:{form}}"
 
 
 def fewer_variations(member: Member) -> tuple[int, int] | None:

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from executorch_goldens.review import listing
+from executorch_goldens.review import benign, listing
 from executorch_goldens.review.doubt import doubt
 from executorch_goldens.review.groups import BARRED, PENDING, Group, Member, count
 
-#: The view that lists the causes.
-OVERVIEW = "causes"
+#: The views that list the causes, and the cells of one.
+OVERVIEW, CELLS = "causes", "cells"
 
 
 @dataclass(frozen=True)
@@ -240,6 +240,9 @@ class Session:
         if self.view == OVERVIEW:
             yield from self.overview()
             return
+        if self.view == CELLS:
+            yield from listing.cells(self.group, self.said.accepted)
+            return
         if self.group.state != PENDING:
             yield listing.HEADINGS[self.group.state]
         if not self.view:
@@ -248,6 +251,8 @@ class Session:
         accepted = "  [accepted]" if self.member.proposal.name in self.said.accepted else ""
         which = f"cell {self.said.cell + 1} of {len(self.group.members)}"
         yield f"{self.member.proposal.name} ({which}){f', {self.view}' if self.view else ''}:{accepted}"
+        if not self.view and (error := benign.shown(self.member.proposal, self.member.before)):
+            yield f"  {self.member.proposal.verdict}, {error}"
         yield from (f"  {line}" for line in self._shown(self.member) or ["no difference"])
 
     def _shown(self, member: Member) -> list[str]:

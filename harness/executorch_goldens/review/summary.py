@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import kind_of_new
+from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, TRACKER, Decisions, name_of
 from executorch_goldens.review.groups import Group, Member, count
 from executorch_goldens.settings.config import QUANTITIES
 
@@ -23,6 +25,8 @@ DECIDED = ("changed", "new")
 SHOWN_CAUSES = 4
 #: Cells that a line names.
 SHOWN_CELLS = 3
+#: Reasons of known defects that are named.
+SHOWN_REASONS = 3
 #: Characters of a line that a model's words are in.
 SHOWN_CHARACTERS = 160
 
@@ -44,48 +48,86 @@ class Summary:
         The rows of the commit that the change is based on; None where they are not there.
     link
         Address of the whole report; empty for none.
+    decided
+        What persons have decided about the cells.
     """
 
     rows: Sequence[Row]
     groups: Sequence[Group]
     base: Sequence[Row] | None = None
     link: str = ""
+    decided: Decisions = field(default_factory=Decisions)
 
     @property
     def state(self) -> str:
         """``green``, ``changed`` where a person decides, ``broken`` where something is wrong."""
-        verdicts = {row["verdict"] for _, row in self.rows if not row["accepted"]}
+        verdicts = {
+            row["verdict"] for _, row in self._of(lambda kind: kind != ACCEPTED) if not row["accepted"]
+        }
         if not verdicts:
             return "green"
         return "changed" if verdicts <= set(DECIDED) else "broken"
 
     def markdown(self) -> Iterator[str]:
         """Yield its lines, ten at most."""
-        releases = {release for release, _ in self.rows}
-        wrong = [row for _, row in self.rows if not row["accepted"]]
-        right = count(sum(row["accepted"] for _, row in self.rows), "cell")
-        found = ", ".join(_counts(wrong))
         yield MARK
-        yield (
-            f"**Goldens: {self.state}.** {f'{found}; ' if found else ''}{right} as they should be, on "
-            f"{count(len(releases), 'release')}."
-        )
-        groups = sorted(self.groups, key=lambda group: (-len(group.members), group.title))
-        for group in groups[:SHOWN_CAUSES]:
-            yield f"- {untrusted.markdown(group.counts)}: {untrusted.markdown(group.title, SHOWN_CHARACTERS)}"
-        if more := groups[SHOWN_CAUSES:]:
-            cells = sum(len(group.members) for group in more)
-            bad = sum(len(group.wrong) for group in more)
-            yield f"- {count(len(more), 'further cause')}: {count(cells, 'cell')}, {bad} of them wrong"
+        yield self._head()
+        declared = list(self._of(lambda kind: kind == KNOWN))
+        yield from self._causes(SHOWN_CAUSES - bool(declared))
+        if declared:
+            yield f"{count(len(declared), KNOWN)}: {'; '.join(self._reasons(declared))}"
         if directed := "; ".join(self.directed()):
             yield directed
         if against := "; ".join(self.against()):
             yield against
         ways = [f"[the whole report]({self.link})"] if self.link else []
-        if groups:
+        if self.groups:
             ways.append("`goldens review` goes through the causes")
         if ways:
             yield "; ".join(ways)
+
+    def _head(self) -> str:
+        """Return the state and how many cells there are of which kind."""
+        releases = {release for release, _ in self.rows}
+        number = Counter(self.decided.kind(*row) for row in self.rows)
+        open_rows = self._of(lambda kind: kind not in (ACCEPTED, REJECTED, KNOWN))
+        parts = [", ".join(_counts([row for _, row in open_rows if not row["accepted"]]))]
+        said = [f"{number[kind]} {kind}" for kind in (ACCEPTED, REJECTED) if number[kind]]
+        parts.append(f"{' and '.join(said)} in review" if said else "")
+        right = sum(row["accepted"] for _, row in self.rows) - number[KNOWN]
+        whole = f"{count(right, 'cell')} as {'it' if right == 1 else 'they'} should be"
+        parts.append(f"{whole}, on {count(len(releases), 'release')}")
+        return f"**Goldens: {self.state}.** {'; '.join(filter(None, parts))}."
+
+    def _causes(self, most: int) -> Iterator[str]:
+        """Yield the largest causes, and the reason against those that were rejected."""
+        groups = sorted(self.groups, key=lambda group: (-len(group.members), group.title))
+        for group in groups[:most]:
+            reason = self.decided.reasons.get(group.cause)
+            why = f" (rejected: {untrusted.markdown(reason, SHOWN_CHARACTERS)})" if reason else ""
+            yield f"- {untrusted.markdown(group.counts)}: {untrusted.markdown(group.title, SHOWN_CHARACTERS)}{why}"
+        if more := groups[most:]:
+            cells = sum(len(group.members) for group in more)
+            bad = sum(len(group.wrong) for group in more)
+            yield f"- {count(len(more), 'further cause')}: {count(cells, 'cell')}, {bad} of them wrong"
+
+    def _of(self, is_meant: Callable[[str], bool]) -> Iterator[Row]:
+        """Yield the rows of some kinds, see `executorch_goldens.review.decisions.Decisions.kind`."""
+        return (row for row in self.rows if is_meant(self.decided.kind(*row)))
+
+    def _reasons(self, declared: Sequence[Row]) -> Iterator[str]:
+        """Yield why cells are known defects, with links to upstream's threads: the reasons of most cells first."""
+        by_reason: dict[str, list[str]] = defaultdict(list)
+        for release, row in declared:
+            name = name_of(release, row)
+            defect = self.decided.declared.get(name)
+            by_reason[defect.reason if defect is not None else row["reason"]].append(name)
+        reasons = sorted(by_reason, key=lambda reason: (-len(by_reason[reason]), reason))
+        for reason in reasons[:SHOWN_REASONS]:
+            words = linked(untrusted.markdown(reason, SHOWN_CHARACTERS))
+            yield f"{words} ({count(len(by_reason[reason]), 'cell')})" if len(reasons) > 1 else words
+        if more := reasons[SHOWN_REASONS:]:
+            yield f"{count(len(more), 'further reason')} ({count(sum(len(by_reason[each]) for each in more), 'cell')})"
 
     def directed(self) -> Iterator[str]:
         """Yield what grew, then what shrank, over all cells that differ from their golden."""
@@ -101,9 +143,11 @@ class Summary:
         if self.base is None:
             return
         before, now = (
-            {f"{release} {row['target']}/{row['case']}": row["accepted"] for release, row in rows}
+            {name_of(release, row): row["accepted"] for release, row in rows}
             for rows in (self.base, self.rows)
         )
+        # What was accepted since is as it should be.
+        now |= dict.fromkeys(self.decided.accepted & now.keys(), True)
         worse = [name for name, accepted in now.items() if not accepted and before.get(name)]
         mended = [name for name, accepted in now.items() if accepted and before.get(name) is False]
         lacking = [name for name in now if name not in before]
@@ -115,6 +159,15 @@ class Summary:
         if gone:
             # The base may have run all cells, and the change those that it concerns.
             yield f"not run here: {count(gone, 'cell')} of the base"
+
+
+def linked(words: str) -> str:
+    r"""Return words of Markdown, as `executorch_goldens.files.untrusted.markdown` makes them, with threads as links.
+
+    >>> linked(r"freed (\#21480)")
+    'freed ([#21480](https://github.com/pytorch/executorch/issues/21480))'
+    """
+    return re.sub(r"\\#(\d{3,6})\b", rf"[#\1]({TRACKER}/\1)", words)
 
 
 def _moved(members: Iterable[Member]) -> dict[str, list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,11 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import TextArea
 
-from executorch_goldens.review.session import OVERVIEW, Session
+from executorch_goldens.review.session import CELLS, OVERVIEW, Session
 
 KEYS = (
-    "a accept cause  c accept cell  r reject  k reject as known  s skip  u undo  q quit\n"
-    "l causes  left/right  tab cell  g graph  v constants  t trace  up/down scroll"
+    "a accept cause  c accept cell  r reject  k known defect  s skip  u undo  q quit\n"
+    "l causes  e cells  left/right  tab cell  g graph  v constants  t trace  up/down"
 )
 CONFIRM = "y write  n leave, nothing is written  b back to the review"
 REASON = "enter reject  escape back"
@@ -96,7 +97,8 @@ class Screen:
         return "what is written" if self.asking else self.session.title()
 
     def _body(self) -> Fragments:
-        lines = list(self.session.conclusion() if self.asking else self.session.lines())
+        shown = self.session.conclusion() if self.asking else self.session.lines()
+        lines = [part for line in shown for part in wrapped(line, self.application.output.get_size().columns)]
         self.scrolled = min(self.scrolled, max(len(lines) - 1, 0))
         return [(_style(line), f"{line}\n") for line in lines[self.scrolled :]]
 
@@ -130,6 +132,7 @@ class Screen:
             "v": lambda: session.show("constants"),
             "t": lambda: session.show("trace"),
             "l": lambda: session.show(OVERVIEW),
+            "e": lambda: session.show(CELLS),
             "tab": session.next_cell,
             "s-tab": lambda: session.next_cell(-1),
             "right": session.next_group,
@@ -222,8 +225,19 @@ class Screen:
         self.application.layout.focus(self.body)
 
 
+def wrapped(line: str, columns: int) -> list[str]:
+    """Return a line as it is drawn: broken between words, the rest of it two columns further in.
+
+    >>> wrapped("  cells: xnnpack-fp32/linear, xnnpack-fp32/lstm", 32)
+    ['  cells: xnnpack-fp32/linear,', '    xnnpack-fp32/lstm']
+    """
+    margin = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.wrap(line, max(columns, 20), subsequent_indent=margin, break_on_hyphens=False) or [""]
+
+
 def _style(line: str) -> str:
     """Return the style of a line of a difference."""
     signs = {"+": "class:added", "-": "class:removed"}
-    text = line.strip().rpartition("txt: ")[2]
+    # A heading says which sign is which: `delegate_0.tosa.txt: - golden, + now`.
+    text = "" if line.endswith((", + now", ", + another")) else line.strip().rpartition("txt: ")[2]
     return signs.get(text[:1], "class:note" if line.startswith(("rejected: ", "unlike ")) else "")

@@ -6,14 +6,12 @@ That something of it fails changes neither a verdict nor the end of a run.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.artifact import PARTITIONING, Artifact, Outcome
-from executorch_goldens.goldens.golden import Texts
-from executorch_goldens.judging import attribution, omission, verdict
+from executorch_goldens.judging import attribution, verdict
 from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.verdict import Verdict
@@ -22,14 +20,9 @@ from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.running import messages
 from executorch_goldens.running.factors import Experiment
 from executorch_goldens.running.plan import Plan
+from executorch_goldens.running.proving import pair_of
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.variations import Variation
 from executorch_goldens.workers.sweep import Sweep
-
-#: Verdicts of artifacts that are right: the proof of one that is wrong says more.
-RIGHT = ("changed", "failed")
-#: Cells that a pass is tried on in vain.
-MOST_SILENT = 8
 
 
 @dataclass
@@ -44,23 +37,14 @@ class Explainer:
         What the templates of the run exported before they served.
     attributed
         For how many cells the factor was sought that their disagreement follows.
-    silent
-        Pass to the cells that were exported again without it, which proved nothing.
-    proven
-        Passes with a proof, each with whether it is of a corrupt cell: the proof of one that is only different says
-        less.
     """
 
     plan: Plan
     settings: Settings
     targets: tuple[str, ...]
     attributed: int = 0
-    silent: Counter[str] = field(default_factory=Counter)
-    proven: dict[str, bool] = field(default_factory=dict)
 
-    def of(
-        self, judged: Verdict, outcomes: Sequence[Outcome], reviewed: Texts | None, folder: Path
-    ) -> Verdict:
+    def of(self, judged: Verdict, outcomes: Sequence[Outcome], folder: Path) -> Verdict:
         """Return a verdict with what it follows and where it begins; leave the evidence of it in `folder`.
 
         Raises
@@ -74,9 +58,6 @@ class Explainer:
         judged = dataclasses.replace(
             judged,
             attribution=looking.of("what it follows", lambda: self._attribution(judged, outcomes), None),
-            without=looking.of(
-                "what it is without the pass", lambda: self._without(judged, outcomes, reviewed), ""
-            ),
         )
         after = looking.of("the graphs after the pass", lambda: self._after(judged, outcomes), no_graphs)
         where = looking.of("where it diverges", lambda: tuple(_where(judged, outcomes, after)), nowhere)
@@ -105,34 +86,8 @@ class Explainer:
                 "the command below seeks it"
             )
         self.attributed += 1
-        one, other = self._pair(outcomes)
+        one, other = pair_of(self.plan, outcomes)
         return Experiment(judged.cell, one, other, self.settings, self.targets).run()
-
-    def _without(self, judged: Verdict, outcomes: Sequence[Outcome], reviewed: Texts | None) -> str:
-        """Export without the pass that made the difference; return what that proves, if anything.
-
-        A pass that a cell proved nothing of is tried on the next cell that blames it, and one that was proven on a cell
-        that is only different once more on a corrupt one.
-        """
-        found, asked = judged.divergence, self.plan.options
-        if found is None or found.omission is None or judged.known or asked.cluster is not None:
-            return ""
-        wrong = judged.name not in RIGHT
-        if self.proven.get(found.name, False) or (found.name in self.proven and not wrong):
-            return ""
-        tried = {*self.silent, *self.proven}
-        if self.silent[found.name] >= MOST_SILENT or len({*tried, found.name}) > asked.looks_into:
-            return ""
-        pair = self._pair(outcomes) if judged.name in verdict.DISAGREEING else self.plan.variations[:1]
-        settings = dataclasses.replace(self.settings, reuse=None, omission=found.omission)
-        with Sweep([judged.cell], pair, settings, targets=self.targets) as sweep:
-            made = sweep.outcomes(judged.cell)
-        proof = omission.proof(judged, found.omission, outcomes, made, reviewed, self.plan.release)
-        if proof:
-            self.proven[found.name] = wrong
-        else:
-            self.silent[found.name] += 1
-        return proof
 
     def _after(self, judged: Verdict, outcomes: Sequence[Outcome]) -> dict[str, str]:
         """Export two variations again up to the pass at which they diverge; return the graph that it left in each."""
@@ -142,18 +97,13 @@ class Explainer:
         if f"({PARTITIONING})" in found.line:
             return {}
         kept = {}
-        for variation, number in zip(self._pair(outcomes), found.numbers, strict=True):
+        for variation, number in zip(pair_of(self.plan, outcomes), found.numbers, strict=True):
             settings = dataclasses.replace(self.settings, capture=number)
             with Sweep([judged.cell], [variation], settings) as sweep:
                 (outcome,) = sweep.outcomes(judged.cell)
             if isinstance(outcome.result, Artifact) and outcome.result.watched is not None:
                 kept[variation.name] = outcome.result.watched.kept
         return kept if len(kept) == len(found.numbers) else {}
-
-    def _pair(self, outcomes: Sequence[Outcome]) -> list[Variation]:
-        """Return two variations that disagree."""
-        by_name = {variation.name: variation for variation in self.plan.variations}
-        return [by_name[group[0].variation] for group in verdict.group_by_content(outcomes)[:2]]
 
     def _evidence(self, judged: Verdict, outcomes: Sequence[Outcome], after: Mapping[str, str]) -> Evidence:
         """Return what a report shows of a cell and its results do not hold."""
@@ -191,8 +141,6 @@ def _where(judged: Verdict, outcomes: Sequence[Outcome], after: Mapping[str, str
         one_program = verdict.have_one_program(verdict.group_by_content(outcomes))
         made = "when the program runs" if one_program else "by serialization or emission"
         yield f"no pass diverges: what differs is made {made}"
-    if judged.without:
-        yield judged.without
     if judged.attribution is not None:
         yield judged.attribution.line
     if judged.divergence is not None and after:

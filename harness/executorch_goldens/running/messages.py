@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import re
@@ -17,13 +16,16 @@ from executorch_goldens.files import invocation, untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import FEWER, UPDATE
 from executorch_goldens.judging.verdict import FAILS, UNDELEGATED, kind_of_new
-from executorch_goldens.review.groups import Group, Member, count, worst_first
+from executorch_goldens.review.decisions import KNOWN
+from executorch_goldens.review.groups import Group, count, worst_first
 from executorch_goldens.review.listing import fewer_variations
+from executorch_goldens.review.summary import linked
 from executorch_goldens.running.options import CORE
 from executorch_goldens.settings import config
 
 if TYPE_CHECKING:
     from executorch_goldens.judging.verdict import Verdict
+    from executorch_goldens.releases import KnownDefect
     from executorch_goldens.running.plan import Plan
     from executorch_goldens.running.run import Run
 
@@ -31,6 +33,11 @@ if TYPE_CHECKING:
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 #: Cells that it lists: it may not exceed a mebibyte.
 SHOWN_WRONG = 100
+#: Causes that a run lists at its end.
+SHOWN_CAUSES = 10
+#: Lines below the first that a terminal shows of a message, and those of them that always are.
+MOST_LINES = 9
+TYPED = ("  accept: ", "  not recorded: ", "  again: ", "  files: ")
 #: Cells that a run names at its end which were recorded though they fail or delegate nothing.
 SHOWN_ACCEPTED = 20
 
@@ -112,15 +119,11 @@ def causes(run: Run, groups: Sequence[Group]) -> Iterator[str]:
         return
     cells = sum(len(group.members) for group in groups)
     yield f"{count(len(groups), 'cause')}, {count(cells, 'cell')}:"
-    for number, group in enumerate(worst_first(groups), 1):
+    for number, group in enumerate(worst_first(groups)[:SHOWN_CAUSES], 1):
         yield f"{number}. {group.head}"
-        proofs = (
-            f"   {proof} ({member.proposal.cell})"
-            for member in sorted(group.members, key=lambda member: not member.wrong)
-            if (proof := _proof(run, member))
-        )
-        yield from itertools.islice(proofs, 1)
-        yield from (f"   {line}" for line in group.amounts())
+        yield from (f"   {line}" for line in (_refusal(run, group), group.proof, *group.amounts()) if line)
+    if len(groups) > SHOWN_CAUSES:
+        yield f"and {count(len(groups) - SHOWN_CAUSES, 'more cause')}, which goldens review lists"
     repository, asked = config.load(), run.plan.options
     places = [] if asked.sweeps == repository.sweeps else [f"--sweeps={asked.sweeps}"]
     results = [] if asked.sweeps == repository.sweeps else [str(asked.sweeps)]
@@ -130,9 +133,28 @@ def causes(run: Run, groups: Sequence[Group]) -> Iterator[str]:
     yield shlex.join(["goldens", "report", *results, *goldens, "-o", str(asked.sweeps / "report.html")])
 
 
-def _proof(run: Run, member: Member) -> str:
-    judged = run.verdicts.get(member.proposal.cell)
-    return judged.without if judged is not None else ""
+def _refusal(run: Run, group: Group) -> str:
+    """Return why cells of a cause that might have been were not recorded; empty where that was not asked for."""
+    if not run.plan.options.updating:
+        return ""
+    judged = (run.verdicts[member.proposal.cell] for member in group.members)
+    refused = Counter(each.refusal for each in judged if each.refusal)
+    return "; ".join(f"not recorded: {count(number, 'cell')}: {why}" for why, number in refused.items())
+
+
+def shortened(message: str, whole: bool) -> tuple[str, list[str]]:
+    """Return the first line of a cell's message and the others; of a long one its beginning and what can be typed.
+
+    What ends with nothing to type is no message of a cell: an error that a test raised, whose last line matters most.
+    """
+    first, *rest = untrusted.inert(message).splitlines() or [""]
+    typed = [line for line in rest if line.startswith(TYPED)]
+    if whole or not typed or len(rest) <= MOST_LINES:
+        return first, rest
+    detail = [line for line in rest if line not in typed]
+    shown = MOST_LINES - len(typed) - 1
+    more = f"  … {len(detail) - shown} more lines: -v prints them"
+    return first, [*detail[:shown], more, *typed]
 
 
 def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:
@@ -141,25 +163,39 @@ def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:
         yield f"prune: {golden.directory(run.plan.root, cell)}: a golden with no matching cell"
 
 
-def summary(run: Run, pruned: Sequence[Cell]) -> Iterator[str]:
-    """Yield the lines at the end of a run."""
-    yield counts((judged.name, judged.reason) for judged in run.verdicts.values())
-    yield f"{len(run.plan.variations)} variations: {', '.join(variation.name for variation in run.plan.variations)}"
+def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
+    """Yield the lines at the end of a run.
+
+    Parameters
+    ----------
+    measures
+        Whether it says how near the programs are to eager.
+    """
+    judged_as = ((KNOWN if judged.known else judged.name, judged.reason) for judged in run.verdicts.values())
+    yield counts(judged_as)
+    varied = f"{len(run.plan.variations)} variations: {', '.join(each.name for each in run.plan.variations)}"
     if run.plan.tier == CORE:
-        yield f"tier: core; {len(run.plan.left_out)} cells were left out: --tier full checks them as well"
+        left_out = f"{len(run.plan.left_out)} cells were left out: --tier full checks them as well"
+        yield f"tier: core; {left_out}; {varied}"
     else:
-        yield "tier: full"
+        yield f"tier: full; {varied}"
     yield f"patches: {', '.join(run.plan.settings.patches) or 'none'}; results: {run.results.file}"
     if run.reuse is not None:
         yield from run.reuse.lines()
     for judged in run.verdicts.values():
         if judged.known:
             reason = run.release.known[str(judged.cell)].reason
-            yield f"known: {judged.cell} is {judged.name}: {reason}"
+            yield f"{KNOWN}: {judged.cell} is {judged.name}: {reason}"
+    # The causes of others have theirs.
+    if run.plan.compact:
+        yield from (f"{cell}: {proof}" for cell, proof in run.proofs.items())
+    yield from run.prover.looking.failed
+    yield from (f"recorded: {cause}" for cause in run.recorded)
     yield from accepted(run.verdicts.values())
-    yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
-    yield from ratios({cell: each.sqnr for cell, each in run.accuracies.items() if each.sqnr is not None})
-    yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
+    if measures:
+        yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
+        yield from ratios({cell: each.sqnr for cell, each in run.accuracies.items() if each.sqnr is not None})
+        yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
     if run.confirmed:
         yield (
             f"confirmed: {len(run.confirmed)} goldens now name these variations as well, and have what they had not "
@@ -249,16 +285,26 @@ def looked_into(unseen: Mapping[Cell, str | None]) -> Iterator[str]:
         yield (f"operators: not all seen in {len(found)} of these: {', '.join(named[:SHOWN_WRONG])}{more}")
 
 
-def labels(judged: Iterable[Verdict]) -> tuple[list[str], list[str]]:
-    """Return the label of each verdict, known defects apart, and a line for each that needs a look."""
+def labels(judged: Iterable[Verdict], defects: Mapping[str, KnownDefect]) -> tuple[list[str], list[str]]:
+    """Return the label of each verdict, and a line for each that needs a look and for each known defect.
+
+    Parameters
+    ----------
+    defects
+        What is declared, by the name of the cell.
+    """
     judged = list(judged)
     names = [_label(each) for each in judged]
-    return names, [f"{each.name}: {each.cell}: {each.reason}" for each in judged if not each.accepted]
+    lines = [f"{each.name}: {each.cell}: {each.reason}" for each in judged if not each.accepted]
+    # A known defect that is as declared has its reason there.
+    declared = (each for each in judged if each.known)
+    lines += [f"{KNOWN}: {each.cell} is {each.name}: {defects[str(each.cell)].reason}" for each in declared]
+    return names, lines
 
 
 def _label(judged: Verdict) -> str:
     kind = kind_of_new(judged.name, judged.reason)
-    return f"{judged.name} (known)" if judged.known else f"{judged.name}: {kind}" if kind else judged.name
+    return KNOWN if judged.known else f"{judged.name}: {kind}" if kind else judged.name
 
 
 def stale(path: Path) -> str:
@@ -271,7 +317,7 @@ def step_summary(title: str, verdicts: Iterable[str], wrong: Sequence[str]) -> N
         return
     lines = [f"### {title}", "", "| verdict | cells |", "|---|---|"]
     lines += [f"| {verdict} | {count} |" for verdict, count in Counter(verdicts).items()]
-    lines += ["", *(f"- {untrusted.markdown(line)}" for line in wrong[:SHOWN_WRONG])]
+    lines += ["", *(f"- {linked(untrusted.markdown(line))}" for line in wrong[:SHOWN_WRONG])]
     if len(wrong) > SHOWN_WRONG:
         lines.append(f"- and {len(wrong) - SHOWN_WRONG} more")
     with Path(file).open("a", encoding="utf-8") as summary:

@@ -29,9 +29,8 @@ VARIATIONS = {CORE: "quick", FULL: "full"}
 #: What ``--cache`` may be, and whether exports are then taken from the cache, and put into it.
 CACHES = {"on": (True, True), "fill": (False, True), "read": (True, False), "off": (False, False)}
 
-#: What ``--explain`` may be, and for how many cells that disagree the factor is sought that the disagreement follows,
-#: and without how many passes that are blamed a cell is exported again. Each takes as long as the export of a few dozen
-#: cells, and many cells mostly are wrong for one reason.
+#: What ``--explain`` may be, and for how many cells that disagree the factor is sought that the disagreement follows:
+#: each takes as long as the export of a few dozen cells, and many cells mostly are wrong for one reason.
 EXPLAINED = {"off": 0, "some": 3, "all": math.inf}
 
 #: The groups of ``goldens run --help``.
@@ -351,7 +350,7 @@ class Options:
 
     @property
     def looks_into(self) -> float:
-        """How many cells, and how many passes, further exports look into."""
+        """For how many cells that disagree the factor is sought that this follows."""
         return EXPLAINED[self.explain]
 
     @property

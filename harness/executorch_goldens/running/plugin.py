@@ -15,14 +15,17 @@ import pytest
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import os_errors, untrusted
-from executorch_goldens.review.groups import Group
+from executorch_goldens.review.groups import Group, worst_first
 from executorch_goldens.running import messages, options, reporting
 from executorch_goldens.running.plan import plan
-from executorch_goldens.running.progress import Progress, colour
+from executorch_goldens.running.progress import Progress, write_verdict
 from executorch_goldens.running.run import Run
 
 #: The verbosity of -q -q, which is no progress and no summary of the job.
 OFF = -2
+
+#: Causes of which a cell's whole message is printed, and cells of no cause.
+MOST_MESSAGES = 5
 
 RUN = pytest.StashKey[Run]()
 REFUSED = pytest.StashKey[pytest.UsageError]()
@@ -138,7 +141,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     try:
         return (yield)
     finally:
-        progress.judged(run.sweep, cell, run.verdicts.get(cell))
+        progress.judged(run.sweep, cell, run.verdicts.get(cell), run.edits.get(cell))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -168,8 +171,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _finish(session: pytest.Session, run: Run) -> None:
     """Leave no process, the results in order, and what was asked for at the end; raise HarnessError, OSError."""
     run.finish()
-    if (progress := session.config.stash.get(PROGRESS, None)) is not None:
-        progress.erase()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
         places = session.config.stash.get(PLACES, {})
@@ -180,7 +181,12 @@ def _finish(session: pytest.Session, run: Run) -> None:
     if run.sweep is not None and (xml := getattr(session.config.option, "xmlpath", None)):
         run.results.take_junit(Path(xml))
     if run.sweep is not None:
-        session.config.stash[CAUSES] = run.causes()
+        session.config.stash[CAUSES] = run.conclude(lambda line: _say(session.config, line))
+        if not all(judged.accepted for judged in run.verdicts.values()):
+            # What a cause makes wrong elsewhere was not recorded, after its test had passed.
+            session.exitstatus = max(session.exitstatus, pytest.ExitCode.TESTS_FAILED)
+    if (progress := session.config.stash.get(PROGRESS, None)) is not None:
+        progress.erase()
     if stale and run.plan.options.pruning:
         _print(session.config, messages.pruning(run, stale))
         run.prune(stale)
@@ -216,52 +222,59 @@ def pytest_terminal_summary(
     if shown:
         terminalreporter.write_sep("=", "FAILURES")
     for number, report in enumerate(shown):
-        verdict, _, _ = report.longreprtext.partition(":")
-        first, *rest = untrusted.inert(report.longreprtext).splitlines() or [""]
+        verdict, _, what = report.longreprtext.partition(": ")
+        first, rest = messages.shortened(what, whole=len(shown) == 1 or config.get_verbosity() > 0)
         if number:
             terminalreporter.write_line("")
-        terminalreporter.write_line(first, **colour(verdict))
+        write_verdict(terminalreporter, verdict, first)
         _print(config, rest)
     if PROGRESS not in config.stash:
         # No line has named them yet.
         lines = (report.longreprtext.partition("\n")[0] for report in of_cells if report not in shown)
         _print(config, lines)
+    elif more := config.stash[PROGRESS].unshown():
+        _print(config, [f"{more} more cells like these: -v names them"])
     _summarize(terminalreporter, config, run)
 
 
 def _shown(config: pytest.Config, failed: Sequence[pytest.TestReport]) -> Sequence[pytest.TestReport]:
-    """Return the reports whose messages are printed: of each cause the first cell's, with -v all, with --tb=no none."""
+    """Return the reports whose messages are printed: of each bad cause one; with -v all, with --tb=no none."""
     if config.option.tbstyle == "no":
         return ()
     if config.get_verbosity() > 0:
         return failed
-    cause_of = {
-        member.proposal.cell: group.cause
-        for group in config.stash.get(CAUSES, ())
-        for member in group.members
-    }
-    tests = config.stash.get(TESTS, {})
-    first: dict[object, pytest.TestReport] = {}
-    # A cause's members come by how much there is to read of them; one that is wrong says most.
-    place = {
-        member.proposal.cell: (not member.wrong, number)
-        for group in config.stash.get(CAUSES, ())
-        for number, member in enumerate(group.members)
-    }
-    for report in sorted(failed, key=lambda each: place.get(tests[each.nodeid], (True, 0))):
-        first.setdefault(cause_of.get(tests[report.nodeid], report.nodeid), report)
-    return [report for report in failed if report in first.values()]
+    of_cell = {config.stash.get(TESTS, {}).get(report.nodeid): report for report in failed}
+    shown = []
+    groups: Sequence[Group] = config.stash.get(CAUSES, ())
+    for group in worst_first(groups)[:MOST_MESSAGES]:
+        # One that is wrong says most; a cause's members come by how much there is to read of them.
+        for member in (*group.wrong, *group.members):
+            if member.proposal.cell in of_cell:
+                shown.append(of_cell[member.proposal.cell])
+                break
+    proposed = {member.proposal.cell for group in config.stash.get(CAUSES, ()) for member in group.members}
+    alone = [report for cell, report in of_cell.items() if cell not in proposed]
+    return [*shown, *alone[:MOST_MESSAGES]]
 
 
 def _summarize(terminalreporter: pytest.TerminalReporter, config: pytest.Config, run: Run) -> None:
     title = f"goldens of ExecuTorch {run.release.version}"
     terminalreporter.write_sep("-", title)
-    _print(config, messages.summary(run, config.stash.get(PRUNED, ())))
+    groups = config.stash.get(CAUSES, ())
+    # Beside causes that wait for a person, how near all others are to eager only fills the screen.
+    measures = not groups or config.get_verbosity() > 0
+    _print(config, messages.summary(run, config.stash.get(PRUNED, ()), measures))
     if REPORT in config.stash:
         _print(config, [config.stash[REPORT]])
-    _print(config, messages.causes(run, config.stash.get(CAUSES, ())))
+    _print(config, messages.causes(run, groups))
     if config.get_verbosity() > OFF:
-        messages.step_summary(title, *messages.labels(run.verdicts.values()))
+        messages.step_summary(title, *messages.labels(run.verdicts.values(), run.release.known))
+
+
+def _say(config: pytest.Config, line: str) -> None:
+    """Show what a run still does after its last cell."""
+    if (progress := config.stash.get(PROGRESS, None)) is not None:
+        progress.say(line)
 
 
 def _print(config: pytest.Config, lines: Iterable[str]) -> None:

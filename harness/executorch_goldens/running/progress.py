@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +18,7 @@ from executorch_goldens.workers.seconds import Seconds
 
 if TYPE_CHECKING:
     from executorch_goldens.judging.verdict import Verdict
+    from executorch_goldens.review.groups import Edited
     from executorch_goldens.workers.sweep import Sweep
 
 #: Seconds between two lines where there is no terminal, and between two states of a live line.
@@ -24,6 +26,8 @@ INTERVAL = 60.0
 LIVE_INTERVAL = 0.5
 #: Seconds after which the pace of a run says more of the time left than what is remembered does.
 SETTLED = 10.0
+#: Cells of one cause and verdict that get a line each.
+MOST_ALIKE = 6
 #: Verdicts that a person decides on; all others are something wrong.
 DECIDED = ("changed", "new")
 
@@ -33,7 +37,7 @@ class Screen(Protocol):
 
     def rewrite(self, line: str, **markup: bool) -> None: ...
     def write_line(self, line: str, **markup: bool) -> None: ...
-    def write(self, content: str) -> None: ...
+    def write(self, content: str, **markup: bool) -> None: ...
 
 
 class Progress:
@@ -67,6 +71,7 @@ class Progress:
         self.count = len(self.left)
         self.remembered = sum(self.left.values())
         self.wrong = 0
+        self.alike: Counter[tuple[str, str]] = Counter()
         self.screen = screen
         self.live = live
         self.clock = clock
@@ -78,20 +83,31 @@ class Progress:
         while not sweep.ready(cell, LIVE_INTERVAL):
             self.show(sweep)
 
-    def judged(self, sweep: Sweep, cell: Cell, judged: Verdict | None) -> None:
-        """Note that `cell` was checked; None is a cell that got no verdict. Show it unless it is as it should be."""
+    def judged(self, sweep: Sweep, cell: Cell, judged: Verdict | None, edited: Edited | None) -> None:
+        """Note that `cell` was checked; show it unless it is as it should be, or like many that were shown.
+
+        Parameters
+        ----------
+        judged
+            None for a cell that got no verdict.
+        edited
+            How it differs from its golden, if that is known.
+        """
         self.left.pop(cell, None)
         if judged is None or not judged.accepted:
             self.wrong += 1
-            self.erase()
-            verdict, reason = ("no verdict", "") if judged is None else (judged.name, judged.reason)
-            first = (reason.splitlines() or [""])[0]
-            made = (
-                f"{judged.divergence.name}: " if judged is not None and judged.divergence is not None else ""
-            )
-            line = untrusted.inert(f"{verdict}: {cell}: {made}{first}".rstrip(": "))
-            self.screen.write_line(line, **colour(verdict))
+            name, reason = ("no verdict", "") if judged is None else (judged.name, judged.reason)
+            alike = (edited.cause if edited is not None else "", name)
+            self.alike[alike] += 1
+            if edited is None or self.alike[alike] <= MOST_ALIKE:
+                self.erase()
+                what = (edited.what if edited is not None else "") or (reason.splitlines() or [""])[0]
+                write_verdict(self.screen, name, f"{cell}: {what}".rstrip(": "))
         self.show(sweep)
+
+    def unshown(self) -> int:
+        """Return how many cells got no line, being like others."""
+        return sum(max(number - MOST_ALIKE, 0) for (cause, _), number in self.alike.items() if cause)
 
     def show(self, sweep: Sweep) -> None:
         """Show how far it is, unless that was done a moment ago."""
@@ -100,9 +116,14 @@ class Progress:
         self._shown = self.clock()
         line = self.line(sweep.doing())
         if self.live:
-            self.screen.rewrite(line[: shutil.get_terminal_size().columns - 1], erase=True)
+            self.say(line)
         else:
             self.screen.write_line(line)
+
+    def say(self, line: str) -> None:
+        """Show what is done after the last cell, in a terminal alone."""
+        if self.live:
+            self.screen.rewrite(line[: shutil.get_terminal_size().columns - 1], erase=True)
 
     def erase(self) -> None:
         """Take the live line away, for what is written next."""
@@ -124,9 +145,10 @@ class Progress:
         return f"{done} of {self.count} cells{wrong}, {left}; {doing}"
 
 
-def colour(verdict: str) -> dict[str, bool]:
-    """Return how a terminal shows a verdict; pytest leaves it out where NO_COLOR or the lack of a terminal says so."""
-    return {"yellow" if verdict in DECIDED else "red": True}
+def write_verdict(screen: Screen, verdict: str, what: str) -> None:
+    """Write a line that begins with a verdict, in its colour where the screen has any (NO_COLOR, FORCE_COLOR)."""
+    screen.write(verdict, **{"yellow" if verdict in DECIDED else "red": True})
+    screen.write_line(untrusted.inert(f": {what}"))
 
 
 def duration(seconds: float) -> str:

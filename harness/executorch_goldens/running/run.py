@@ -7,7 +7,8 @@ records, `results` keeps the rest, `explaining` looks into what is wrong, `messa
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 
 from syrupy.assertion import SnapshotAssertion
 
@@ -23,15 +24,20 @@ from executorch_goldens.results import origins, proposals, provenance
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
-from executorch_goldens.review.groups import Group, grouped
+from executorch_goldens.review.doubt import doubt
+from executorch_goldens.review.groups import Edited, Group, count, grouped, seen, worst_first
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.running.explaining import Explainer, noting
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.running.progress import Progress, Screen
+from executorch_goldens.running.proving import Prover
 from executorch_goldens.running.selection import FEWEST_TO_RECORD
 from executorch_goldens.settings import config
 from executorch_goldens.workers import seconds
 from executorch_goldens.workers.sweep import Sweep, worth_warming
+
+#: Why nothing that was held back is recorded.
+UNFINISHED = "the run ended before every cell was judged; goldens review shows what was"
 
 
 class Run:
@@ -51,6 +57,12 @@ class Run:
         Cells whose golden's manifest now says more of how it is made.
     lacking
         Cells whose golden has not recorded yet what goldens have now.
+    edits
+        Of cells that need a look, how they differ from their goldens.
+    proofs
+        What exports without a pass prove, by the cell that shows it.
+    recorded
+        The causes of which goldens were replaced, each with how many.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -58,13 +70,25 @@ class Run:
         self.release = plan.release
         self.reuse = plan.reuse()
         self.settings = dataclasses.replace(plan.settings, reuse=self.reuse)
-        self.judge = Judge(plan.root, plan.options.update, plan.compact, plan.options.budgets)
+        self.judge = Judge(
+            plan.root,
+            plan.options.update,
+            plan.compact,
+            # A compact root proposes nothing, so that its causes are not known.
+            holding=not plan.compact,
+            budgets=plan.options.budgets,
+        )
         self.results = Results(plan.options.sweeps, plan.release)
         self.seconds = self.results.seconds.over(seconds.committed(plan.root))
         self.verdicts: dict[Cell, Verdict] = {}
         self.accuracies: dict[Cell, Accuracy] = {}
         self.confirmed: list[Cell] = []
         self.lacking: list[Cell] = []
+        self.edits: dict[Cell, Edited] = {}
+        self.proofs: dict[Cell, str] = {}
+        self.recorded: list[str] = []
+        self._held: set[Cell] = set()
+        self._started: set[Cell] = set()
         self.sweep: Sweep | None = None
         self._lock = roots.lock(plan.goldens, plan.release.version)
 
@@ -81,6 +105,7 @@ class Run:
     def start(self, cells: Sequence[Cell]) -> None:
         """Make the folders ready, alone in those that are written, and start exporting `cells`."""
         plan, asked = self.plan, self.plan.options
+        self._started = set(cells)
         self.results.open()
         self.provenance = self._provenance(cells)
         self.provenance.write(self.results.root)
@@ -89,7 +114,9 @@ class Run:
         if asked.updating:
             roots.open_for_writing(plan.root, self._lock)
             roots.claim(plan.goldens, asked.models)
-        self.explainer = Explainer(plan, self.settings, tuple(sorted(worth_warming(cells))))
+        warmed = tuple(sorted(worth_warming(cells)))
+        self.explainer = Explainer(plan, self.settings, warmed)
+        self.prover = Prover(plan, self.settings, warmed, self.seconds)
         if asked.cluster is None:
             self.sweep = Sweep(cells, plan.variations, self.settings)
         else:
@@ -148,9 +175,10 @@ class Run:
         found = self._judged(cell, outcomes, snapshot)
         judged = self._explained(found, outcomes)
         self.verdicts[cell] = judged
-        self._note(judged, outcomes)
+        # What is held back is not recorded before every cell is judged.
+        self._note(dataclasses.replace(judged, recorded=judged.recorded and not found.held), outcomes)
         # There is nothing in a compact golden that a review could show.
-        if not judged.accepted and not self.plan.compact:
+        if (found.held or not judged.accepted) and not self.plan.compact:
             self._propose(judged, found, outcomes[0])
         return judged
 
@@ -166,11 +194,13 @@ class Run:
         """Return the verdict with why it is what it is; keep what was made of a cell that is not as it should be."""
         judged = found.verdict
         folder = self.results.folder(judged.cell)
-        if judged.name == "stable" or judged.recorded:
+        if judged.name == "stable" or (judged.recorded and not found.held):
             self.results.clear(judged.cell)
         else:
             self.results.keep(judged.cell, outcomes)
-            judged = self.explainer.of(judged, outcomes, found.reviewed, folder)
+            judged = self.explainer.of(judged, outcomes, folder)
+            if not found.held:
+                self.prover.add(judged, outcomes)
         if self.plan.options.origins:
             what = "which pass made each operator"
             judged = noting(what, judged, lambda: origins.write(folder, outcomes))
@@ -189,7 +219,11 @@ class Run:
         texts = found.texts if recordable else None
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
         accuracy = Accuracy.of(made) if isinstance(made, Lowered) and made.samples else None
-        self.results.propose(judged, texts, found.reviewed, self.provenance, accuracy)
+        proposal = self.results.propose(judged, texts, found.reviewed, self.provenance, accuracy)
+        if found.held:
+            self._held.add(judged.cell)
+        else:
+            self.edits[judged.cell] = Edited.of(seen(proposal, self.plan.goldens))
 
     def _count(self, found: Judged, outcome: Outcome) -> None:
         """Count what the summary says of goldens, and how near a program that is right is to eager."""
@@ -231,10 +265,67 @@ class Run:
 
     # After the last cell
 
-    def causes(self) -> list[Group]:
-        """Return what made the checked cells what they are; a compact root proposes nothing, and has none."""
+    def conclude(self, says: Callable[[str], None]) -> list[Group]:
+        """Record what was held back and no cause of it makes wrong, and return the causes that are left, proven.
+
+        A run that did not judge every cell does not know what its causes make wrong: it records nothing of them.
+
+        Parameters
+        ----------
+        says
+            Gets a line for each further export.
+        """
+        whole = self._started <= self.verdicts.keys()
+        causes = self._record("" if whole else UNFINISHED) if self._held else self._grouped(self._proposed())
+        if not whole:
+            return causes
+        of_causes = [[member.proposal.cell for member in group.members] for group in worst_first(causes)]
+        if self.plan.compact:
+            by_pass: dict[str, list[Cell]] = defaultdict(list)
+            for cell, judged in self.verdicts.items():
+                if judged.divergence is not None:
+                    by_pass[judged.divergence.name].append(cell)
+            of_causes = list(by_pass.values())
+        self.proofs = self.prover.proofs(of_causes, says)
+        return [group.with_proofs(self.proofs) for group in causes]
+
+    def _record(self, unfinished: str) -> list[Group]:
+        """Record what was held back, but for the causes that make other cells wrong; return what is left.
+
+        Parameters
+        ----------
+        unfinished
+            Why none is recorded; empty where some may be.
+        """
+        own = {proposal.name for proposal in self._proposed()}
+        left, written = [], []
+        # What an earlier run found wrong, and nobody has run again, is wrong.
+        for group in self._grouped(proposals.find(self.plan.options.sweeps)):
+            members = [member for member in group.members if member.proposal.name in own]
+            held = [member for member in members if member.proposal.cell in self._held]
+            if why := unfinished or doubt(group):
+                self._refuse([member.proposal.cell for member in held], why)
+                held = []
+            for member in held:
+                golden.write(golden.directory(self.plan.root, member.proposal.cell), member.proposal.texts())
+                written.append(member.proposal.cell)
+            if held:
+                self.recorded.append(f"{group.title}: {count(len(held), 'cell')}")
+            if rest := tuple(each for each in members if each not in held):
+                left.append(dataclasses.replace(group, members=rest))
+        self.results.recorded(written)
+        return left
+
+    def _refuse(self, cells: Sequence[Cell], why: str) -> None:
+        for cell in cells:
+            self.verdicts[cell] = dataclasses.replace(self.verdicts[cell], recorded=False, refusal=why)
+
+    def _proposed(self) -> list[Proposal]:
+        """Return what the checked cells propose; a compact root proposes nothing."""
         files = [self.results.folder(cell) / proposals.FILE for cell in self.verdicts]
-        proposed = [Proposal.read(file) for file in files if file.is_file()]
+        return [Proposal.read(file) for file in files if file.is_file()]
+
+    def _grouped(self, proposed: Iterable[Proposal]) -> list[Group]:
         asked = self.plan.options
         standing = Standing(config.load(), self.plan.goldens, asked.matrix or MATRIX, fewer=True)
         return grouped(proposed, self.plan.goldens, standing)

@@ -217,8 +217,13 @@ class Sweep:
         return [job for template in list(self.templates.values()) for job in list(template.running.values())]
 
     def doing(self) -> str:
-        """Say what is being exported."""
-        return f"running: {', '.join(map(str, self.running())) or 'none yet'}"
+        """Say what is being exported, and which interpreters that will export still import torch and ExecuTorch."""
+        running = ", ".join(map(str, self.running()))
+        starting = ", ".join(
+            variation.name for variation, template in list(self.templates.items()) if not template.ready
+        )
+        said = [f"running: {running}" if running else "", f"starting: {starting}" if starting else ""]
+        return "; ".join(filter(None, said)) or "nothing runs"
 
     # What follows runs in the sweep's thread.
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from executorch_goldens import cli
+from executorch_goldens.goldens import accuracy, golden
 from executorch_goldens.releases import MATRIX
 from executorch_goldens.results import proposals
 from executorch_goldens.review.groups import Group, grouped
@@ -104,6 +105,16 @@ def review(proposed: Runner, capsys: pytest.CaptureFixture[str]) -> Review:
         return Said(code, printed.out, printed.err)
 
     return call
+
+
+def measured_before(runner: Runner, cell: str, used: float) -> None:
+    """Let a golden say which part of its tolerance its error takes."""
+    path = runner.root / cell
+    texts = golden.read(path)
+    assert texts is not None
+    said = {**golden.fields(texts), "numerics": "within 2^-7", accuracy.ERROR: accuracy.error(used)}
+    manifest = "".join(f"{name}: {value}\n" for name, value in said.items() if name != golden.CONTENTS)
+    golden.write(path, golden.sealed({**texts, golden.MANIFEST: manifest}))
 
 
 def found(runner: Runner) -> dict[str, Group]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -23,12 +22,13 @@ from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.rows import lock
-from executorch_goldens.review import listing
+from executorch_goldens.review import committing, listing
 from executorch_goldens.review.doubt import ALTHOUGH
 from executorch_goldens.review.edits import edits, quantities
 from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, Group, grouped
 from executorch_goldens.review.recording import record
 from executorch_goldens.review.standing import Standing
+from executorch_goldens.running.run import UNFINISHED
 from executorch_goldens.settings.config import Config
 from tests import REPOSITORY
 from tests.commands.review.conftest import (
@@ -39,12 +39,13 @@ from tests.commands.review.conftest import (
     cells,
     edit,
     found,
+    measured_before,
     path_of,
     titled,
 )
 from tests.support import replay
 from tests.support.making import wrong
-from tests.support.runner import RUN_LIMIT, Runner
+from tests.support.runner import Runner
 
 # What a run proposes
 
@@ -194,13 +195,15 @@ def test_a_rejection_is_of_all_cells_of_a_cause_whatever_their_verdict(
     assert "2 corrupt, 2 changed: a sign" in review("--reject", again).out
 
 
-def test_the_error_against_eager_is_shown_before_and_after_where_an_earlier_run_measured_it(
+def test_the_error_against_eager_is_shown_before_and_after_where_the_golden_has_it(
     proposed: Runner, review: Review
 ) -> None:
     measured = {"error": 0.125, "tolerance": 0.25, "used": 0.5}
     for target in TARGETS:
-        edit(proposed, f"{target}/alpha", accuracy=measured, before=0.5)
-    edit(proposed, "tosa-int/alpha", accuracy={**measured, "used": 0.999}, before=0.25)
+        edit(proposed, f"{target}/alpha", accuracy=measured)
+        measured_before(proposed, f"{target}/alpha", 0.5)
+    edit(proposed, "tosa-int/alpha", accuracy={**measured, "used": 0.999})
+    measured_before(proposed, "tosa-int/alpha", 0.25)
     group = titled(proposed, "constants with different values")
     (line,) = (line for line in group.amounts() if line.startswith("error"))
     assert (
@@ -312,30 +315,6 @@ def test_accepting_a_group_records_what_was_proposed_and_nothing_else(
     assert proposed.files() == after
 
 
-def test_a_proposal_keeps_the_error_that_an_earlier_run_measured_of_its_golden(
-    proposed: Runner, artifacts: Artifacts
-) -> None:
-    proposed.answers({"*": artifacts["hashed-constant"][0]})
-    stable = proposed(*RUN, "--cell", "tosa-fp/alpha").rows["tosa-fp/alpha"]
-    assert stable["verdict"] == "stable"
-    proposed.answers({"*": artifacts["hashed-constant"][1]})
-    paths = [str(proposed.folder), str(REPOSITORY), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    environment = {**os.environ, **proposed.environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    for _ in range(2):
-        # The second run finds what the first has kept. A runner would delete the results first.
-        subprocess.run(
-            proposed.command(*RUN, "--cell", "tosa-fp/alpha"),
-            cwd=proposed.directory,
-            env=environment,
-            capture_output=True,
-            check=False,
-            timeout=RUN_LIMIT,
-        )
-        proposal = Proposal.read(path_of(proposed, "tosa-fp/alpha"))
-        assert proposal.before == stable["used"]
-        assert proposal.accuracy is not None
-
-
 def test_the_message_of_the_commit_names_causes_and_cells(proposed: Runner, review: Review) -> None:
     group = titled(proposed, "constants with different values")
     said = review("--accept", group.name)
@@ -348,6 +327,9 @@ def test_the_message_of_the_commit_names_causes_and_cells(proposed: Runner, revi
         f"- {member.proposal.name}" for member in group.members
     ]
     assert max(map(len, rest)) <= 72
+    failing = titled(proposed, "fails: ")
+    threads = committing.message([failing], [], {failing.cause: "a pass loses its input (#21480)"})
+    assert threads.endswith("\n\nhttps://github.com/pytorch/executorch/issues/21480\n")
 
 
 def test_what_is_accepted_is_what_an_update_records(proposed: Runner, review: Review, tmp_path: Path) -> None:
@@ -637,3 +619,41 @@ def test_goldens_may_be_committed_between_two_reviews_and_nothing_else(
     assert clone.objection(made) == ""
     elsewhere = replace(made, commit="0" * 40)
     assert "made at commit 000000000000" in clone.objection(elsewhere)
+
+
+def test_an_update_records_nothing_of_a_cause_that_makes_other_cells_wrong(
+    proposed: Runner, artifacts: Artifacts
+) -> None:
+    made = artifacts["hashed-constant"][1]
+    assert isinstance(made, Artifact)
+    update = (*RUN, "--snapshot-update", "--cell")
+    before = proposed.files()
+    proposed.answers({"tosa-int/alpha": wrong(made), "*": made})
+    finished = proposed(*update, "*/alpha")
+    against = "the same cause makes 1 cell wrong: tosa-int/alpha (corrupt)"
+    assert f"\n   not recorded: 3 cells: {against}\n" in finished.output
+    assert (finished.code, proposed.files()) == (1, before)
+    assert not any(row["recorded"] for row in finished.rows.values())
+    # Nor of the cells that are right by themselves, as long as nobody has run the other again.
+    alone = proposed(*update, "tosa-fp/alpha")
+    assert f"\n   not recorded: 1 cell: {against}\n" in alone.output
+    assert (alone.code, proposed.files()) == (1, before)
+    proposed.answers({"*": made})
+    finished = proposed(*update, "*/alpha")
+    assert re.search(
+        r"^recorded: constants with different values, .*: 4 cells$", finished.output, re.MULTILINE
+    )
+    assert finished.code == 0, finished.output
+    assert all(row["recorded"] and row["accepted"] for row in finished.rows.values())
+    written = {path.split("/")[1] for path, now in proposed.files().items() if before.get(path) != now}
+    assert written == set(TARGETS)
+
+
+def test_an_update_that_ends_early_replaces_no_golden(proposed: Runner, artifacts: Artifacts) -> None:
+    before = proposed.files()
+    constants, steady = artifacts["hashed-constant"], artifacts["steady"][0]
+    assert isinstance(steady, Artifact)
+    proposed.answers({"alpha": constants[1], "*": wrong(steady)})
+    finished = proposed(*RUN, "--snapshot-update", "-x")
+    assert UNFINISHED in finished.output
+    assert proposed.files() == before

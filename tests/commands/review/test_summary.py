@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from executorch_goldens import cli
-from executorch_goldens.commands.merge import rows as rows_of
+from executorch_goldens.commands.merge import parts_of, rows
+from executorch_goldens.releases import KnownDefect
+from executorch_goldens.review.decisions import Decisions
 from executorch_goldens.review.summary import MARK, Row, Summary, marks
-from tests.commands.review.conftest import RUN, Artifacts, edit, found
+from tests.commands.review.conftest import RUN, Artifacts, Review, edit, found, titled
 from tests.support.runner import Runner
 
 
+def rows_of(runner: Runner) -> list[Row]:
+    return rows(parts_of([runner.folder / "sweeps"]))
+
+
 def summed(runner: Runner, base: Sequence[Row] | None = None, link: str = "") -> Summary:
-    return Summary(rows_of([runner.folder / "sweeps"]), list(found(runner).values()), base, link)
+    return Summary(rows_of(runner), list(found(runner).values()), base, link)
 
 
 def test_the_summary_has_counts_causes_and_what_got_worse_in_ten_lines(proposed: Runner) -> None:
-    base = [(release, {**row, "accepted": True}) for release, row in rows_of([proposed.folder / "sweeps"])]
+    base = [(release, {**row, "accepted": True}) for release, row in rows_of(proposed)]
     made = summed(proposed, base, "https://example.org/report")
     lines = list(made.markdown())
     assert len(lines) <= 10
@@ -39,15 +46,15 @@ def test_the_summary_has_counts_causes_and_what_got_worse_in_ten_lines(proposed:
 
 
 def test_the_summary_says_what_the_base_lacks_and_counts_what_was_not_run(proposed: Runner) -> None:
-    rows = rows_of([proposed.folder / "sweeps"])
-    lacking = [(release, row) for release, row in rows if row["target"] != "tosa-fp"]
+    run = rows_of(proposed)
+    lacking = [(release, row) for release, row in run if row["target"] != "tosa-fp"]
     (line,) = summed(proposed, lacking).against()
     assert line == ", ".join(
         [f"not in the base: {proposed.release} tosa-fp/alpha"]
         + [f"{proposed.release} tosa-fp/{case}" for case in ("beta", "gamma")]
     )
-    further = [*rows, *((release, {**row, "case": f"other-{row['case']}"}) for release, row in rows)]
-    assert list(summed(proposed, further).against()) == [f"not run here: {len(rows)} cells of the base"]
+    further = [*run, *((release, {**row, "case": f"other-{row['case']}"}) for release, row in run)]
+    assert list(summed(proposed, further).against()) == [f"not run here: {len(run)} cells of the base"]
 
 
 def test_the_summary_of_a_green_run_is_a_line(proposed: Runner, artifacts: Artifacts) -> None:
@@ -117,3 +124,99 @@ def test_the_summary_is_a_command(proposed: Runner, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.startswith("::error file=")
     assert cli.main(["merge", "--markdown", str(proposed.folder / "zoo_three.py")]) == cli.ERROR
     assert "has no run.json" in capsys.readouterr().err
+
+
+# After a review, without a next run
+
+
+def merged(runner: Runner, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    code = cli.main(["merge", f"--goldens={runner.goldens}", str(runner.folder / "sweeps"), *words])
+    return code, capsys.readouterr().out
+
+
+def test_what_a_review_accepted_and_rejected_is_known_without_a_next_run(
+    proposed: Runner, review: Review, capsys: pytest.CaptureFixture[str]
+) -> None:
+    constants, fails = titled(proposed, "constants"), titled(proposed, "fails: ")
+    assert review("--accept", constants.name).code == 0
+    assert review("--reject", fails.name, "--reason", "for the backend: [#21480]").code == 0
+    code, out = merged(proposed, capsys, "--markdown")
+    lines = out.splitlines()
+    assert code == 0
+    assert len(lines) <= 10
+    assert lines[1] == (
+        "**Goldens: broken.** 2 corrupt, 1 order-only; 4 accepted and 2 rejected in review; 3 cells as they should "
+        "be, on 1 release."
+    )
+    (rejected,) = [line for line in lines if "rejected: " in line]
+    assert rejected.startswith("- 2 failed: fails: ")
+    assert rejected.endswith("(rejected: for the backend: \\[\\#21480\\])")
+    assert constants.title not in out
+    # In a base where all is right, only what was not accepted is otherwise.
+    base = proposed.folder / "base"
+    shutil.copytree(proposed.folder / "sweeps", base)
+    results = base / proposed.release / "results.jsonl"
+    results.write_text(results.read_text().replace('"accepted": false', '"accepted": true'))
+    assert (
+        "not so in the base: 5 cells, as " in merged(proposed, capsys, "--markdown", "--base", str(base))[1]
+    )
+    # Joined, it is said of each cell; what was accepted is as it should be.
+    into = proposed.folder / "merged"
+    shutil.copytree(proposed.folder / "sweeps", into)
+    code, out = merged(proposed, capsys, "--into", str(into))
+    lines = out.splitlines()
+    assert code == cli.DIFFERENT
+    assert "4 accepted" in lines[0]
+    assert "2 rejected" in lines[0]
+    assert "changed" not in lines[0]
+    assert "accepted since the run: 4 cells" in lines
+    assert sum(line.endswith("(rejected: for the backend: [#21480])") for line in lines) == 2
+    assert not any("/alpha: " in line for line in lines)
+
+
+def test_what_is_accepted_is_what_stands_there(
+    proposed: Runner, review: Review, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.read_bytes() for path in proposed.goldens.rglob("*") if path.is_file()}
+    assert review("--accept", titled(proposed, "constants").name).code == 0
+    assert "4 accepted in review" in merged(proposed, capsys, "--markdown")[1]
+    # One is taken back in the checkout, one is damaged: two are left.
+    for path, contents in before.items():
+        if "tosa-fp/alpha" in path.as_posix():
+            path.write_bytes(contents)
+    (proposed.root / "tosa-int" / "alpha" / "manifest.txt").write_text("damaged")
+    out = merged(proposed, capsys, "--markdown")[1]
+    assert "2 changed" in out
+    assert "2 accepted in review" in out
+
+
+def test_where_all_is_accepted_the_summary_is_green(
+    proposed: Runner, review: Review, artifacts: Artifacts, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proposed.answers({"alpha": artifacts["hashed-constant"][1], "*": artifacts["steady"][0]})
+    assert proposed(*RUN).code == 1
+    assert review("--accept", titled(proposed, "constants").name).code == 0
+    assert merged(proposed, capsys, "--markdown")[1].splitlines()[1:] == [
+        "**Goldens: green.** 4 accepted in review; 8 cells as they should be, on 1 release."
+    ]
+    assert merged(proposed, capsys, "--into", str(proposed.folder / "merged"))[0] == 0
+
+
+def test_known_defects_are_apart_with_their_reason_and_a_link(proposed: Runner) -> None:
+    made = summed(proposed)
+    rows = [
+        (release, {**row, "known": True, "accepted": True} if row["verdict"] == "corrupt" else row)
+        for release, row in made.rows
+    ]
+    names = [f"{release} {row['target']}/{row['case']}" for release, row in rows if row["known"]]
+    defect = KnownDefect("corrupt", "a gather <b>reads</b> past its end (#22436)")
+    summary = replace(made, rows=rows, decided=Decisions(declared=dict.fromkeys(names, defect)))
+    lines = list(summary.markdown())
+    assert lines[1].startswith(
+        "**Goldens: broken.** 4 changed, 2 failed, 1 order-only; 3 cells as they should be"
+    )
+    assert (
+        "2 known defects: a gather &lt;b&gt;reads&lt;/b&gt; past its end "
+        "([#22436](https://github.com/pytorch/executorch/issues/22436))"
+    ) in lines
+    assert len(lines) <= 10

@@ -105,6 +105,31 @@ def test_one_key_accepts_a_cause_and_one_writes_all(proposed: Runner, session: S
     }
 
 
+def test_a_key_lists_the_cells_of_a_cause_the_largest_growth_of_the_error_first(
+    proposed: Runner, session: Session
+) -> None:
+    measured = {"error": 0.125, "tolerance": 0.25, "used": 0.5, "sqnr": 41.0}
+    edit(proposed, "tosa-int/alpha", accuracy=measured)
+    session = Session(list(found(proposed).values()), {})
+    pressed(session, "eq")
+    head, *rows = session.lines()
+    assert head.split("  ")[0] == "cell"
+    assert [row.split()[1] for row in rows] == [
+        "tosa-int/alpha",
+        *(f"{target}/alpha" for target in TARGETS if target != "tosa-int"),
+    ]
+    assert "-> 0.5" in rows[0]
+    assert "? -> 41.0" in rows[0]
+
+
+def test_lines_are_broken_between_words_at_the_width_of_the_terminal(session: Session) -> None:
+    from executorch_goldens.review.terminal import wrapped
+
+    for line in session.lines():
+        parts = wrapped(line, 40)
+        assert " ".join(part.strip() for part in parts) == " ".join(line.split())
+
+
 def test_what_is_shown_of_a_cell_is_what_a_key_asks_for(session: Session) -> None:
     pressed(session, "vq")
     name = session.member.proposal.name

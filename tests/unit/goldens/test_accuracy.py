@@ -161,6 +161,7 @@ def test_a_golden_has_the_accuracy_of_each_output_and_a_float_one_none(
     lines = texts[golden.MANIFEST].splitlines()
     numerics = next(at for at, line in enumerate(lines) if line.startswith("numerics: "))
     assert lines[numerics + 1] == "accuracy 0: sqnr 40.0 dB, cosine 0.99996"
+    assert lines[numerics + 2] == "error: 0 of the tolerance"
     float_one = golden.render(artifacts["steady"][0], golden.MadeWith({}, [], ""))
     assert "accuracy" not in float_one[golden.MANIFEST]
 

@@ -108,6 +108,11 @@
         }
         line.append(place);
       }
+      // Of one release there is room to say why.
+      if (report.releases.length === 1 && row[0].verdict !== "stable") {
+        const why = [row[0].pass, row[0].reason].filter(Boolean).join(": ");
+        line.append(element("td", { class: "why" }, why));
+      }
       made.append(line);
     }
     return made;

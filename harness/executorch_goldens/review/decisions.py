@@ -1,0 +1,132 @@
+"""What persons have decided about cells, whatever a run found: accepted, rejected, or declared as known defects.
+
+A cell is accepted where its golden is by now what the run made. So nothing needs to be kept of an acceptance, and one
+that is taken back in the checkout no longer counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.files import untrusted
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.judging import known
+from executorch_goldens.releases import KnownDefect
+from executorch_goldens.results import proposals
+from executorch_goldens.results.merging import Merged, Part
+from executorch_goldens.results.proposals import ProposalError
+from executorch_goldens.review.groups import Group
+from executorch_goldens.review.rejections import Rejections
+from executorch_goldens.settings.config import Config
+
+#: What a cell is counted as in the place of its verdict.
+ACCEPTED, REJECTED, KNOWN = "accepted", "rejected", "known defect"
+#: Threads that a reason names by their number.
+TRACKER = "https://github.com/pytorch/executorch/issues"
+THREAD = re.compile(r"#(\d{3,6})\b")
+#: Verdicts of cells that may become as they should be by what is recorded.
+RECORDABLE = ("changed", "new", "failed")
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decisions, by release and cell: ``1.4.1 tosa-int/linear``.
+
+    Attributes
+    ----------
+    accepted
+        Cells whose golden is what the run made, and was not when it ran.
+    reasons
+        Why the causes of cells were rejected, by `executorch_goldens.review.groups.Group.cause`.
+    rejected
+        The reason of each cell whose cause was rejected.
+    declared
+        What is declared of cells.
+    """
+
+    accepted: frozenset[str] = frozenset()
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    rejected: Mapping[str, str] = field(default_factory=dict)
+    declared: Mapping[str, KnownDefect] = field(default_factory=dict)
+
+    def kind(self, release: str, row: Mapping[str, Any]) -> str:
+        """Return what a cell is counted as: its verdict, or what was decided about it."""
+        name = name_of(release, row)
+        if row["accepted"]:
+            return KNOWN if row["known"] else str(row["verdict"])
+        if name in self.accepted:
+            return ACCEPTED
+        return REJECTED if name in self.rejected else str(row["verdict"])
+
+
+def name_of(release: str, row: Mapping[str, Any]) -> str:
+    """Return the name of a cell, as `executorch_goldens.results.proposals.Proposal.name` has it."""
+    return f"{release} {row['target']}/{row['case']}"
+
+
+def decisions(
+    parts: Sequence[Part | Merged], goldens: Path, repository: Config, groups: Sequence[Group]
+) -> Decisions:
+    """Return what was decided about the cells of some results.
+
+    Parameters
+    ----------
+    goldens
+        Root of the goldens.
+    groups
+        Causes of what is not as it should be.
+
+    Raises
+    ------
+    executorch_goldens.errors.HarnessError
+        For files that cannot be read.
+    """
+    roots = dict.fromkeys(part.folder.parent for part in parts)
+    reasons = {cause: why for root in roots for cause, why in Rejections.read(root).reasons.items()}
+    stated = releases.known_defects(repository.known_defects)
+    versions = dict.fromkeys(part.provenance.release for part in parts)
+    return Decisions(
+        frozenset(name for part in parts for name in _accepted(part, goldens)),
+        reasons,
+        {
+            member.proposal.name: reasons[group.cause]
+            for group in groups
+            if group.cause in reasons
+            for member in group.members
+        },
+        {
+            f"{version} {cell}": defect
+            for version in versions
+            for cell, defect in known.of(goldens, version, stated).items()
+        },
+    )
+
+
+def _accepted(part: Part | Merged, goldens: Path) -> Iterator[str]:
+    """Yield the cells of a release that a run found otherwise than their goldens, and that are these by now."""
+    version = part.provenance.release
+    for row in part.rows:
+        if row["accepted"] or row["verdict"] not in RECORDABLE:
+            continue
+        made: list[golden.Texts] = []
+        # What cannot be read was not accepted; a report of it says why.
+        with contextlib.suppress(ProposalError):
+            made = proposals.made(untrusted.inside(part.folder, row["target"], row["case"]))
+        if len(made) == 1 and _is_golden(made[0], goldens / version, Cell(row["target"], row["case"])):
+            yield name_of(version, row)
+
+
+def _is_golden(made: golden.Texts, root: Path, cell: Cell) -> bool:
+    """Return whether a cell has this golden; one that is damaged is none."""
+    with contextlib.suppress(GoldenError):
+        standing = golden.read(golden.directory(root, cell))
+        return standing is not None and golden.equal(standing, made)
+    return False
