@@ -37,6 +37,7 @@ from executorch_goldens.artifact import (
     Tensor,
 )
 from executorch_goldens.decode import Schemas
+from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting import compat, kernels, tosa_validation
 from executorch_goldens.exporting.apart import ApartError, run_apart
 from executorch_goldens.exporting.blame import OF_THE_MACHINE, described, own_error
@@ -51,7 +52,6 @@ from executorch_goldens.exporting.numerics.samples import alone, samples_of, unb
 from executorch_goldens.exporting.observing import NOBODY, Observer
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch
-from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import logged, shortage
 from executorch_goldens.goldens.accuracy import worst
 from executorch_goldens.patches import shortcuts

@@ -206,7 +206,6 @@ class Results:
                 for index, delegate in enumerate(made.delegates):
                     (place / f"delegate_{index}.bin").write_bytes(delegate.payload)
 
-
     def _keep_log(self, cell: Cell, variation: str, casualty: Casualty) -> None:
         if casualty.log:
             place = self.folder(cell) / LOGS.replace("*", variation)
