@@ -565,9 +565,15 @@ class Artifact:
     twins: tuple[Artifact, ...] = ()
 
 
+#: How the reason of a cell begins, its variation aside, that is ``crashed`` by the harness's own fault.
+OF_HARNESS = "the harness itself failed"
+
+
 @dataclass(frozen=True)
 class Casualty:
     """An export that did not finish: the child died, was killed at its time limit, or was given no memory.
+
+    Or the harness itself failed: see `executorch_goldens.exporting.blame`.
 
     Attributes
     ----------
@@ -575,10 +581,13 @@ class Casualty:
         ``crashed``, ``timed-out`` or ``out-of-memory``.
     reason
         Signal, exit status or limit, and the last lines the child printed.
+    log
+        All that the child printed, where the harness itself failed; otherwise empty.
     """
 
     verdict: str
     reason: str
+    log: str = ""
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class Exporter:
             "cell": [wanted[0].target, wanted[0].case],
             "variation": wanted[1].name,
             "made": None if made is None else [made.key, made.lists],
-            "casualty": None if casualty is None else [casualty.verdict, casualty.reason],
+            "casualty": None if casualty is None else [casualty.verdict, casualty.reason, casualty.log],
             "seconds": outcome.seconds,
             "peak_mb": outcome.peak_mb,
             "core_seconds": outcome.core_seconds,

@@ -1,7 +1,7 @@
 """Whose an exception is: the harness's own, or that of the release or the case that it works for.
 
 What a release or a case raises is the verdict of a cell. What the harness's own code raises says nothing about the
-cell: it is an `OwnError`, and ends the run.
+program: it is an `OwnError`. The cell is ``crashed``, with the harness named as the cause, and the run goes on.
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import ParamSpec, TypeVar
 
+from executorch_goldens.artifact import OF_HARNESS
 from executorch_goldens.errors import HarnessError
+
+#: A frame, and the line in it.
+Place = tuple[FrameType, int]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: The code of the functions that `handed_on` marks.
+#: The code of the functions that `handed_on` marks, and of those that `judging` does.
 _HANDED_ON: set[CodeType] = set()
+_JUDGING: set[CodeType] = set()
 
 #: Rooms whose code replaces the release's, and raises what the release would.
 REPLACING = ("executorch_goldens.patches.", "executorch_goldens.patches.shortcuts.")
@@ -34,8 +39,14 @@ def handed_on(function: Callable[P, R]) -> Callable[P, R]:
     return function
 
 
+def judging(function: Callable[P, R]) -> Callable[P, R]:
+    """Mark a function that only the harness's own work can make raise, also in others' code that it calls."""
+    _JUDGING.add(function.__code__)
+    return function
+
+
 class OwnError(HarnessError, RuntimeError):
-    """An exception of the harness's own code; never the verdict of a cell.
+    """An exception of the harness's own code; says nothing about the program.
 
     Attributes
     ----------
@@ -55,20 +66,46 @@ class OwnError(HarnessError, RuntimeError):
 
     def __str__(self) -> str:
         return (
-            f"the harness itself failed (stage {self.stage}): {self.error} ({self.where}). "
-            "This says nothing about the cell: please report it as a defect of the harness"
+            f"{OF_HARNESS} (stage {self.stage}): {self.error} ({self.where}). "
+            "This says nothing about the program: please report it as a defect of the harness"
         )
 
 
-def own_error(stage: str, error: BaseException) -> OwnError | None:
-    """Return what to raise for `error`, the first cause of a failure, where the harness's own code raised it.
+def own_error(stage: str, error: BaseException, raised: BaseException | None = None) -> OwnError | None:
+    """Return what to raise for `error`, the first cause of a failure, where it is the harness's own.
 
-    The innermost frame decides, libraries aside: it is the harness's, and neither it nor a frame of the harness that
-    called it without others between them is `handed_on`.
+    It is where a function that is `judging` was called. Otherwise the innermost frame decides, libraries aside: it is
+    the harness's, and neither it nor a frame of the harness that called it without others between them is `handed_on`.
+
+    Parameters
+    ----------
+    raised
+        What was raised from `error`; by default `error` itself.
     """
     if isinstance(error, (HarnessError, *OF_THE_MACHINE)):
         return None
-    frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    frames = list(traceback.walk_tb(error.__traceback__))
+    outer = [] if raised is None or raised is error else list(traceback.walk_tb(raised.__traceback__))
+    if any(frame.f_code in _JUDGING for frame, _ in (*outer, *frames)):
+        return described(stage, error, next(filter(_of_own, reversed((*outer, *frames)))))
+    innermost = _raised_by_own(frames)
+    return described(stage, error, innermost) if innermost is not None else None
+
+
+def described(stage: str, error: BaseException, place: Place | None = None) -> OwnError:
+    """Return an error of the harness's own; `place` is the innermost frame of the harness's by default."""
+    place = place or next(filter(_of_own, reversed(list(traceback.walk_tb(error.__traceback__)))), None)
+    message = (str(error).strip().splitlines() or [""])[0]
+    said = f"{type(error).__name__}: {message}".removesuffix(": ")
+    if place is None:
+        return OwnError(stage, "no frame of the harness", said)
+    frame, line = place
+    file = Path(*Path(frame.f_code.co_filename).parts[-3:])
+    return OwnError(stage, f"{file}, line {line}, in {frame.f_code.co_name}", said)
+
+
+def _raised_by_own(frames: list[Place]) -> Place | None:
+    """Return the innermost frame if the harness's own code raised, and did not hand on."""
     while frames and _module(frames[-1][0]).startswith(LIBRARIES):
         frames.pop()
     innermost = frames[-1] if frames else None
@@ -76,13 +113,11 @@ def own_error(stage: str, error: BaseException) -> OwnError | None:
         frame, _ = frames.pop()
         if frame.f_code in _HANDED_ON:
             return None
-    if innermost is None or not _is_own(innermost[0]):
-        return None
-    frame, line = innermost
-    file = Path(*Path(frame.f_code.co_filename).parts[-3:])
-    message = (str(error).strip().splitlines() or [""])[0]
-    described = f"{type(error).__name__}: {message}".removesuffix(": ")
-    return OwnError(stage, f"{file}, line {line}, in {frame.f_code.co_name}", described)
+    return innermost if innermost is not None and _of_own(innermost) else None
+
+
+def _of_own(place: Place) -> bool:
+    return _is_own(place[0])
 
 
 def _is_own(frame: FrameType) -> bool:

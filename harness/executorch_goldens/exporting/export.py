@@ -37,9 +37,10 @@ from executorch_goldens.artifact import (
     Tensor,
 )
 from executorch_goldens.decode import Schemas
+from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting import compat, kernels, tosa_validation
 from executorch_goldens.exporting.apart import ApartError, run_apart
-from executorch_goldens.exporting.blame import own_error
+from executorch_goldens.exporting.blame import OF_THE_MACHINE, described, own_error
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.ending import EndlessError, ending_within
 from executorch_goldens.exporting.given import Given
@@ -268,6 +269,15 @@ class Export:
                 self.observer.ran(name, made[name])
         return made
 
+    def looked_into(self, result: Lowered | Failure) -> Lowered | Failure:
+        """Return a result with where it begins to depart, and what quantization loses."""
+        if isinstance(result, Failure):
+            looks = result.stage in ("lower", "emit")
+            return dataclasses.replace(result, lost=self.lost()) if looks else result
+        result = self.with_beginning(result)
+        given = result.samples[0].outputs if result.samples else None
+        return dataclasses.replace(result, lost=self.lost(given))
+
     def with_beginning(self, lowered: Lowered) -> Lowered:
         """Return `lowered` with where its outputs begin to depart, or what is seen of its operators if none does."""
         if self.program is None or not lowered.samples:
@@ -391,7 +401,7 @@ class Export:
     def failed(self, error: BaseException) -> Failure:
         """Describe an error that ended the export; raise OwnError for one of the harness's own code."""
         result = failure(self.stage, error)
-        if own := own_error(self.stage, first_cause(error)):
+        if own := own_error(self.stage, first_cause(error), error):
             # Till the model is there and has run, what cannot be used is what the case gives.
             if self.stage != MODEL:
                 raise own from error
@@ -466,7 +476,7 @@ def restore(module: torch.nn.Module, states: Mapping[str, torch.Tensor]) -> None
     """Give the buffers of `module` that `states` names the values that it holds."""
     for name, buffer in module.named_buffers():
         if name in states:
-            buffer.copy_(states[name])
+            numerics.overwrite(buffer, states[name])
 
 
 def export_program(module: torch.nn.Module, example: Example) -> torch.export.ExportedProgram:
@@ -519,13 +529,15 @@ def export(
         if shortage.of_memory(error):
             raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
         result = attempt.failed(error)
-    if isinstance(result, Lowered):
+    try:
         # What is lowered again for this is none of the export's passes: nothing watches.
-        result = attempt.with_beginning(result)
-        given = result.samples[0].outputs if result.samples else None
-        result = dataclasses.replace(result, lost=attempt.lost(given))
-    elif result.stage in ("lower", "emit"):
-        result = dataclasses.replace(result, lost=attempt.lost())
+        result = attempt.looked_into(result)
+    except (HarnessError, *OF_THE_MACHINE):
+        raise
+    except Exception as error:
+        if shortage.of_memory(error):
+            raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
+        raise described(attempt.stage, error) from error
     seconds = time.perf_counter() - started
     noted = attempt.watch.result()
     return Artifact(result, tuple(patches), seconds, noted, tuple(shortcuts.INSTALLED), kernels.summary())

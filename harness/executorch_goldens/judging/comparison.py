@@ -68,7 +68,8 @@ def compare(
         objection = _over_budget(cell, texts, budgets)
     defect = release.known.get(str(cell))
     if objection is not None:
-        known = defect is not None and defect.verdict == objection.name
+        is_named = defect is not None and defect.verdict == objection.name
+        known = is_named and not objection.is_of_harness
         return Comparison(dataclasses.replace(_diverging(objection, outcomes, reviewed), known=known))
     if defect is not None and isinstance(artifact.result, Lowered) and artifact.result.not_run:
         # Nothing says that it is right.

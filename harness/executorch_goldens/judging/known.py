@@ -59,7 +59,8 @@ def of(
 def settled(known: Mapping[str, KnownDefect], judged: Verdict) -> dict[str, KnownDefect]:
     """Return `known` with what is now said of the cell: its defect, or that it has none."""
     others = {cell: defect for cell, defect in known.items() if cell != str(judged.cell)}
-    if judged.recordable or judged.name in ("stable", *NEVER) or FROM_OUTSIDE in judged.reason:
+    passing = judged.name in NEVER or FROM_OUTSIDE in judged.reason or judged.is_of_harness
+    if judged.recordable or judged.name == "stable" or passing:
         return others
     return {**others, str(judged.cell): KnownDefect(judged.name, judged.reason.strip() or judged.name)}
 

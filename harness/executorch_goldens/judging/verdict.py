@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
+from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.decode import Decoded
 from executorch_goldens.files import shortage
 from executorch_goldens.goldens.deviation import Deviation
@@ -100,6 +100,11 @@ class Verdict:
     divergence: Divergence | None = None
     excess: Excess | None = None
     attribution: Attribution | None = None
+
+    @property
+    def is_of_harness(self) -> bool:
+        """Whether the harness itself failed: nothing is known of the program."""
+        return self.name == "crashed" and f": {OF_HARNESS}" in self.reason
 
     @property
     def accepted(self) -> bool:

@@ -41,6 +41,8 @@ JUNIT = "junit.xml"
 
 #: Names of the folders of variations; see `executorch_goldens.variations.Variation.name`.
 VARIATION_FOLDERS = "seed*-heap*"
+#: Logs of exports in which the harness itself failed, in the folder of a cell.
+LOGS = "log-*.txt"
 
 
 class Results:
@@ -173,6 +175,8 @@ class Results:
         folder = self.folder(cell)
         for place in folder.glob(VARIATION_FOLDERS):
             shutil.rmtree(place)
+        for log in folder.glob(LOGS):
+            log.unlink()
         proposals.discard(folder)
         evidence.discard(folder)
         origins.discard(folder)
@@ -185,6 +189,7 @@ class Results:
         names = [outcome.variation for outcome in outcomes]
         for outcome in outcomes:
             if isinstance(outcome.result, Casualty):
+                self._keep_log(cell, outcome.variation, outcome.result)
                 continue
             place = self.folder(cell) / outcome.variation
             # Of a payload that cannot be decoded there is no text, and the more need of its bytes.
@@ -200,6 +205,12 @@ class Results:
                     (place / "program.pte").write_bytes(made.pte)
                 for index, delegate in enumerate(made.delegates):
                     (place / f"delegate_{index}.bin").write_bytes(delegate.payload)
+
+    def _keep_log(self, cell: Cell, variation: str, casualty: Casualty) -> None:
+        if casualty.log:
+            place = self.folder(cell) / LOGS.replace("*", variation)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(casualty.log, encoding="utf-8")
 
 
 def lock(folder: Path) -> filelock.BaseFileLock:

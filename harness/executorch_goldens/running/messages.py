@@ -108,7 +108,7 @@ def failure(run: Run, judged: Verdict) -> str:
             "  not recorded: only an artifact that all variations agree on, and that is right, can be."
         )
     lines.append(f"  again:  {typed['again']}")
-    if judged.name != "crashed":
+    if judged.name != "crashed" or judged.is_of_harness:
         lines.append(f"  files:  {run.results.folder(judged.cell)}")
     return untrusted.inert("\n".join(lines))
 

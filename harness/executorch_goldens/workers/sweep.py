@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Outcome
+from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.limits import WALL, processor_seconds
 from executorch_goldens.files import shortage
@@ -43,6 +43,7 @@ from executorch_goldens.workers.worker import (
     HARNESS_ERROR,
     MAIN,
     OUT_OF_MEMORY,
+    OWN_ERROR,
     group_of,
     with_harness,
 )
@@ -509,18 +510,27 @@ class Sweep:
         )
         if answer["status"] == OUT_OF_MEMORY or died_of_it:
             return Casualty("out-of-memory", f"{self._memory_limit()}\n{tail}".rstrip())
-        if answer["status"] == HARNESS_ERROR:
-            self._require_environment()
-            if not tail:
-                _require_room(scratch / "log")
-            raise SweepError(
-                f"{job}: {tail.splitlines()[-1] if tail else 'it ended before it could say why'}"
-            )
+        if answer["status"] in (HARNESS_ERROR, OWN_ERROR):
+            return self._harness_failed(job, answer["status"], scratch / "log")
         how = exit_reason(answer["status"])
         if answer.get("with_template"):
             # Alone in it the second time: it may be what ends them.
             how = f"the process that starts its exports (the template) ended, and a second one as well: {how}"
         return Casualty("crashed", f"{how}\n{tail}".rstrip())
+
+    def _harness_failed(self, job: Job, status: int, log: Path) -> Casualty:
+        """Return what an error of the harness's own makes of a cell; raise SweepError for one that concerns the run."""
+        self._require_environment()
+        lines = _lines(log)
+        if not lines:
+            _require_room(log)
+        last = lines[-1] if lines else "it ended before it could say why"
+        if status == HARNESS_ERROR:
+            raise SweepError(f"{job}: {last}")
+        _, by_name, rest = last.partition(OF_HARNESS)
+        # The last line is the first one shown, without the class.
+        first = OF_HARNESS + (rest if by_name else f": {last}")
+        return Casualty("crashed", "\n".join((first, *lines[:-1][-LOG_LINES:])), "\n".join((*lines, "")))
 
     def _no_end(self, answer: Mapping[str, Any]) -> str:
         limit = self.settings.limit

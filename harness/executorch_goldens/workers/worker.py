@@ -44,6 +44,7 @@ from typing import Any, NoReturn
 from executorch_goldens.artifact import Artifact, Omission
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.alone import load_all, load_alone
+from executorch_goldens.exporting.blame import OwnError
 from executorch_goldens.exporting.observing import NOBODY
 from executorch_goldens.exporting.recording import Recorder
 from executorch_goldens.files import durable, shortage
@@ -57,6 +58,9 @@ from executorch_goldens.workers.serving import WHERE, Groups, Template
 #: Exit status of a child whose request could not be carried out for a reason of the harness's own: the last line of
 #: its log says which.
 HARNESS_ERROR = 70
+
+#: Exit status of a child in which the harness itself failed: the cell is lost and not the run.
+OWN_ERROR = 72
 
 #: Exit status of a child that memory was not given to: at its limit, or because the machine had no more.
 OUT_OF_MEMORY = 71
@@ -285,6 +289,8 @@ def finish_in_child(request: dict[str, Any], prepare: Callable[[], None] = lambd
         run_request(request)
         status = 0
     except BaseException as error:
+        if isinstance(error, OwnError):
+            status = OWN_ERROR
         if shortage.of_memory(error):
             status = OUT_OF_MEMORY
         tell(error)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from executorch_goldens.exporting.blame import handed_on, own_error
+from executorch_goldens.exporting.blame import handed_on, judging, own_error
 from executorch_goldens.exporting.export import failure, normalise
 from tests import GOLDENS
 from tests.support.modules import function
@@ -91,6 +91,37 @@ def test_what_native_code_raises_is_handed_on(modules: list[str]) -> None:
     with pytest.raises(KeyError) as raised:
         first(*others)
     assert own_error("run", raised.value) is None
+
+
+def test_what_others_raise_in_what_judges_is_the_harnesss_own_with_its_innermost_frame() -> None:
+    others = [function("executorch_goldens.exporting.export"), function("torch.fx")]
+    judge = judging(function("executorch_goldens.exporting.numerics.rounding"))
+    with pytest.raises(KeyError) as raised:
+        judge(*others)
+    found = own_error("export", raised.value)
+    assert found is not None
+    assert (found.stage, found.error) == ("export", "KeyError: 'key'")
+
+
+REWORDED = """
+def call():
+    try:
+        {}["key"]
+    except KeyError as error:
+        raise RuntimeError("in other words") from error
+"""
+
+
+def test_what_judges_is_found_where_others_have_caught_the_first_cause() -> None:
+    judge = judging(function("executorch_goldens.exporting.numerics.rounding"))
+    with pytest.raises(RuntimeError) as raised:
+        judge(function("torch.fx", REWORDED))
+    cause = raised.value.__cause__
+    assert cause is not None
+    assert own_error("export", cause) is None
+    found = own_error("export", cause, raised.value)
+    assert found is not None
+    assert found.error == "KeyError: 'key'"
 
 
 @pytest.mark.parametrize("error", ["MemoryError()", "OSError(28, 'No space left on device')"])

@@ -8,12 +8,15 @@ from dataclasses import replace
 import pytest
 
 from executorch_goldens.artifact import (
+    OF_HARNESS,
     Artifact,
     Casualty,
     Failure,
     Lowered,
 )
-from executorch_goldens.judging import verdict
+from executorch_goldens.judging import known, verdict
+from executorch_goldens.judging.comparison import compare
+from executorch_goldens.releases import KnownDefect, load
 from tests.support.making import (
     CELL,
     DUPLICATE_OUTPUTS,
@@ -23,6 +26,7 @@ from tests.support.making import (
     failure,
     judged,
     lowered,
+    outcome,
     outcomes,
     tosa,
 )
@@ -106,6 +110,16 @@ def test_one_casualty_is_the_verdict_of_the_cell(name: str) -> None:
     assert found.name == name
     assert found.reason == "seed1-heap1: killed by SIGSEGV"
     assert found.detail == ("last words",)
+
+
+def test_a_cell_that_the_harness_itself_failed_on_is_no_known_defect_and_cannot_be_recorded() -> None:
+    release = replace(load().release("1.4.1"), known={str(CELL): KnownDefect("crashed", "killed by SIGSEGV")})
+    for reason, own in (("killed by SIGSEGV", False), (f"{OF_HARNESS} (stage run): KeyError: 'x'", True)):
+        outcomes = [outcome(Casualty("crashed", f"{reason}\nlast words"), CELL)]
+        found = compare(CELL, outcomes, None, release).verdict
+        assert (found.name, found.is_of_harness) == ("crashed", own)
+        assert (found.known, found.accepted, found.recordable) == (not own, not own, False)
+        assert (str(CELL) in known.settled(release.known, found)) == (not own)
 
 
 @pytest.mark.parametrize("stage", ["export", "quantize", "lower", "emit"])

@@ -27,7 +27,7 @@ EXACT = frozenset(
     replication_pad2d tril triu diagonal fill fill_ zero_ relu relu_ clamp clamp_min clamp_max hardtanh
     hardtanh_ max min amax amin maximum minimum max_pool2d max_pool2d_with_indices max_pool3d_with_indices abs
     neg sign topk sort upsample_nearest2d floor ceil round trunc full_like zeros_like ones_like new_full
-    new_zeros
+    new_zeros adaptive_max_pool2d adaptive_max_pool3d
     """.split()  # noqa: SIM905 - a word each line would hide what they have in common
 )
 #: Of operators that are not, units in the last place of the result by which a kernel may be off. Sums, products and
@@ -124,7 +124,8 @@ APPROXIMATIONS: Mapping[str, Approximations] = {
     },
 }
 
-#: Operators that targets compute in steps, which round each: as XNNPACK's and TOSA's lowering write them.
+#: Operators that targets compute in steps, which round each: as XNNPACK's and TOSA's lowering write them. What they are
+#: given is floating (`floating`).
 FORMULAS: Mapping[str, Callable[..., torch.Tensor]] = {
     "expm1": lambda x: x.exp() - 1.0,
     "log1p": lambda x: (x + 1.0).log(),
@@ -134,6 +135,19 @@ FORMULAS: Mapping[str, Callable[..., torch.Tensor]] = {
     "acosh": lambda x: (x + (x * x - 1.0).sqrt()).log(),
     "atanh": lambda x: ((1.0 + x) / (1.0 - x)).log() * 0.5,
 }
+
+
+def floating(values: torch.Tensor) -> torch.Tensor:
+    """Return `values` as eager promotes them for an operator that gives floating numbers.
+
+    Booleans cannot be negated, and integers of eight bits wrap around where they are multiplied.
+
+    >>> floating(torch.tensor([True, False]))
+    tensor([1., 0.])
+    """
+    if values.is_floating_point() or values.is_complex():
+        return values
+    return values.to(torch.get_default_dtype())
 
 
 @functools.cache

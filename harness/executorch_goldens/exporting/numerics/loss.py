@@ -18,7 +18,7 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.exporting.numerics.arithmetic import kind_of
-from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by
+from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by, overwrite
 from executorch_goldens.goldens.accuracy import Nearness
 
 #: Namespaces of the operators that quantize.
@@ -86,7 +86,7 @@ def losses(
         # It is called like a module.
         outputs = flatten(given_by(cast("torch.nn.Module", partly), copy.deepcopy(steps)))
         for state, before in kept:
-            state.copy_(before)
+            overwrite(state, before)
         ratio = Nearness.of_pairs([(floats[index], outputs[index])]).sqnr
         return math.inf if ratio is None else ratio
 

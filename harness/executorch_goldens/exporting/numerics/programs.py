@@ -10,7 +10,13 @@ import numpy as np
 import torch
 from executorch.exir.delegate import executorch_call_delegate
 from executorch.exir.lowered_backend_module import LoweredBackendModule
-from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind
+from torch.export.graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+)
 from torch.utils import _pytree as pytree
 
 from executorch_goldens.artifact import Tensor
@@ -47,8 +53,9 @@ NUMBERS: Sequence[tuple[tuple[type, ...], type, type]] = (
     ((int, torch.SymInt), int, np.int64),
     ((float, torch.SymFloat), float, np.float64),
 )
-#: What a program gives to who runs it; it keeps the rest, its buffers.
+#: What a program gives to who runs it, and what it keeps for its next run; the rest, tokens, is of no further use.
 TO_USER = frozenset({OutputKind.USER_INPUT_MUTATION, OutputKind.USER_OUTPUT})
+TO_STATE = frozenset({OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION})
 #: Operators whose third argument is a tensor of zero points.
 PER_CHANNEL = frozenset(
     {_DECOMPOSED.quantize_per_channel.default, _DECOMPOSED.dequantize_per_channel.default}
@@ -99,6 +106,14 @@ def given_by(module: torch.nn.Module, steps: Steps) -> list[Any]:
         changed = [x for x, version in zip(inputs, before, strict=True) if x._version > version]
         made = [*changed, *outputs]
     return made
+
+
+def overwrite(tensor: torch.Tensor, values: torch.Tensor) -> None:
+    """Copy `values` into `tensor`, which has their shape and may be expanded: torch writes to no element twice."""
+    for axis, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        if size > 1 and stride == 0:
+            tensor, values = tensor.narrow(axis, 0, 1), values.narrow(axis, 0, 1)
+    tensor.copy_(values)
 
 
 def states(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> frozenset[str]:
@@ -223,7 +238,7 @@ def run_edge(
     with torch.no_grad():
         outputs = interpreter.run(*_arguments(signature, held, inputs))
     given = list(zip(outputs, signature.output_specs, strict=True))
-    held.update((str(spec.target), value) for value, spec in given if spec.kind is OutputKind.BUFFER_MUTATION)
+    held.update((str(spec.target), value) for value, spec in given if spec.kind in TO_STATE)
     return flatten([value for value, spec in given if spec.kind in TO_USER])
 
 
@@ -253,13 +268,26 @@ def held_by(program: torch.export.ExportedProgram) -> dict[str, Any]:
 def _arguments(
     signature: ExportGraphSignature, held: Mapping[str, Any], inputs: Sequence[torch.Tensor]
 ) -> list[Any]:
-    """Return the values of the placeholders of a program: parameters, buffers, constants, then user inputs."""
+    """Return the values of the placeholders of a program, in its order.
+
+    These are user inputs, parameters, buffers, constants, objects, numbers that the program was exported with, and the
+    tokens that order operators with an effect, which are tensors of no element.
+    """
     specs = signature.input_specs
-    _require_matching("the program takes", [s for s in specs if s.kind is InputKind.USER_INPUT], inputs)
+    _require_matching("the program takes", list(filter(_is_given, specs)), inputs)
     remaining = iter(inputs)
-    return [
-        next(remaining) if spec.kind is InputKind.USER_INPUT else held[str(spec.target)] for spec in specs
-    ]
+    return [next(remaining) if _is_given(spec) else _own_value(spec, held) for spec in specs]
+
+
+def _is_given(spec: InputSpec) -> bool:
+    """Whether the user gives an input: what is no tensor is what it was when the program was exported."""
+    return spec.kind is InputKind.USER_INPUT and not isinstance(spec.arg, ConstantArgument)
+
+
+def _own_value(spec: InputSpec, held: Mapping[str, Any]) -> Any:
+    if isinstance(spec.arg, ConstantArgument):
+        return spec.arg.value
+    return torch.zeros(0) if spec.kind is InputKind.TOKEN else held[str(spec.target)]
 
 
 @handed_on

@@ -26,6 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from executorch_goldens.artifact import Tensor
+from executorch_goldens.exporting.blame import judging
 from executorch_goldens.exporting.eager import FLOAT8, is_float8
 from executorch_goldens.exporting.numerics.arithmetic import (
     APPROXIMATED,
@@ -37,10 +38,11 @@ from executorch_goldens.exporting.numerics.arithmetic import (
     SUMS,
     SUMS_OF_FLOAT8,
     Approximations,
+    floating,
     kind_of,
     step_of_sum,
 )
-from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by
+from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by, overwrite
 from executorch_goldens.exporting.undefined import Undefined, run_nested
 from executorch_goldens.numerics.tolerances import TOUCHED
 
@@ -172,25 +174,30 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _formula(self, call: _Call) -> Any:
         """Compute an operator in the steps that targets take, each of which is moved."""
+        given = floating(call.args[0])
+        self.state[given] = call.state
         with self:
-            result = FORMULAS[call.name](call.args[0])
+            result = FORMULAS[call.name](given)
         self._approximate(call, result)
         return result
 
     def _decomposed(self, call: _Call) -> Any:
         """Run the operators that torch's table takes an operator apart into, each of which is moved."""
         with self:
-            return decomposition_table[call.func](*call.args, **call.kwargs)
+            result = decomposition_table[call.func](*call.args, **call.kwargs)
+        # A decomposition may cover some arguments only: that of an adaptive pool, sizes that are multiples.
+        return self._approximated(call) if result is NotImplemented else result
 
     def _composite(self, call: _Call) -> Any:
         """Run the operators that a composite one is written in, each of which is moved."""
         with self:
-            return call.func.decompose(*call.args, **call.kwargs)
+            result = call.func.decompose(*call.args, **call.kwargs)
+        return self._approximated(call) if result is NotImplemented else result
 
     def _approximate(self, call: _Call, made: torch.Tensor) -> None:
         """Move a result by what the backend's approximation of the operator is off."""
         if call.name in self.off:
-            made += self._draw(made) * self.off[call.name](call.args[0])
+            made += self._draw(made) * self.off[call.name](floating(call.args[0]))
 
     def _noted(self, call: _Call, result: Any, own: int | None = None) -> Any:
         """Note what became of each tensor of a result, and return the result.
@@ -215,7 +222,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _error_of_sum(self, call: _Call, made: torch.Tensor) -> torch.Tensor:
         """Return the sizes of the terms of each element of `made`, added up in kind: relative to it, its units."""
-        positive = [x.abs() if isinstance(x, torch.Tensor) else x for x in call.args]
+        positive = [floating(x).abs() if isinstance(x, torch.Tensor) else x for x in call.args]
         total = _sum_of_float16(call.func, positive, call.kwargs)
         # Of n roundings at random: sqrt(n) of one (Higham and Mary 2019). Kernels add up in float32 at least.
         finer = torch.finfo(torch.float32).eps / torch.finfo(made.dtype).eps
@@ -431,6 +438,7 @@ class _Distances:
                 self.furthest[index].fill(scale)
                 self.constant.discard(index)
 
+    @judging
     def _run(
         self, direction: float | None, source: np.random.Generator, states: Sequence[torch.Tensor]
     ) -> tuple[Sequence[Any], Sequence[Tensor], Rounding]:
@@ -459,7 +467,7 @@ class _Distances:
     def _restore(self) -> None:
         with torch.no_grad():
             for buffer, before in self._buffers:
-                buffer.copy_(before)
+                overwrite(buffer, before)
 
 
 def _shift(made: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:

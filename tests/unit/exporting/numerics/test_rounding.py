@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch._decomp import decomposition_table
 
 from executorch_goldens.exporting.eager import FLOAT8, Float8InFloat32
 from executorch_goldens.exporting.numerics.arithmetic import APPROXIMATIONS
-from executorch_goldens.exporting.numerics.programs import flatten
+from executorch_goldens.exporting.numerics.programs import flatten, overwrite
 from executorch_goldens.exporting.numerics.rounding import _sum_of_float16, moved
 from executorch_goldens.numerics.tolerances import TOUCHED
 from executorch_goldens.targets import TOSA, XNNPACK
@@ -400,3 +401,112 @@ def test_what_leaves_its_domain_is_noticed_though_it_is_not_chosen() -> None:
     large = torch.tensor([2**31 - 1], dtype=torch.int32)
     assert beyond(lambda x: x + 1, large) == ("aten.add.Tensor wraps around",)
     assert not beyond(lambda x: x - 1, large)
+
+
+UNARY = (
+    "expm1",
+    "log1p",
+    "sinh",
+    "cosh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "asin",
+    "acos",
+    "atan",
+    "exp",
+    "tanh",
+    "sqrt",
+)
+#: Of each dtype the values at which arithmetic in it is not that of numbers, and others.
+NARROW = {
+    torch.bool: [True, False],
+    torch.uint8: [1, 20, 16],
+    torch.int8: [1, 20, 16, -20],
+    torch.int16: [1, 20, -20],
+    torch.int32: [1, 20, -20],
+}
+
+
+@pytest.mark.parametrize("backend", [TOSA, XNNPACK])
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+def test_what_is_promoted_to_float_is_moved_as_what_is_float(
+    dtype: torch.dtype, name: str, backend: str
+) -> None:
+    """Booleans cannot be negated; 20 * 20 is no integer of eight bits, and -1 none without a sign."""
+    given, function = torch.tensor(NARROW[dtype], dtype=dtype), getattr(torch, name)
+    finite = given[function(given).isfinite()]
+    of_narrow, of_float = (
+        moved(Of(function), [[x]], (0.0,), np.random.default_rng(0), APPROXIMATIONS[backend]).spreads
+        for x in (finite, finite.float())
+    )
+    assert of_narrow == of_float
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.mean(dtype=torch.float32),
+        lambda x: x.sum(dtype=torch.float32),
+        lambda x: x.cumsum(0, dtype=torch.float32),
+    ],
+    ids=["mean", "sum", "cumsum"],
+)
+def test_sums_of_what_is_promoted_to_float_are_moved(
+    dtype: torch.dtype, function: Callable[..., torch.Tensor]
+) -> None:
+    found = spread(Of(function), torch.tensor(NARROW[dtype], dtype=dtype))
+    assert 0.0 < found.max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        torch.tensor([[1.0], [2.0]]).expand(2, 3),
+        torch.tensor(2.0).expand(2, 3),
+        torch.arange(4.0).unfold(0, 3, 1),
+        torch.tensor([[1.0], [2.0]]).expand(2, 3).t().contiguous().t(),
+    ],
+    ids=["of a column", "of a number", "of windows", "no overlap"],
+)
+def test_buffers_whose_elements_share_memory_are_left_as_they_are(state: torch.Tensor) -> None:
+    model = Of(lambda x, state: x.exp() * state, state=state)
+    before = state.clone()
+    assert 0.0 < spread(model, torch.linspace(-1.0, 1.0, 6).reshape(2, 3)).max() < 1e-6
+    assert torch.equal(model.state, before)
+    assert model.state.stride() == state.stride()
+
+
+def test_values_are_written_to_all_that_share_memory() -> None:
+    column = torch.tensor([[1.0], [2.0]])
+    overwrite(column.expand(2, 3), torch.tensor([[3.0] * 3, [4.0] * 3]))
+    assert column.flatten().tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize("size", [(2, 3, 6), (1, 1, 1), (2, 2, 5)], ids=str)
+@pytest.mark.parametrize("indices", [False, True], ids=["", "indices"])
+def test_pools_of_maxima_are_exact_whatever_their_sizes(size: tuple[int, ...], indices: bool) -> None:
+    """Torch 2.14 takes those apart whose sizes are multiples, and refuses others by NotImplemented."""
+    given = torch.linspace(-1.0, 1.0, 3 * 4 * 4 * 6).reshape(3, 4, 4, 6)
+    pool = Of(lambda x: torch.nn.functional.adaptive_max_pool3d(x, size, indices)[0 if indices else ...])
+    assert spread(pool, given).max() <= TOUCHED
+
+
+def test_what_a_decomposition_refuses_runs_as_it_is_and_is_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torch 2.14 refuses adaptive pools; of the other operators of the table none refuses on every release."""
+    given = torch.linspace(-1.0, 1.0, 12).reshape(3, 4)
+    monkeypatch.setitem(
+        decomposition_table, torch.ops.aten.var_mean.correction, lambda *_, **__: NotImplemented
+    )
+    found = moved(
+        Of(lambda x: torch.var_mean(x, dim=1)),
+        [[given]],
+        (0.0, 0.0),
+        np.random.default_rng(0),
+        {},  # type: ignore[arg-type,return-value]
+    )
+    assert len(found.spreads) == 2
+    for spread_of in found.spreads:
+        assert 0.0 < spread_of.array().max() < 1e-5
