@@ -14,7 +14,9 @@ class Product(torch.nn.Module):
 
 
 partitioner = TOSAPartitioner(TosaCompileSpec("TOSA-1.0+FP"))
-program = torch.export.export(Product(), (torch.ones(1, 2, 3, dtype=torch.int32), torch.ones(1, 3, 2, dtype=torch.int32)))
+program = torch.export.export(
+    Product(), (torch.ones(1, 2, 3, dtype=torch.int32), torch.ones(1, 3, 2, dtype=torch.int32))
+)
 try:
     to_edge_transform_and_lower(program, partitioner=[partitioner])
 except Exception as error:
