@@ -141,12 +141,19 @@ def sources() -> tuple[Source, ...]:
     """Return the sources of docs/history.md, each untaught one, all of these together, and the situations."""
     return (
         Source(ZOO, lambda each: bool(each.zoo.seen), spent(ZOO)),
-        Source("upstream's own tests", lambda each: bool(each.guests.seen), spent(*UPSTREAM)),
-        Source(SHEETS, lambda each: bool(each.sheets.seen), spent(SHEETS)),
-        Source(PAIRS, lambda each: bool(each.pairs.seen), spent(PAIRS)),
+        Source(
+            "upstream's own tests", lambda each: bool(each.guests.seen), spent(*UPSTREAM), cells(*UPSTREAM)
+        ),
+        Source(SHEETS, lambda each: bool(each.sheets.seen), spent(SHEETS), cells(SHEETS)),
+        Source(PAIRS, lambda each: bool(each.pairs.seen), spent(PAIRS), cells(PAIRS)),
         # What the zoo and upstream's tests took was not noted.
         Source("all untaught", lambda each: any(result.seen for result in each.untaught), {}),
-        Source("situations, taught", lambda each: bool(each.situations.seen), spent(SITUATIONS)),
+        Source(
+            "situations, taught",
+            lambda each: bool(each.situations.seen),
+            spent(SITUATIONS),
+            cells(SITUATIONS),
+        ),
     )
 
 
@@ -186,6 +193,13 @@ def lines(cell: Tried) -> list[str]:
 def kept(zoo: str, release: str) -> Kept:
     _, folder = ZOOS[zoo]
     return Kept(KEPT / folder / f"{release}.jsonl", GOLDENS / folder / release)
+
+
+def cells(*zoos: str) -> dict[str, int]:
+    """Return how many cells of `zoos` have met fixes, by release."""
+    return {
+        release: sum(len({each.cell for each in tried(zoo, release)}) for zoo in zoos) for release in SINCE
+    }
 
 
 def with_golden(release: str) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from executorch_goldens.files import markdown
 from lab.mutants.history import AREAS, KINDS, SINCE
@@ -36,8 +36,8 @@ these two releases, and it does not count as recall.
 ## Untaught recall
 
 Of the fixes between two releases, how many each source sees when they are taken back, by what they corrected; the
-last column is of exports that noted their processor time. `torch-ops` is measured over a part of its core, which
-is every sixth sheet: its numbers are least ones.
+last columns say over how many of its cells that is known so far, and what exports took that noted their processor
+time. `torch-ops` and `pairs` have been tried on a part of their cells: their numbers are least ones.
 
 {recall}
 
@@ -80,29 +80,35 @@ class Source:
         Whether it has seen a fix.
     core_seconds
         By release; 0 where none were noted.
+    cells
+        Cells that met fixes, by release; 0 where that is not counted.
     """
 
     name: str
     seen: Callable[[Met], bool]
     core_seconds: Mapping[str, float]
+    cells: Mapping[str, int] = field(default_factory=dict)
 
 
 def recall(found: Sequence[Met], sources: Sequence[Source]) -> Iterator[str]:
     """Yield the table of how many fixes each source sees, by pair of releases and by what they corrected."""
-    yield from markdown.head(("source", "from", "to", *KINDS, "all", "core seconds"))
+    yield from markdown.head(("source", "from", "to", *KINDS, "all", "cells", "core seconds"))
     for release, before in SINCE.items():
         of_it = [each for each in found if each.fix.release == release]
         for source in sources:
             kinds = [[each for each in of_it if each.fix.kind == kind] for kind in KINDS]
             counts = (f"{sum(map(source.seen, each))} of {len(each)}" for each in (*kinds, of_it))
             seconds = source.core_seconds.get(release, 0.0)
-            yield markdown.row((source.name, before, release, *counts, f"{seconds:.0f}" if seconds else NONE))
+            spent = f"{seconds:.0f}" if seconds else NONE
+            yield markdown.row(
+                (source.name, before, release, *counts, str(source.cells.get(release) or NONE), spent)
+            )
     for source in sources:
         share = sum(map(source.seen, found)) / len(found)
         kinds = [[each for each in found if each.fix.kind == kind] for kind in KINDS]
         counts = (f"{sum(map(source.seen, each))} of {len(each)}" for each in kinds)
         whole = f"{sum(map(source.seen, found))} of {len(found)} ({share:.0%})"
-        yield markdown.row((source.name, "both", "", *counts, whole, NONE))
+        yield markdown.row((source.name, "both", "", *counts, whole, NONE, NONE))
 
 
 def document(

@@ -218,11 +218,11 @@ def test_recall_counts_fixes_by_source_and_kind_and_what_was_taught_is_a_source_
         Met(EIGHT[0], nothing, seen, nothing, seen, nothing),
         Met(lost, nothing, seen, nothing, nothing, nothing),
     ]
-    of_sheets = Source("sheets", lambda each: bool(each.sheets.seen), {"1.3.1": 12.4})
+    of_sheets = Source("sheets", lambda each: bool(each.sheets.seen), {"1.3.1": 12.4}, {"1.3.1": 70})
     taught = Source("taught", lambda each: bool(each.situations.seen), {})
     rows = list(recall(found, [of_sheets, taught]))
-    assert "| sheets | 1.1.0 | 1.3.1 | 1 of 1 | 0 of 0 | 0 of 1 | 1 of 2 | 12 |" in rows
-    assert "| taught | 1.1.0 | 1.3.1 | 1 of 1 | 0 of 0 | 1 of 1 | 2 of 2 | - |" in rows
+    assert "| sheets | 1.1.0 | 1.3.1 | 1 of 1 | 0 of 0 | 0 of 1 | 1 of 2 | 70 | 12 |" in rows
+    assert "| taught | 1.1.0 | 1.3.1 | 1 of 1 | 0 of 0 | 1 of 1 | 2 of 2 | - | - |" in rows
     assert rows[-2].startswith("| sheets | both |")
     assert "1 of 2 (50%)" in rows[-2]
     assert seen not in found[1].untaught
