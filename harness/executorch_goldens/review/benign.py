@@ -41,7 +41,10 @@ def used_before(before: Texts | None) -> float | None:
 def growth(proposal: Proposal, before: Texts | None) -> float:
     """Return by which part of its tolerance the error of a cell grew; 0 where it did not, or is not known."""
     now, had = used(proposal), used_before(before)
-    return max(now - had, 0.0) if now is not None and had is not None else 0.0
+    if now is None or had is None:
+        return 0.0
+    # A golden has it in so many digits.
+    return max((accuracy.read_error(accuracy.error(now)) or 0.0) - had, 0.0)
 
 
 def shown(proposal: Proposal, before: Texts | None) -> str:
