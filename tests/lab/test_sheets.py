@@ -24,7 +24,10 @@ ZOO = "torch-ops"
 @pytest.fixture(scope="module")
 def entries() -> dict[str, Any]:
     """Return the entries of the installed torch's ``op_db`` by name."""
-    from torch.testing._internal.common_methods_invocations import op_db
+    with pytest.MonkeyPatch.context() as patch:
+        # It imports setuptools, which does not go beside the distutils that another test has imported.
+        patch.setenv("SETUPTOOLS_USE_DISTUTILS", "stdlib")
+        from torch.testing._internal.common_methods_invocations import op_db
 
     return {entry.name: entry for entry in op_db if not entry.variant_test_name}
 
