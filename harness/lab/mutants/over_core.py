@@ -7,10 +7,9 @@ has met all of them. What was found is kept in a file, and a session that was st
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
@@ -19,6 +18,7 @@ from executorch_goldens.running import core
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.targets import TARGETS
 from executorch_goldens.workers.sweep import Sweep, SweepError
+from lab.mutants import lines
 from lab.mutants.mutant import Mutant, Mutated
 from lab.mutants.table import NONE, Judged, judge
 
@@ -72,18 +72,10 @@ class Kept:
     def read(self, mutants: Sequence[Mutant]) -> dict[str, Found]:
         """Return what is known of some of `mutants`, by name."""
         keys = {(mutant.name, self.key(mutant)) for mutant in mutants}
-        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
-        known = [json.loads(line) for line in lines]
-        return {
-            line["mutant"]: Found(**{name: value for name, value in line.items() if name != "key"})
-            for line in known
-            if (line["mutant"], line["key"]) in keys
-        }
+        return lines.read(self.file, keys, Found)
 
     def add(self, mutant: Mutant, found: Found) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        with self.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**asdict(found), "key": self.key(mutant)}) + "\n")
+        lines.add(self.file, found, self.key(mutant))
 
 
 def shuffled(mutants: Sequence[Mutant]) -> list[Mutant]:

@@ -1,6 +1,6 @@
 """``python -m lab pairs``: a matrix of situations in which every pair of two factors' values is in some model.
 
-``--update`` draws the array anew, without the rows that PyTorch itself does not run; ``--show NAME`` prints a model.
+``--update`` draws the array again, without the rows that PyTorch itself does not run; ``--show NAME`` prints a model.
 ``goldens run --models lab.pairs.zoo --goldens goldens/pairs`` runs it.
 """
 
@@ -19,7 +19,7 @@ from lab.pairs.factors import Row
 def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("pairs", description=__doc__)
-    parser.add_argument("--update", action="store_true", help="draw the array anew")
+    parser.add_argument("--update", action="store_true", help="draw the array again")
     parser.add_argument("--show", metavar="NAME", help="print a model")
     parser.set_defaults(run=run)
 

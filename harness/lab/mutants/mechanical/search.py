@@ -6,10 +6,9 @@ What was found is kept a line a mutant, and a session that was stopped goes on f
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
@@ -17,6 +16,7 @@ from executorch_goldens.files import durable
 from executorch_goldens.goldens import golden
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.workers.sweep import Sweep
+from lab.mutants import lines
 from lab.mutants.mechanical import DRAWN
 from lab.mutants.mechanical.drawing import Mechanical, text
 from lab.mutants.mechanical.reach import Reach
@@ -74,18 +74,10 @@ class Kept:
     def read(self, drawn: Sequence[Mechanical]) -> dict[str, Found]:
         """Return what was found of `drawn`, by name."""
         keys = {(mutant.name, self.key(mutant)) for mutant in drawn}
-        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
-        known = [json.loads(line) for line in lines]
-        return {
-            line["mutant"]: Found(**{name: value for name, value in line.items() if name != "key"})
-            for line in known
-            if (line["mutant"], line["key"]) in keys
-        }
+        return lines.read(self.file, keys, Found)
 
     def add(self, mutant: Mechanical, found: Found) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        with self.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**asdict(found), "key": self.key(mutant)}) + "\n")
+        lines.add(self.file, found, self.key(mutant))
 
 
 class Search:
