@@ -316,13 +316,21 @@ def _codes(code: CodeType, line: int) -> Iterator[CodeType]:
 
 def _content(code: CodeType) -> tuple[Any, ...]:
     """Return what a code object does; that of types counts, for 1, 1.0 and True are equal."""
-    held = tuple(
-        _content(each) if isinstance(each, CodeType) else (type(each).__name__, repr(each))
-        for each in code.co_consts
-    )
+    held = tuple(map(_constant, code.co_consts))
     names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
     return code.co_code, held, names, counts
+
+
+def _constant(value: Any) -> Any:
+    """Return a constant of a code object as something that two loads of a module agree on.
+
+    A set is sorted: its order is another one where a module was compiled and where it was read from ``__pycache__``.
+    """
+    if isinstance(value, CodeType):
+        return _content(value)
+    shown = sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
+    return type(value).__name__, shown
 
 
 def _other_defaults(function: FunctionType, text: str) -> Iterator[str]:

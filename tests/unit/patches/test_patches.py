@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import inspect
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -359,6 +360,24 @@ def test_a_digest_is_that_of_the_source_and_what_nobody_touched_is_verified(upst
 def test_the_digest_of_a_plain_function_is_that_of_its_text(upstream: Any) -> None:
     text = inspect.getsource(upstream.plain)
     assert guard.digest("upstream_of_guard:plain") == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_set_has_no_order_where_a_module_is_compiled_for_the_first_time(tmp_path: Path) -> None:
+    names = ", ".join(f"'name{number}'" for number in range(40))
+    text = f"def plain(name):\n    return name in {{{names}}}\n"
+    (tmp_path / "compiled_once.py").write_text(text)
+    # The first import compiles and writes ``__pycache__``, from which the guard reads; there sets are sorted.
+    asked = "from executorch_goldens.patches import guard; print(guard.digest('compiled_once:plain'))"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+        "PYTHONHASHSEED": "0",
+    }
+    for _ in ("compiled", "read"):
+        found = subprocess.run(
+            [sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True
+        )
+        assert found.stdout.strip() == hashlib.sha256(text.encode()).hexdigest()
 
 
 @pytest.mark.parametrize("way", REPLACED)
