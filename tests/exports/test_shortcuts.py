@@ -23,8 +23,12 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcom
 from executorch_goldens.patches import guard, shortcuts
 from executorch_goldens.patches.guard import GuardError, UnknownNameError
 from executorch_goldens.patches.shortcuts import SHORTCUTS, lazy_code
-from executorch_goldens.running.selection import EXPORT_TIMEOUT
-from executorch_goldens.settings.exports import Settings, default_interpreter, worker_environment
+from executorch_goldens.settings.exports import (
+    EXPORT_TIMEOUT,
+    Settings,
+    default_interpreter,
+    worker_environment,
+)
 from lab.shortcuts.command import Pair, pairs
 from tests import REPOSITORY
 from tests.support.runner import Runner

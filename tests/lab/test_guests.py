@@ -28,7 +28,7 @@ from executorch_goldens.judging import known
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.registry import NAME_PATTERN, load
 from executorch_goldens.releases import KnownDefect
-from executorch_goldens.running.selection import EXPORT_TIMEOUT
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT
 from lab.failures import command as failures
 from lab.guests import ZOOS, listing, one, triage
 from lab.guests.listing import Entry, Listing, Omitted, names_of

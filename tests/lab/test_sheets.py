@@ -181,7 +181,7 @@ def test_causes_are_the_same_for_messages_that_differ_in_names_and_numbers() -> 
 
 SPLIT = """
 import json
-from executorch_goldens.running.selection import Environment
+from executorch_goldens.toolchains.installed import Environment
 from lab.guests import ZOOS, sheets
 from lab.guests.settling import Settler
 from lab.guests.sheets import Sample, Tensor

@@ -19,9 +19,10 @@ from executorch_goldens.registry import Case
 from executorch_goldens.repro.defect import NotShownError
 from executorch_goldens.repro.script import quantization
 from executorch_goldens.running import selection
-from executorch_goldens.running.selection import Installed, require_extensions
+from executorch_goldens.running.selection import require_extensions
 from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.targets import TARGETS, Quantization, TargetError, UnknownTargetError
+from executorch_goldens.toolchains.installed import Installed
 from tests import DATA
 from tests.support.runner import Runner
 

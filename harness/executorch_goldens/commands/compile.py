@@ -26,16 +26,12 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.files.untrusted import require_name
 from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.judging.verdict import FAILS
-from executorch_goldens.running.selection import (
-    EXPORT_TIMEOUT,
-    Environment,
-    require_repeats,
-    select,
-)
+from executorch_goldens.running.selection import require_repeats, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
-from executorch_goldens.settings.exports import Settings, cores, default_interpreter
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores, default_interpreter
 from executorch_goldens.settings.zoo import load_zoo
+from executorch_goldens.toolchains.installed import Environment
 from executorch_goldens.variations import Variation, named, variations
 
 EXAMPLES = """\

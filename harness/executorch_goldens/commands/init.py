@@ -21,10 +21,11 @@ from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError, some
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import UPDATE
-from executorch_goldens.running.selection import Environment, require_flatc
+from executorch_goldens.running.selection import require_flatc
 from executorch_goldens.settings.exports import worker_environment
 from executorch_goldens.starting.files import OPTIONAL, Beginning, write
 from executorch_goldens.starting.source import ModelName, model_named, models_of
+from executorch_goldens.toolchains.installed import Environment
 
 DISTRIBUTION = "executorch-goldens"
 

@@ -18,17 +18,11 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
 from executorch_goldens.repro.issue import issue
 from executorch_goldens.repro.reproduction import Options, Repro, confirm, say
-from executorch_goldens.running.selection import (
-    EXPORT_TIMEOUT,
-    Environment,
-    interpreter_of,
-    load_cells,
-    require_flatc,
-    select,
-)
+from executorch_goldens.running.selection import load_cells, require_flatc, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
-from executorch_goldens.settings.exports import cores, worker_environment
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT, cores, worker_environment
+from executorch_goldens.toolchains.installed import Environment, interpreter_of
 from executorch_goldens.workers.worker import with_harness
 
 #: One seed for each order of issue #19045.

@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _elsewhere(wanted: str | None, matrix: Path) -> Path:
     """Return the Python of the environment that nox made for a release, the default one for None; raise UsageError."""
-    from executorch_goldens.running.selection import interpreter_of
+    from executorch_goldens.toolchains.installed import interpreter_of
 
     known = releases.load(matrix)
     version = known.release(wanted or known.default).version

@@ -19,11 +19,11 @@ from typing import Any
 from executorch_goldens import releases
 from executorch_goldens.cluster import EXTRA, OFFER, RESOURCE
 from executorch_goldens.errors import CommandError
-from executorch_goldens.running.selection import Environment
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import absolute, cores
 from executorch_goldens.store.store import default_root
 from executorch_goldens.toolchains import locking
+from executorch_goldens.toolchains.installed import Environment
 
 #: Seconds without a scheduler after which a worker ends.
 DEATH_TIMEOUT = 60

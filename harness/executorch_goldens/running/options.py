@@ -15,9 +15,9 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.files.invocation import in_ci
 from executorch_goldens.judging.updating import FEWER, UPDATE, Updating
 from executorch_goldens.releases import MATRIX
-from executorch_goldens.running.selection import EXPORT_TIMEOUT
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import SHARED, amount
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT
 from executorch_goldens.store.reuse import Recheck
 from executorch_goldens.store.store import SIZE, default_root
 from executorch_goldens.workers.shards import Shard

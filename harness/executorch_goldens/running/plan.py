@@ -19,8 +19,6 @@ from executorch_goldens.releases import Release
 from executorch_goldens.running import changed, core, reporting
 from executorch_goldens.running.options import FULL, VARIATIONS, Options
 from executorch_goldens.running.selection import (
-    Installed,
-    find_release,
     load_cells,
     of_families,
     require_cells,
@@ -34,6 +32,7 @@ from executorch_goldens.running.selection import (
 from executorch_goldens.settings.exports import Settings, cores, default_interpreter
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store
+from executorch_goldens.toolchains.installed import Installed, find_release
 from executorch_goldens.variations import Variation
 from executorch_goldens.workers import seconds
 

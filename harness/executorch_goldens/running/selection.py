@@ -4,164 +4,21 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-import json
 import os
 import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-from packaging.version import Version
 
 from executorch_goldens import extensions, patches, releases, targets
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError, some
 from executorch_goldens.judging.updating import UPDATE
-from executorch_goldens.settings import config
-from executorch_goldens.settings.exports import Settings, default_interpreter, worker_environment
+from executorch_goldens.settings.exports import worker_environment
 from executorch_goldens.settings.zoo import load_zoo
-
-#: Seconds of processor time that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
-EXPORT_TIMEOUT = 180.0
-#: Seconds that an interpreter may take to say what is installed: a tenth of one on an idle machine.
-PROBE_LIMIT = 600.0
+from executorch_goldens.toolchains.installed import Installed
 
 #: Variations that a golden is recorded from, at least: it is what repeats agree on.
 FEWEST_TO_RECORD = 2
-
-
-@dataclass(frozen=True)
-class Installed:
-    """What stands in the exporting environment.
-
-    Attributes
-    ----------
-    versions
-        Public versions by distribution name.
-    site_packages
-        Where they are.
-    extensions
-        Names of the entry points of each group of `executorch_goldens.extensions`.
-    """
-
-    versions: dict[str, str]
-    site_packages: Path
-    extensions: dict[str, list[str]]
-
-    @classmethod
-    def probe(cls, interpreter: Path, named: str = "--interpreter") -> Installed:
-        """Ask `interpreter` for its versions, without importing torch; raise UsageError.
-
-        Parameters
-        ----------
-        named
-            How the command line names it.
-        """
-        code = (
-            "import json, sysconfig; from importlib import metadata as m\n"
-            "def v(n):\n"
-            "    try: return m.version(n)\n"
-            "    except m.PackageNotFoundError: return ''\n"
-            f"points = {{g: [p.name for p in m.entry_points(group=g)] for g in {extensions.GROUPS!r}}}\n"
-            f"print(json.dumps([{{n: v(n) for n in {STACK!r}}}, sysconfig.get_path('purelib'), points]))"
-        )
-        try:
-            printed = subprocess.run(
-                [interpreter, "-c", code], capture_output=True, text=True, check=True, timeout=PROBE_LIMIT
-            ).stdout
-        except (OSError, subprocess.SubprocessError) as error:
-            raise UsageError(f"{named} {interpreter} cannot be run: {error}") from error
-        found, site_packages, points = json.loads(printed)
-        versions = {name: version.partition("+")[0] for name, version in found.items() if version}
-        return cls(versions, Path(site_packages), points)
-
-
-def interpreter_of(release: str) -> Path:
-    """Return this Python, or where it has a different release that of the environment that nox made, if it did."""
-    made = config.load().root / ".nox" / f"goldens-{release.replace('.', '-')}" / "bin" / "python"
-    here = default_interpreter()
-    if made.exists() and Installed.probe(here).versions.get("executorch") != release:
-        return made
-    return here
-
-
-@dataclass(frozen=True)
-class Environment:
-    """A release with the interpreter that has it, and where its packages are."""
-
-    release: releases.Release
-    python: Path
-    site_packages: Path
-
-    @classmethod
-    def of(
-        cls, wanted: str | None = None, python: Path | None = None, named: str = "--interpreter"
-    ) -> Environment:
-        """Return that of an interpreter, by default this one; raises as `Installed.probe` and `find_release`."""
-        python = python or default_interpreter()
-        installed = Installed.probe(python, named)
-        return cls(find_release(installed, wanted), python, installed.site_packages)
-
-    def settings(
-        self, models: Sequence[str], jobs: int, limit: float = EXPORT_TIMEOUT, **others: Any
-    ) -> Settings:
-        """Return how cells are exported in it: with the release's own patches, unless `others` name some."""
-        others.setdefault("patches", patches.select("auto", self.release.patches))
-        return Settings(self.python, tuple(models), jobs=jobs, limit=limit, **others)
-
-
-def environments(words: Sequence[str]) -> dict[str, Environment]:
-    """Return the environments that words of the form RELEASE=PYTHON name, oldest first; raise UsageError."""
-    found = {}
-    for word in words:
-        version, equals, python = word.partition("=")
-        if not version or not equals or not python:
-            raise UsageError(f"{word!r} is not RELEASE=PYTHON, e.g. 1.4.1=.nox/goldens-1-4-1/bin/python")
-        interpreter = Path(python)
-        if interpreter.is_dir():
-            raise UsageError(f"{word}: {python} is a folder; name the Python in it")
-        found[version] = Environment.of(version, interpreter, f"{version}:")
-    return dict(sorted(found.items(), key=lambda item: Version(item[0])))
-
-
-STACK = ("executorch", "torch", "torchao", "tosa-tools")
-
-
-def find_release(
-    installed: Installed, wanted: str | None, matrix_file: Path = releases.MATRIX
-) -> releases.Release:
-    """Return the matrix's release that is installed; raise UsageError where there is none, or a different one."""
-    matrix = releases.load(matrix_file)
-    if wanted is not None:
-        wanted = matrix.release(wanted).version
-    version = installed.versions.get("executorch")
-    if version is None:
-        example = wanted or matrix.default
-        raise UsageError(
-            f'no ExecuTorch is installed in the exporting environment; run: nox -s "goldens({example})"'
-        )
-    if wanted is not None and version != wanted:
-        raise UsageError(
-            f"release {wanted} is not installed in the exporting environment, {version} is; "
-            f'run: nox -s "goldens({wanted})"'
-        )
-    release = matrix.release(version)
-    if matrix_file == releases.MATRIX:
-        # The harness's own matrix states those of its project's zoo; a zoo of someone else's has its own.
-        known = releases.known_defects(config.load().known_defects)
-        release = replace(release, known=known.get(version, {}))
-    wrong = {
-        n: installed.versions.get(n) for n, v in release.stack().items() if installed.versions.get(n) != v
-    }
-    if wrong:
-        found = ", ".join(f"{name} {version or 'missing'}" for name, version in wrong.items())
-        raise UsageError(
-            f"the environment is not the one that releases.toml pairs with {release.version}: {found}; "
-            f'run: nox -s "goldens({release.version})", or install {" ".join(release.requirements())}'
-        )
-    return release
 
 
 def require_repeats(updating: bool, count: int, way_out: str) -> None:

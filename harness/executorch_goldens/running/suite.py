@@ -33,16 +33,14 @@ from executorch_goldens.registry import NAME_PATTERN
 from executorch_goldens.releases import Release
 from executorch_goldens.running.messages import ways_out
 from executorch_goldens.running.selection import (
-    EXPORT_TIMEOUT,
-    Installed,
-    find_release,
     require_flatc,
     require_repeats,
     require_supported,
     require_targets,
 )
 from executorch_goldens.settings import config
-from executorch_goldens.settings.exports import Machine, Settings, cores, default_interpreter
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Machine, Settings, cores, default_interpreter
+from executorch_goldens.toolchains.installed import Installed, find_release
 from executorch_goldens.workers.folder import Folder
 from executorch_goldens.workers.sweep import Sweep, SweepError
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 #: Directory that ``executorch_goldens`` is imported from: a checkout, or an environment's site-packages.
 ROOT = Path(__file__).resolve().parent.parent.parent
 
+#: Seconds of processor time that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
+EXPORT_TIMEOUT = 180.0
+
 #: What keeps the logs of exports readable.
 QUIET_ENVIRONMENT = {"PYTHONWARNINGS": "ignore", "TOKENIZERS_PARALLELISM": "false"}
 

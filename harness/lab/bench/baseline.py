@@ -17,8 +17,8 @@ from pathlib import Path
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.compat import installed_release
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, load_cells
-from executorch_goldens.settings.exports import default_interpreter
+from executorch_goldens.running.selection import load_cells
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT, default_interpreter
 from executorch_goldens.targets import TARGETS
 from lab import REPOSITORY
 from lab.bench.measurement import Goal

@@ -13,8 +13,14 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.registry import load
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, load_cells
-from executorch_goldens.settings.exports import Settings, cores, default_interpreter, worker_environment
+from executorch_goldens.running.selection import load_cells
+from executorch_goldens.settings.exports import (
+    EXPORT_TIMEOUT,
+    Settings,
+    cores,
+    default_interpreter,
+    worker_environment,
+)
 from executorch_goldens.targets import find
 from executorch_goldens.variations import HASH_SEEDS, variations
 from executorch_goldens.workers.sweep import Sweep

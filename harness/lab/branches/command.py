@@ -18,11 +18,12 @@ from executorch_goldens.files import durable
 from executorch_goldens.releases import Release
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL, TIERS
-from executorch_goldens.running.selection import Environment, load_cells
+from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import positive_float, share
 from executorch_goldens.settings.config import Config
 from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.toolchains.installed import Environment
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep, SweepError
 from lab import branches, pages

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.files import durable
-from executorch_goldens.running.selection import Environment, load_cells, select
+from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import cores
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import SIZE, Store, default_root
+from executorch_goldens.toolchains.installed import Environment
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
 from lab import pages

@@ -20,13 +20,14 @@ from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.releases import Release
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL, TIERS
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, Environment, environments, load_cells, select
+from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.config import Config
-from executorch_goldens.settings.exports import cores
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT, cores
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store, default_root
+from executorch_goldens.toolchains.installed import Environment, environments
 from executorch_goldens.workers.sweep import SweepError
 from lab import GOLDENS, pages
 from lab.fielded import corpus, goldens, page, running

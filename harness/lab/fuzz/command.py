@@ -17,14 +17,10 @@ from executorch_goldens import releases, variations
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError, UsageError
 from executorch_goldens.results.rows import lock
-from executorch_goldens.running.selection import (
-    EXPORT_TIMEOUT,
-    Environment,
-    require_flatc,
-    require_targets,
-)
+from executorch_goldens.running.selection import require_flatc, require_targets
 from executorch_goldens.settings.arguments import positive_float, positive_int, share
-from executorch_goldens.settings.exports import cores
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT, cores
+from executorch_goldens.toolchains.installed import Environment
 from executorch_goldens.workers.sweep import SweepError
 from lab import pages
 from lab.branches import RECORDER

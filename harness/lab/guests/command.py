@@ -10,7 +10,7 @@ from typing import Any
 from executorch_goldens import releases
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
-from executorch_goldens.running.selection import Environment
+from executorch_goldens.toolchains.installed import Environment
 from lab import GOLDENS
 from lab.guests import ZOOS, GuestZoo, listing, sheets
 from lab.guests.listing import Listing

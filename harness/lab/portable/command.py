@@ -20,10 +20,11 @@ from typing import Any
 from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
-from executorch_goldens.running.selection import Environment, load_cells, select
+from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Machine, Settings, cores
+from executorch_goldens.toolchains.installed import Environment
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
 

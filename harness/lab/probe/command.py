@@ -33,10 +33,11 @@ from executorch_goldens.errors import CommandError, UsageError
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.goldens.reading import read
 from executorch_goldens.patches.shortcuts import SHORTCUTS
-from executorch_goldens.running.selection import EXPORT_TIMEOUT, Installed, load_cells, select
+from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
-from executorch_goldens.settings.exports import Settings, cores, worker_environment
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores, worker_environment
+from executorch_goldens.toolchains.installed import Installed
 from executorch_goldens.variations import parse_hash_seeds
 from executorch_goldens.workers.sweep import SweepError
 from executorch_goldens.workers.worker import with_harness

@@ -18,10 +18,11 @@ from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.patches import shortcuts
 from executorch_goldens.running import core
 from executorch_goldens.running.options import FULL, TIERS
-from executorch_goldens.running.selection import Environment, load_cells
+from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.toolchains.installed import Environment
 from executorch_goldens.variations import named, variations
 from executorch_goldens.workers.sweep import Sweep
 

@@ -14,11 +14,11 @@ from typing import Any
 
 from executorch_goldens import patches, releases
 from executorch_goldens.cli import DIFFERENT, SAME
-from executorch_goldens.running.selection import environments
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Settings, cores
 from executorch_goldens.settings.zoo import load_zoo
+from executorch_goldens.toolchains.installed import environments
 from executorch_goldens.variations import named
 from lab.stock.issues import CORRECTED, HASH_SEEDS, ISSUES, Finding, corrected_cells, issue_cells, shown
 

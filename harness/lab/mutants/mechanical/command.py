@@ -15,7 +15,7 @@ from executorch_goldens.files import durable
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL
 from executorch_goldens.running.plan import Plan
-from executorch_goldens.running.selection import Environment
+from executorch_goldens.toolchains.installed import Environment
 from executorch_goldens.workers import seconds
 from lab import pages
 from lab.branches.records import Records
