@@ -23,6 +23,7 @@ from executorch_goldens.settings.arguments import Forms
 COMMANDS = {
     "compile": "compile TOSA payloads for an Ethos-U or to VGF, and compare with goldens",
     "diff": "show how two payloads, goldens or releases differ",
+    "env": "make, list and remove the environments of toolchains",
     "freeze": "keep the programs of chosen cells, with what they take and give, for later runtimes",
     "init": "begin goldens in your own repository, up to the first one",
     "merge": "join the results of shards into those of one run, or summarize results",

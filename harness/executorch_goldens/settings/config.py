@@ -58,6 +58,10 @@ class Config:
         What every case is exported for; a case may have further ones of its own.
     releases
         ExecuTorch versions that the repository supports.
+    toolchains
+        What exports, by name (`executorch_goldens.toolchains.naming`); the first is what a command takes by default.
+    requirements
+        Of ``[tool.goldens.environment]``: what the zoo needs beside a release, as pip reads it.
     variations
         As ``--variations`` names them.
     jobs
@@ -86,6 +90,8 @@ class Config:
     models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
+    toolchains: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
     variations: str | None = None
     jobs: int | None = None
     export_timeout: float | None = None
@@ -141,6 +147,7 @@ def _read(file: Path, table: Mapping[str, Any]) -> Config:
         if isinstance(value, Path):
             values[key] = file.parent / value
     values["budgets"] = msgspec.to_builtins(read.budgets)
+    values["requirements"] = values.pop("environment").requirements
     values["variations"] = None if read.variations is None else str(read.variations)
     return Config(root=file.parent, **values)
 
@@ -181,6 +188,12 @@ class _Limits(msgspec.Struct, forbid_unknown_fields=True):
 _BUDGETS = f'a table of "TARGET/CASE" = {{ {" or ".join((*QUANTITIES, SQNR))} = number }}'
 
 
+class _Environment(msgspec.Struct, forbid_unknown_fields=True):
+    """The keys of ``[tool.goldens.environment]``."""
+
+    requirements: Annotated[_Texts, Meta(min_length=1, description="a list of requirements of pip")] = ()
+
+
 class _Table(msgspec.Struct, rename="kebab"):
     """The keys of ``[tool.goldens]``, as a person writes them; see `Config`."""
 
@@ -188,6 +201,10 @@ class _Table(msgspec.Struct, rename="kebab"):
     goldens: Annotated[Path, Meta(description="a directory")] = Path("goldens")
     targets: Annotated[_Texts, Meta(min_length=1, description="a list of targets")] = ()
     releases: Annotated[_Texts, Meta(min_length=1, description="a list of ExecuTorch versions")] = ()
+    toolchains: Annotated[_Texts, Meta(min_length=1, description="a list of toolchains")] = ()
+    environment: Annotated[
+        _Environment, Meta(description="a table with requirements, a list of requirements of pip")
+    ] = msgspec.field(default_factory=_Environment)
     variations: Annotated[
         _Text | _Count | None,
         Meta(description='"quick", "full", a number of at least 1 or hash seeds such as "0,3,7"'),

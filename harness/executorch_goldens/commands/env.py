@@ -1,0 +1,65 @@
+"""``goldens env``: the environments of toolchains, which all repositories of a person share."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens.cli import SAME
+from executorch_goldens.errors import CommandError
+from executorch_goldens.settings import config
+from executorch_goldens.toolchains.environments import said_of
+from executorch_goldens.toolchains.toolchain import Toolchain, of_person
+
+EXAMPLES = """\
+examples:
+  goldens env make 1.5.1
+  goldens env list
+  goldens env remove 1.5.1-0123456789ab
+"""
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "env",
+        description="Commands make the environment of a toolchain when it is first asked for. This makes one before, "
+        "and prints its Python; lists what there is; and removes what is not needed any more.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("action", choices=("list", "make", "remove"))
+    parser.add_argument("names", nargs="*", metavar="NAME", help="toolchains to make, or folders to remove")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what was asked; raise CommandError, and what a toolchain raises."""
+    if arguments.action == "list":
+        for name, folder in of_person().there().items():
+            print(f"{name}  {said_of(folder)}  {folder}")
+        return SAME
+    if not arguments.names:
+        raise CommandError(f"goldens env {arguments.action}: name a toolchain, e.g. 1.5.1")
+    if arguments.action == "make":
+        for word in arguments.names:
+            print(Toolchain.of(word, config.load()).python)
+        return SAME
+    there = of_person().there()
+    if unknown := [name for name in arguments.names if name not in there]:
+        raise CommandError(f"no environment {unknown[0]!r}; there are {', '.join(there) or 'none'}")
+    for name in arguments.names:
+        _remove(there[name])
+    return SAME
+
+
+def _remove(folder: Path) -> None:
+    # Nobody takes half of one for an environment.
+    gone = folder.with_name(f"{folder.name}.gone~")
+    folder.rename(gone)
+    shutil.rmtree(gone)
+    folder.with_name(f"{folder.name}.lock").unlink(missing_ok=True)
+    print(f"removed {folder}", file=sys.stderr)

@@ -1,0 +1,38 @@
+"""Which patches and shortcuts fit the ExecuTorch of this process: what ``toolchains`` asks an environment."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from executorch_goldens.patches import available, guard
+from executorch_goldens.patches.guard import Fits, GuardError, Kind
+from executorch_goldens.patches.shortcuts import SHORTCUTS
+
+
+def unfit(kind: Kind, name: str, fits: Fits, release: str, unguarded: str | None) -> str:
+    """Return why something does not fit a release as it is installed; empty where it does."""
+    try:
+        guard.verify(kind, name, fits, release, unguarded)
+    except GuardError as error:
+        if error.function is None:
+            return f"was not written for ExecuTorch {release}"
+        return f"{error.function} is another function"
+    return ""
+
+
+def main() -> None:
+    """Print a line of JSON: names of patches, and of shortcuts, each to why it does not fit, or an empty text.
+
+    The first argument is JSON: the release, names of patches, names of shortcuts.
+    """
+    release, patches, shortcuts = json.loads(sys.argv[1])
+    chosen = {name: available()[name] for name in patches}
+    of_patches = {
+        name: unfit(guard.PATCH, name, patch.fits, release, patch.unguarded) for name, patch in chosen.items()
+    }
+    of_shortcuts = {
+        name: unfit(guard.SHORTCUT, name, SHORTCUTS[name].fits, release, SHORTCUTS[name].unguarded)
+        for name in shortcuts
+    }
+    print(json.dumps([of_patches, of_shortcuts]))

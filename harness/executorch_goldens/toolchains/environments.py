@@ -1,0 +1,327 @@
+"""Makes environments of releases by uv, once for all repositories: ``environments`` beside the cache of exports.
+
+An environment stands in a folder whose name has a digest of all that it was made of. It is made aside, and renamed when
+it is whole; a lock makes two that ask for it at once wait for one. uv's own cache holds the packages: files of
+environments on the same disk are links to them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from executorch_goldens import releases
+from executorch_goldens.releases import Matrix, Release
+from executorch_goldens.toolchains import locking
+from executorch_goldens.toolchains.locking import Step
+from executorch_goldens.toolchains.naming import Name, ToolchainError, named
+
+#: Folder of the environments, in the cache directory.
+FOLDER = "environments"
+#: Hexadecimal digits of the digest in a folder's name.
+DIGITS = 12
+#: What of an environment says what it was made of.
+MADE = "goldens.json"
+#: Ends the name of one that is not whole.
+PARTIAL = ".partial"
+#: Where CPU builds of torch come from (https://docs.astral.sh/uv/guides/integration/pytorch/): 200 MB, not 5 GB.
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+#: Seconds to wait for it. uv itself finds out only after ten seconds of retries.
+CPU_INDEX_TIMEOUT = 3.0
+
+#: Says a line of what takes long.
+Says = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Requirements of a repository, over what belongs to a release: its zoo needs them.
+
+    Attributes
+    ----------
+    requirements
+        As pip reads them: ``timm==1.0.20``, ``-e .``.
+    folder
+        What paths in them are relative to.
+    """
+
+    requirements: tuple[str, ...] = ()
+    folder: Path = Path()
+
+
+@functools.cache
+def torch_backend() -> tuple[tuple[str, ...] | None, str]:
+    """Return arguments that choose a build of torch, None for PyPI's, and one line that says why."""
+    if "UV_TORCH_BACKEND" in os.environ:
+        return (), f"backend {os.environ['UV_TORCH_BACKEND']!r}, from UV_TORCH_BACKEND"
+    try:
+        urllib.request.build_opener().open(f"{CPU_INDEX}/torch/", timeout=CPU_INDEX_TIMEOUT).close()
+    except (urllib.error.URLError, OSError) as error:
+        return None, f"PyPI's build, because {CPU_INDEX} does not answer ({getattr(error, 'reason', error)})"
+    return ("--torch-backend", "cpu"), f"CPU build from {CPU_INDEX}"
+
+
+def find_uv() -> str:
+    """Return uv's program: beside this Python, where pip installs it, or on the PATH; raise `ToolchainError`."""
+    with contextlib.suppress(ImportError, FileNotFoundError):
+        from uv import find_uv_bin
+
+        return str(find_uv_bin())
+    found = shutil.which("uv")
+    if found is None:
+        raise ToolchainError("environments are made by uv, and there is none: pip install uv")
+    return found
+
+
+@dataclass(frozen=True)
+class Environments:
+    """The environments under a folder.
+
+    Attributes
+    ----------
+    says
+        Gets a line before what takes long.
+    """
+
+    folder: Path
+    says: Says = print
+
+    def made(self, name: Name, layer: Layer = Layer()) -> Path:
+        """Return the folder of the environment that a name asks for, made where there is none.
+
+        Raises
+        ------
+        ToolchainError
+            Where it cannot be made; nothing is left of it then.
+        """
+        assert name.version is not None
+        matrix = releases.load()
+        elsewhere, why = torch_backend()
+        content = _content(name, layer, matrix, elsewhere)
+        place = self.folder / f"{name.version}-{_digest(content)}"
+
+        def make(aside: Path) -> None:
+            self.says(f"making the environment of {name.word}, in {place} (torch: {why})")
+            _Maker(aside, matrix).make(name, layer, elsewhere)
+            (aside / MADE).write_text(json.dumps({"name": name.word, "content": content}, indent=1) + "\n")
+
+        return self.once(place, make)
+
+    def once(self, place: Path, make: Callable[[Path], None]) -> Path:
+        """Return `place`; where it is missing, `make` makes it aside, while others that ask for it wait."""
+        if place.is_dir():
+            return place
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._alone(place):
+            if place.is_dir():
+                return place
+            aside = place.with_name(place.name + PARTIAL)
+            shutil.rmtree(aside, ignore_errors=True)
+            try:
+                make(aside)
+                aside.rename(place)
+            finally:
+                shutil.rmtree(aside, ignore_errors=True)
+        return place
+
+    @contextlib.contextmanager
+    def _alone(self, place: Path) -> Iterator[None]:
+        lock = filelock.FileLock(place.with_name(f"{place.name}.lock"))
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            self.says(f"{place.name} is being made by a different process: waiting for it")
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def there(self) -> dict[str, Path]:
+        """Return the environments that there are: the name of each, and its folder."""
+        found = {}
+        for file in sorted(self.folder.glob(f"*/{MADE}")):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                found[file.parent.name] = file.parent
+        return found
+
+
+def python_of(environment: Path) -> Path:
+    """Return the Python of an environment."""
+    return environment / "bin" / "python"
+
+
+def said_of(environment: Path) -> str:
+    """Return the name by which an environment was first asked for."""
+    try:
+        return str(json.loads((environment / MADE).read_text())["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return environment.name
+
+
+def _content(
+    name: Name, layer: Layer, matrix: Matrix, elsewhere: Sequence[str] | None
+) -> Mapping[str, object]:
+    """Return what an environment is made of, as JSON values."""
+    release = matrix.releases.get(name.version or "")
+    locks: list[str] = []
+    if release is not None and name.wheel is None:
+        names = [release.version] + ([locking.torch_of(release)] if elsewhere is None else [])
+        locks = [hashlib.sha256(locking.path(each).read_bytes()).hexdigest() for each in names]
+    return {
+        "python": matrix.python,
+        "version": name.version,
+        "wheel": hashlib.sha256(name.wheel.read_bytes()).hexdigest() if name.wheel is not None else None,
+        "locks": locks,
+        "torch": None if elsewhere is None else [*elsewhere, os.environ.get("UV_TORCH_BACKEND", "")],
+        "requirements": [*name.requirements],
+        # What is installed from a folder is that folder's.
+        "layer": [*layer.requirements, *([str(layer.folder)] if layer.requirements else [])],
+    }
+
+
+def _digest(content: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:DIGITS]
+
+
+def closest(version: str, matrix: Matrix) -> Release:
+    """Return the release of the matrix of the same minor version, else the last before it, else the first of all."""
+    ordered = sorted(matrix.releases, key=Version)
+    minor = Version(version).release[:2]
+    before = [known for known in ordered if Version(known).release[:2] <= minor]
+    return matrix.releases[(before or ordered[:1])[-1]]
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Makes one environment, in `aside`."""
+
+    aside: Path
+    matrix: Matrix
+
+    def make(self, name: Name, layer: Layer, elsewhere: Sequence[str] | None) -> None:
+        # Entry points say where their Python is by a path of their own: the folder is renamed.
+        self._uv("venv", "--quiet", "--relocatable", "--python", self.matrix.python, str(self.aside))
+        release = self.matrix.releases.get(name.version or "")
+        if release is not None and name.wheel is None:
+            for step in locking.steps(release, (), elsewhere):
+                self._install(step)
+        else:
+            self._resolve(name, elsewhere)
+        if name.requirements:
+            self._install(self._over(name.requirements, elsewhere))
+        if layer.requirements:
+            words = (word for each in layer.requirements for word in _words(each))
+            self._install(self._over(tuple(words), elsewhere), layer.folder)
+
+    def _over(self, requirements: Sequence[str], elsewhere: Sequence[str] | None) -> Step:
+        of_torch = any(not each.startswith("-") and named_or_none(each) == "torch" for each in requirements)
+        return Step((*requirements, *((elsewhere or ()) if of_torch else ())), {})
+
+    def _resolve(self, name: Name, elsewhere: Sequence[str] | None) -> None:
+        """Install what no lock holds: what it requires itself, and what the nearest release has beside."""
+        wanted = str(name.wheel) if name.wheel is not None else f"executorch=={name.version}"
+        self._install(Step(("--no-deps", wanted), locking.building()))
+        nearest = closest(name.version or "", self.matrix)
+        stated = self._required() | {named(each) for each in name.requirements}
+        pins = [f"{each}=={pin}" for each, pin in nearest.pins.items() if each not in stated | {"executorch"}]
+        others = [line for line in _locked(nearest) if named(line) not in stated | set(nearest.pins)]
+        self._install(Step((wanted, *pins, *others, *(elsewhere or ())), locking.building()))
+
+    def _required(self) -> set[str]:
+        """Return the distributions that the installed executorch itself requires."""
+        code = "from importlib import metadata; print('\\n'.join(metadata.requires('executorch') or ()))"
+        python = python_of(self.aside)
+        printed = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
+        found = (Requirement(line) for line in printed.splitlines() if line)
+        return {each.name for each in found if each.marker is None or each.marker.evaluate({"extra": ""})}
+
+    def _install(self, step: Step, folder: Path | None = None) -> None:
+        """Install by uv, which shows what it does where a person looks."""
+        python = str(python_of(self.aside))
+        shown = () if sys.stderr.isatty() else ("--quiet",)
+        self._uv(
+            "pip",
+            "install",
+            *shown,
+            "--compile-bytecode",
+            "--python",
+            python,
+            *step.arguments,
+            changed=step.environment,
+            folder=folder,
+        )
+
+    def _uv(
+        self, *words: str, changed: Mapping[str, str | None] | None = None, folder: Path | None = None
+    ) -> None:
+        variables = {**os.environ, **(changed or {})}
+        environment = {name: value for name, value in variables.items() if value is not None}
+        # Of an environment that this process may run in.
+        environment.pop("VIRTUAL_ENV", None)
+        try:
+            subprocess.run(
+                [find_uv(), *words],
+                check=True,
+                env=environment,
+                cwd=folder,
+                stdout=sys.stderr,
+                stderr=None if sys.stderr.isatty() else subprocess.PIPE,
+                text=True,
+            )
+        except subprocess.CalledProcessError as error:
+            said = " ".join((error.stderr or "uv says why above").split())
+            raise ToolchainError(
+                f"no environment could be made in {self.aside.parent}: uv {words[0]}: {said}"
+            ) from error
+
+
+def _words(requirement: str) -> list[str]:
+    """Return the words of one requirement: ``-e .`` is two."""
+    option, space, rest = requirement.partition(" ")
+    return [option, rest.strip()] if option.startswith("-") and space else [requirement]
+
+
+def named_or_none(requirement: str) -> str | None:
+    """Return the name of the distribution of a requirement; None for a path."""
+    try:
+        return named(requirement)
+    except ValueError:
+        return None
+
+
+#: What the harness itself needs of an environment, which a release may not bring.
+OF_HARNESS = (
+    "filelock",
+    "flatbuffers",
+    "jinja2",
+    "msgspec",
+    "numpy",
+    "packaging",
+    "pytest",
+    "syrupy",
+    "tomlkit",
+)
+
+
+def _locked(release: Release) -> Iterator[str]:
+    """Yield what the lock of a release holds of `OF_HARNESS`, as requirements."""
+    for line in locking.path(release.version).read_text().splitlines():
+        requirement = line.partition(" ")[0].rstrip("\\").strip()
+        if "==" in requirement and requirement.partition("==")[0] in OF_HARNESS:
+            yield requirement

@@ -1,0 +1,59 @@
+"""Hands a command over to the Python of a toolchain: zoos import torch, and the environment of a person need not have it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from executorch_goldens.settings.config import Config
+from executorch_goldens.workers.worker import with_harness
+
+#: Says to the process that takes over that it need not hand over again.
+HANDED = "EXECUTORCH_GOLDENS_HANDED_OVER"
+#: What the Python that takes over runs.
+MAIN = "import sys; from executorch_goldens.cli import main; sys.exit(main())"
+
+
+def is_needed(python: Path) -> bool:
+    """Whether a command has to go on in a toolchain's Python: it is not this one."""
+    from executorch_goldens.settings.exports import absolute, default_interpreter
+
+    return os.environ.get(HANDED) != str(absolute(python)) and absolute(default_interpreter()) != absolute(
+        python
+    )
+
+
+def over(python: Path, words: Sequence[str], zoos: Iterable[str], repository: Config) -> NoReturn:
+    """Go on with the command that `words` are in another Python, in the place of this process.
+
+    Parameters
+    ----------
+    zoos
+        Modules that register cases: what this Python finds outside of the repository, it finds there as well.
+    """
+    places = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), *map(str, _places(zoos, repository))]
+    environment = {
+        **os.environ,
+        HANDED: str(python),
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, places))),
+    }
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(python, [*with_harness(python, MAIN), *words], environment)
+
+
+def _places(zoos: Iterable[str], repository: Config) -> Iterator[Path]:
+    """Yield the directories that zoos come from which are installed here from a folder of somebody's."""
+    for zoo in zoos:
+        package = zoo.partition(".")[0]
+        found = importlib.util.find_spec(package)
+        if found is None or found.origin is None:
+            continue
+        origin = Path(found.origin)
+        folder = origin.parent.parent if found.submodule_search_locations else origin.parent
+        if "site-packages" not in folder.parts and folder not in repository.import_paths():
+            yield folder

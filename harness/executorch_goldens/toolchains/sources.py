@@ -1,0 +1,141 @@
+"""Lays the Python sources of a checkout of ExecuTorch over those of an environment.
+
+What most pull requests to a lowering pass change is Python. The compiled parts stay those of the release, so that
+nothing is built. The environment with other sources is one of its own: the files that do not differ are links to those
+of the environment below it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from executorch_goldens.toolchains.environments import DIGITS, MADE, Environments
+from executorch_goldens.toolchains.naming import Sources, ToolchainError
+
+#: What the package has, of which at least one is in a checkout.
+PARTS = ("exir", "backends")
+#: In a checkout that is laid out as an installed package.
+PACKAGE = "executorch"
+
+
+def package_in(environment: Path) -> Path:
+    """Return where the package executorch is in an environment; raise `ToolchainError`."""
+    for found in sorted(environment.glob(f"lib/python*/site-packages/{PACKAGE}")):
+        return found
+    raise ToolchainError(f"{environment} has no package {PACKAGE} in it")
+
+
+def laid_over(environments: Environments, below: Path, sources: Sources) -> Path:
+    """Return an environment like `below`, with other Python sources; `below` itself where none differs.
+
+    Raises
+    ------
+    ToolchainError
+        Where the checkout has no such sources, or not the revision.
+    """
+    package = package_in(below)
+    changed = dict(_differing(package, _read(sources)))
+    if not changed:
+        return below
+    digest = hashlib.sha256()
+    for name, content in sorted(changed.items()):
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    place = environments.folder / f"{below.name}-{digest.hexdigest()[:DIGITS]}"
+
+    def make(aside: Path) -> None:
+        environments.says(f"laying {len(changed)} files of {described(sources)} over {below.name}")
+        shutil.copytree(below, aside, symlinks=True, copy_function=os.link)
+        (aside / MADE).unlink(missing_ok=True)
+        for name, content in changed.items():
+            _put(aside / package.relative_to(below) / name, content)
+
+    return environments.once(place, make)
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Write a file in the place of a link to another environment's, and leave no byte-code of that one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        compiled.unlink()
+
+
+def _differing(package: Path, sources: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files that replace one of the package, or are further Python in a part that it has."""
+    for name, content in sources.items():
+        installed = package / name
+        if installed.is_file():
+            if installed.read_bytes() != content:
+                yield name, content
+        elif name.endswith(".py") and (package / PurePosixPath(name).parts[0]).is_dir():
+            yield name, content
+
+
+def _read(sources: Sources) -> dict[str, bytes]:
+    """Return the files of a checkout, by their places in the package; raise `ToolchainError`."""
+    files = dict(_of_folder(sources.checkout) if sources.revision is None else _of_revision(sources))
+    nested = {
+        name.removeprefix(f"{PACKAGE}/"): data
+        for name, data in files.items()
+        if name.startswith(f"{PACKAGE}/")
+    }
+    for found in (files, nested):
+        if {PurePosixPath(name).parts[0] for name in found}.intersection(PARTS):
+            return found
+    raise ToolchainError(
+        f"{sources.checkout} has no Python sources of ExecuTorch: neither {' nor '.join(PARTS)} is a folder in it, "
+        f"or in {PACKAGE} in it"
+    )
+
+
+def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
+    listed = _git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    if listed is not None:
+        names = [name for name in listed.decode(errors="surrogateescape").split("\0") if name]
+    else:
+        names = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
+    for name in names:
+        path = folder / name
+        # Upstream's checkout has links to its own folders, in src.
+        if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
+            yield name, path.read_bytes()
+
+
+def _of_revision(sources: Sources) -> Iterator[tuple[str, bytes]]:
+    archive = _git(sources.checkout, "archive", "--format=tar", str(sources.revision))
+    if archive is None:
+        raise ToolchainError(
+            f"{sources.checkout} has no revision {sources.revision}: name a commit, a branch or a tag; a shallow clone "
+            "gets more by git fetch --unshallow"
+        )
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar:
+            content = tar.extractfile(member) if member.isfile() else None
+            if content is not None:
+                yield member.name, content.read()
+
+
+def described(sources: Sources) -> str:
+    """Return a checkout in words: its folder, the commit, and whether anything in it is not committed."""
+    asked = sources.revision or "HEAD"
+    found = _git(sources.checkout, "rev-parse", "--short=12", "--end-of-options", f"{asked}^{{commit}}")
+    if found is None:
+        return str(sources.checkout)
+    dirty = sources.revision is None and bool(_git(sources.checkout, "status", "--porcelain"))
+    return f"{sources.checkout} at {found.decode().strip()}{' with uncommitted changes' if dirty else ''}"
+
+
+def _git(folder: Path, *words: str) -> bytes | None:
+    """Return what git prints; None where there is no git, no checkout, or no such revision."""
+    try:
+        return subprocess.run(["git", "-C", str(folder), *words], capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None

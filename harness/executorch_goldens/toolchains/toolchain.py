@@ -1,0 +1,179 @@
+"""A toolchain: a thing that exports, had by its name."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from executorch_goldens import releases
+from executorch_goldens.releases import Release
+from executorch_goldens.settings.config import Config
+from executorch_goldens.settings.exports import worker_environment
+from executorch_goldens.store.store import default_root
+from executorch_goldens.toolchains import sources
+from executorch_goldens.toolchains.environments import (
+    FOLDER,
+    Environments,
+    Layer,
+    Says,
+    closest,
+    python_of,
+)
+from executorch_goldens.toolchains.installed import Installed, find_release
+from executorch_goldens.toolchains.naming import Name, Sources, ToolchainError
+
+#: What an environment is asked about where its ExecuTorch is.
+PLACES = """
+import importlib.util
+found = importlib.util.find_spec("executorch")
+print(*((found.submodule_search_locations or ()) if found else ()), sep="\\n")
+"""
+#: What an environment is asked about patches and shortcuts.
+FITTING = "from executorch_goldens.patches import fitting; fitting.main()"
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """An environment that exports, and what it is.
+
+    Attributes
+    ----------
+    name
+        As it was asked for.
+    python
+        Its interpreter.
+    site_packages
+        Where its packages are.
+    release
+        What is installed, as the matrix has it; of what the matrix lacks, as it would have it.
+    source
+        The checkout that its ExecuTorch comes from, with the commit; empty for a wheel's.
+    is_declared
+        Whether it is what the matrix pairs, and of wheels alone.
+    """
+
+    name: str
+    python: Path
+    site_packages: Path
+    release: Release
+    source: str = ""
+    is_declared: bool = True
+
+    @classmethod
+    def of(
+        cls, word: str, repository: Config, says: Says = lambda line: print(line, file=sys.stderr)
+    ) -> Toolchain:
+        """Return the toolchain of a name, whose environment is made where there is none.
+
+        Raises
+        ------
+        ToolchainError
+            For what is no name, and for an environment that cannot be made.
+        UsageError
+            For a Python that cannot be run, or has no ExecuTorch.
+        """
+        name = Name.read(word)
+        if name.python is not None:
+            if name.sources is not None:
+                raise ToolchainError(
+                    f"{word!r}: {name.sources.checkout} would be laid over an environment of yours: install it there "
+                    "yourself, or begin with a release"
+                )
+            return cls._installed(name.word, name.python, _checkout_of(name.python))
+        environments = of_person(says)
+        environment = environments.made(name, Layer(repository.requirements, repository.root))
+        source = ""
+        if name.sources is not None:
+            environment = sources.laid_over(environments, environment, name.sources)
+            source = sources.described(name.sources)
+        return cls._installed(name.word, python_of(environment), source, bool(name.requirements))
+
+    @classmethod
+    def _installed(cls, name: str, python: Path, source: str, other: bool = False) -> Toolchain:
+        installed = Installed.probe(python, "the toolchain")
+        version = installed.versions.get("executorch")
+        if version is None:
+            raise ToolchainError(f"{name!r}: no ExecuTorch is installed for {python}")
+        matrix = releases.load()
+        known = matrix.releases.get(version)
+        if (
+            known is not None
+            and not other
+            and all(installed.versions.get(n) == v for n, v in known.stack().items())
+        ):
+            release = find_release(installed, version)
+            return cls(name, python, installed.site_packages, release, source, is_declared=not source)
+        return cls(
+            name, python, installed.site_packages, _as_declared(installed, version), source, is_declared=False
+        )
+
+
+def of_person(says: Says = print) -> Environments:
+    """Return the environments of the person, which all repositories share."""
+    return Environments(default_root() / FOLDER, says)
+
+
+def _as_declared(installed: Installed, version: str) -> Release:
+    """Return what the matrix would say of an environment that it does not have: as of the nearest release."""
+    matrix = releases.load()
+    nearest = closest(version, matrix)
+    pins = {**nearest.pins, **installed.versions}
+    return replace(
+        nearest,
+        version=version,
+        pins=pins,
+        # Those of a release fit its own code, whatever stands beside.
+        patches=nearest.patches if version == nearest.version else (),
+        issues={},
+        known={},
+    )
+
+
+def _checkout_of(python: Path) -> str:
+    """Return the checkout that the ExecuTorch of an environment is installed from; empty where it is a wheel's."""
+    printed = subprocess.run([python, "-P", "-c", PLACES], capture_output=True, text=True, check=False).stdout
+    for place in printed.splitlines():
+        folder = Path(place).resolve()
+        if "site-packages" not in folder.parts:
+            return sources.described(Sources(folder))
+    return ""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Which patches and shortcuts fit a toolchain.
+
+    Attributes
+    ----------
+    patches, shortcuts
+        Name to why it does not fit; empty where it does.
+    """
+
+    patches: Mapping[str, str]
+    shortcuts: Mapping[str, str]
+
+    @classmethod
+    def of(cls, toolchain: Toolchain, patches: Sequence[str], shortcuts: Sequence[str]) -> Fit:
+        """Verify patches and shortcuts in a toolchain; those of a release's own wheels are known to fit."""
+        if toolchain.is_declared:
+            return cls(dict.fromkeys(patches, ""), dict.fromkeys(shortcuts, ""))
+        from executorch_goldens.workers.worker import with_harness
+
+        command = with_harness(toolchain.python, FITTING)
+        asked = json.dumps([toolchain.release.version, list(patches), list(shortcuts)])
+        try:
+            printed = subprocess.run(
+                [*command, asked],
+                capture_output=True,
+                text=True,
+                check=True,
+                env=worker_environment(toolchain.python, 0),
+            ).stdout
+        except subprocess.CalledProcessError as error:
+            last = (error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"])[-1]
+            raise ToolchainError(f"{toolchain.name!r} cannot be asked what fits it: {last}") from error
+        return cls(*json.loads(printed.splitlines()[-1]))
