@@ -17,11 +17,12 @@ from executorch_goldens.running import options
 from executorch_goldens.running.plan import plan
 from executorch_goldens.running.selection import FEWEST_TO_RECORD
 from executorch_goldens.targets import RUNTIME, find
+from executorch_goldens.toolchains import handing
 
 #: The options of a run that choose cells and say how they are exported.
 TAKEN = (
-    *("--release", "--models", "--cell", "--family", "--tier", "--goldens", "--variations", "--patches"),
-    *("--jobs", "--export-timeout", "--interpreter", "--cache", "--cache-dir"),
+    *("--models", "--cell", "--family", "--tier", "--goldens", "--variations", "--patches"),
+    *("--jobs", "--export-timeout", "--toolchain", "--cache", "--cache-dir"),
 )
 
 
@@ -34,13 +35,14 @@ def add_to(subparsers: Any) -> None:
         epilog="exit code: 0 every cell is frozen, 1 some are refused, 2 error",
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="must not exist: a corpus is never changed")
-    options.add_to(dict.fromkeys(options.GROUPS, parser.add_argument), names=TAKEN)
+    options.add_to(dict.fromkeys(options.GROUPS, options.short(parser.add_argument)), names=TAKEN)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Export, judge, write; print a line per cell."""
     require_new(arguments.folder)
+    handing.over_if_needed(arguments, ["freeze", *arguments.forwarded])
     chosen = plan(options.read(arguments, ()))
     if len(chosen.variations) < FEWEST_TO_RECORD:
         raise UsageError(

@@ -11,7 +11,6 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
 from executorch_goldens.goldens import golden, roots
-from executorch_goldens.releases import MATRIX
 from executorch_goldens.results import ledger, merging, proposals
 from executorch_goldens.results.ledger import Ledger
 from executorch_goldens.results.merging import Merged, Part
@@ -139,7 +138,7 @@ def parts_of(folders: Sequence[Path]) -> list[Part]:
 def causes(folders: Sequence[Path], goldens: Path, repository: Config) -> list[Group]:
     """Return the causes of what the results under some folders propose."""
     proposed = [each for folder in folders for each in proposals.find(folder)]
-    return grouped(proposed, goldens, Standing(repository, goldens, MATRIX))
+    return grouped(proposed, goldens, Standing(repository, goldens))
 
 
 def rows(parts: Iterable[Part]) -> list[Row]:

@@ -14,7 +14,6 @@ from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.judging.updating import FEWER
-from executorch_goldens.releases import MATRIX
 from executorch_goldens.results import proposals
 from executorch_goldens.results import rows as results
 from executorch_goldens.review import committing, listing
@@ -80,13 +79,6 @@ def add_to(subparsers: Any) -> None:
     )
     share(parser.add_argument, "--sweeps")
     share(parser.add_argument, "--goldens")
-    parser.add_argument(
-        "--matrix",
-        type=Path,
-        default=MATRIX,
-        metavar="FILE",
-        help="a releases.toml in place of the harness's own",
-    )
     parser.set_defaults(run=run, forms=Forms(OPTIONS, form_of))
 
 
@@ -107,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     rejections = Rejections.read(sweeps)
     if arguments.reject is not None and not rejections.reasons:
         _reason(arguments, None)
-    standing = Standing(repository, goldens, arguments.matrix, arguments.fewer_variations)
+    standing = Standing(repository, goldens, arguments.fewer_variations)
     groups = grouped(proposals.find(sweeps), goldens, standing)
     if not groups and not (arguments.accept or arguments.reject):
         print(untrusted.shown(nothing(sweeps, arguments.sweeps is not None)))

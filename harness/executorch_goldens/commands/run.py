@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import shlex
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from executorch_goldens import releases
 from executorch_goldens.cli import SAME
-from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.running import options
 from executorch_goldens.running.plan import plan
-from executorch_goldens.settings.exports import default_interpreter
+from executorch_goldens.toolchains import handing
 
 #: The command that a wrapper of this one was called with, for messages: nox, for instance.
 CALLED_AS = "EXECUTORCH_GOLDENS_CALLED_AS"
@@ -58,7 +55,7 @@ def _add_options(parser: argparse.ArgumentParser, every: bool) -> None:
     parser.add_argument(
         "--help-all", action=_HelpAll, nargs=0, help="show the options that few need as well, and exit"
     )
-    adders = {title: parser.add_argument_group(title).add_argument for title in options.GROUPS}
+    adders = {title: options.short(parser.add_argument_group(title).add_argument) for title in options.GROUPS}
     adders[options.SELECT]("--plan", action="store_true", help="print what the run would do, and do nothing")
     options.add_syrupys(adders, every)
     options.add_to(adders, every)
@@ -79,14 +76,11 @@ class _HelpAll(argparse.Action):
 def run(arguments: argparse.Namespace) -> int:
     """Call pytest with the words that were given; return its exit code. Raises `executorch_goldens.errors.UsageError`.
 
-    Where this Python has no ExecuTorch, the one of the environment that nox made for the release takes its place.
+    The toolchain's Python takes the place of this one: zoos import torch.
     """
-    words = arguments.forwarded
-    called = os.environ.pop(CALLED_AS, "") or shlex.join(["goldens", "run", *words])
-    if arguments.interpreter is None and importlib.util.find_spec("executorch") is None:
-        interpreter = _elsewhere(arguments.release, arguments.matrix or releases.MATRIX)
-        os.environ[CALLED_AS] = called
-        os.execv(interpreter, [str(interpreter), "-m", "executorch_goldens", "run", *words])
+    words = list(_long(arguments.forwarded))
+    called = os.environ.pop(CALLED_AS, "") or shlex.join(["goldens", "run", *arguments.forwarded])
+    handing.over_if_needed(arguments, ["run", *words], {CALLED_AS: called})
     if arguments.plan:
         for line in plan(options.read(arguments, words)).lines():
             print(untrusted.shown(line))
@@ -96,16 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
     return int(pytest.main([*PYTEST, f"--called-as={called}", *words]))
 
 
-def _elsewhere(wanted: str | None, matrix: Path) -> Path:
-    """Return the Python of the environment that nox made for a release, the default one for None; raise UsageError."""
-    from executorch_goldens.toolchains.installed import interpreter_of
-
-    known = releases.load(matrix)
-    version = known.release(wanted or known.default).version
-    interpreter = interpreter_of(version)
-    if interpreter == default_interpreter():
-        raise UsageError(
-            f"no ExecuTorch is installed here, and nox has made no environment of {version}: "
-            f'nox -s "goldens({version})" makes it, and runs there'
-        )
-    return interpreter
+def _long(words: Sequence[str]) -> Iterator[str]:
+    """Yield words with ``--toolchain`` for ``-t``: pytest keeps short options to itself."""
+    for word in words:
+        if word.startswith("-t"):
+            word = f"--toolchain={word[2:].removeprefix('=')}" if len(word) > 2 else "--toolchain"
+        yield word

@@ -16,7 +16,6 @@ from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging.verdict import DISAGREEING
-from executorch_goldens.releases import MATRIX
 from executorch_goldens.results import merging, proposals
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.review.decisions import Decisions, decisions, name_of
@@ -122,7 +121,7 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     # What earlier runs of other cells propose stays beside the results, and is none of them.
     checked = {_folder(part, row) for part in parts for row in part.rows}
     proposed = [each for root in roots for each in proposals.find(root) if each.folder in checked]
-    groups = grouped(proposed, goldens, Standing(repository, goldens, MATRIX))
+    groups = grouped(proposed, goldens, Standing(repository, goldens))
     decided = decisions(parts, goldens, repository, groups)
     readings = {
         release: dict(_readings(each, goldens / release, decided)) for release, each in by_release.items()

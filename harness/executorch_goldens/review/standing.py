@@ -34,15 +34,12 @@ class Standing:
         Its settings: ``[tool.goldens]``.
     goldens
         Root of the goldens.
-    matrix
-        The ``releases.toml`` of the runs.
     fewer
         Whether fewer variations may agree on a golden than on the one that it replaces.
     """
 
     repository: Config
     goldens: Path
-    matrix: Path
     fewer: bool = False
     _found: dict[object, str] = field(default_factory=dict, compare=False)
 
@@ -57,7 +54,7 @@ class Standing:
 
     def anew(self) -> Standing:
         """Return what stands there by now."""
-        return Standing(self.repository, self.goldens, self.matrix, self.fewer)
+        return Standing(self.repository, self.goldens, self.fewer)
 
     def _once(self, key: object, proposal: Proposal, check: Any) -> str:
         if key not in self._found:
@@ -88,7 +85,7 @@ class Standing:
         return ", ".join(map(untrusted.shown, names[:NAMED])) + more or "none"
 
     def _settings(self, proposal: Proposal) -> str:
-        wanted = self._wanted(proposal.release)
+        wanted = self._wanted(proposal)
         for name, now in wanted.items():
             if (was := proposal.settings.get(name)) != now:
                 return (
@@ -97,11 +94,14 @@ class Standing:
                 )
         return ""
 
-    def _wanted(self, version: str) -> Mapping[str, Any]:
-        release = releases.load(self.matrix).release(version)
+    def _wanted(self, proposal: Proposal) -> Mapping[str, Any]:
+        # A toolchain may be of a release that the matrix lacks.
+        release = releases.load().releases.get(proposal.release)
         machine = Machine()
         return {
-            "patches": list(patches.select("auto", release.patches)),
+            "patches": list(patches.select("auto", release.patches))
+            if release is not None
+            else proposal.settings.get("patches"),
             "tolerances": dict(self.repository.tolerances),
             "environment": machine.variables(),
             "onednn": machine.onednn,

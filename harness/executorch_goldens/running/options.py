@@ -14,7 +14,6 @@ from typing import Annotated, Any, get_type_hints
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.invocation import in_ci
 from executorch_goldens.judging.updating import FEWER, UPDATE, Updating
-from executorch_goldens.releases import MATRIX
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import SHARED, amount
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT
@@ -116,7 +115,6 @@ class Options:
         The words of the command that a person typed.
     """
 
-    release: Annotated[str | None, _option("--release", SELECT)] = None
     models: Annotated[tuple[str, ...], _option("--models", SELECT, key="models")] = ()
     cells: Annotated[tuple[str, ...], _option("--cell", SELECT)] = ()
     families: Annotated[
@@ -168,17 +166,6 @@ class Options:
     patches: Annotated[
         str, _option("--patches", COMPARE, "patches to apply (default: auto)", metavar="auto|none|NAME,...")
     ] = "auto"
-    matrix: Annotated[
-        Path,
-        _option(
-            "--matrix",
-            COMPARE,
-            "a releases.toml in place of the harness's own",
-            first=False,
-            type=Path,
-            metavar="FILE",
-        ),
-    ] = MATRIX
 
     pruning: Annotated[
         bool,
@@ -210,6 +197,7 @@ class Options:
         ),
     ] = False
 
+    toolchain: Annotated[str | None, _option("--toolchain", EXPORT)] = None
     jobs: Annotated[int | None, _option("--jobs", EXPORT, key="jobs")] = None
     cluster: Annotated[
         str | None,
@@ -220,7 +208,6 @@ class Options:
             metavar="tcp://HOST:PORT",
         ),
     ] = None
-    interpreter: Annotated[Path | None, _option("--interpreter", EXPORT, first=False)] = None
     export_timeout: Annotated[
         float,
         _option(
@@ -389,6 +376,15 @@ def add_to(adders: Mapping[str, Adder], every: bool = True, names: Collection[st
         # No default: what is said must be told from what is not.
         stated = {**option.how, "dest": field}
         _add(adders[option.group], option.name, stated, every or option.first)
+
+
+def short(add: Adder) -> Adder:
+    """Return what adds options to a command line that is not pytest's, with the short names that there are."""
+
+    def adding(name: str, **stated: Any) -> None:
+        add(*(("-t",) if name == "--toolchain" else ()), name, **stated)
+
+    return adding
 
 
 def add_syrupys(adders: Mapping[str, Adder], every: bool = True) -> None:

@@ -29,10 +29,11 @@ from executorch_goldens.running.selection import (
     require_targets,
     select,
 )
-from executorch_goldens.settings.exports import Settings, cores, default_interpreter
+from executorch_goldens.settings.exports import Settings, cores
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store
-from executorch_goldens.toolchains.installed import Installed, find_release
+from executorch_goldens.toolchains.installed import Installed
+from executorch_goldens.toolchains.toolchain import chosen
 from executorch_goldens.variations import Variation
 from executorch_goldens.workers import seconds
 
@@ -152,26 +153,24 @@ def plan(options: Options) -> Plan:
     require_a_person(options.updating)
     if options.report is not None:
         reporting.require(options.report)
-    interpreter = options.interpreter or default_interpreter()
+    toolchain = chosen(options.toolchain)
+    interpreter, release = toolchain.python, toolchain.release
     installed = Installed.probe(interpreter)
-    release = find_release(installed, options.release, options.matrix)
     zoo, settings = _settings(options, release, interpreter)
     goldens = options.goldens.resolve()
     roots.check(goldens, options.models, options.adopting, options.updating)
     release = _with_own_defects(release, goldens)
     compact = roots.is_compact(goldens)
     root = goldens / release.version
-    chosen = select(of_families(zoo, options.families, options.models), options.cells)
+    wished = select(of_families(zoo, options.families, options.models), options.cells)
     tier = core.tier(options, root, compact)
-    asked = _of_tier(tier, chosen, options, release, root, zoo, compact)
+    asked = _of_tier(tier, wished, options, release, root, zoo, compact)
     varied = _variations(options, tier)
     changes = None
     if options.changed_since is not None:
         # What exports depended on is known whether the run takes and keeps any or not.
         store = Reuse(Store(options.cache_dir))
-        changes = changed.since(
-            options.changed_since, settings, zoo, release, goldens, store, varied, options.matrix
-        )
+        changes = changed.since(options.changed_since, settings, zoo, release, goldens, store, varied)
     wanted = asked if changes is None else asked & changes.cells
     require_flatc(interpreter)
     require_extensions(installed, interpreter, wanted, settings.patches)
@@ -187,7 +186,7 @@ def plan(options: Options) -> Plan:
         compact=compact,
         zoo=zoo,
         tier=tier,
-        left_out=chosen - asked,
+        left_out=wished - asked,
         asked=wanted,
         selected=selected,
         changes=changes,
@@ -235,22 +234,22 @@ def _with_own_defects(release: Release, goldens: Path) -> Release:
 
 def _of_tier(
     tier: str,
-    chosen: frozenset[Cell],
+    wished: frozenset[Cell],
     options: Options,
     release: Release,
     root: Path,
     zoo: tuple[Cell, ...],
     compact: bool,
 ) -> frozenset[Cell]:
-    """Return those of the cells chosen that are of the tier; raise UsageError where none is."""
+    """Return those of the cells wished that are of the tier; raise UsageError where none is."""
     if tier == FULL:
-        return chosen
+        return wished
     if compact:
         cases = load(options.models)
-        return frozenset(cell for cell in chosen if release.version in cases[cell.case].core)
-    within = core.within(root, chosen, zoo, release.known)
+        return frozenset(cell for cell in wished if release.version in cases[cell.case].core)
+    within = core.within(root, wished, zoo, release.known)
     if not within:
-        raise UsageError(f"none of the cells chosen is in the core, {root / core.FILE}: say --tier full")
+        raise UsageError(f"none of the cells wished is in the core, {root / core.FILE}: say --tier full")
     return within
 
 

@@ -19,7 +19,7 @@ from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.judging import known
 from executorch_goldens.judging.judge import Judge, Judged
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.releases import MATRIX, Release
+from executorch_goldens.releases import Release
 from executorch_goldens.results import origins, proposals, provenance
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
@@ -326,8 +326,7 @@ class Run:
         return [Proposal.read(file) for file in files if file.is_file()]
 
     def _grouped(self, proposed: Iterable[Proposal]) -> list[Group]:
-        asked = self.plan.options
-        standing = Standing(config.load(), self.plan.goldens, asked.matrix or MATRIX, fewer=True)
+        standing = Standing(config.load(), self.plan.goldens, fewer=True)
         return grouped(proposed, self.plan.goldens, standing)
 
     def is_whole(self) -> bool:

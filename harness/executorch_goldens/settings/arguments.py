@@ -85,10 +85,10 @@ SHARED: dict[str, dict[str, Any]] = {
         "metavar": "SECONDS",
         "help": "limit per export, of processor time",
     },
-    "--interpreter": {
-        "type": Path,
-        "metavar": "PYTHON",
-        "help": "Python of the environment that exports (default: this)",
+    "--toolchain": {
+        "metavar": "NAME",
+        "help": "what exports: a release such as 1.5.1, '1.5.1 + torch==2.15.0', the Python of an environment, "
+        "'1.5.1 + CHECKOUT' (default: this Python's ExecuTorch, else the first of [tool.goldens])",
     },
     "--variations": {
         "metavar": "quick|full|N|SEED,...",

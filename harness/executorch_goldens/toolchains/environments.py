@@ -117,7 +117,7 @@ class Environments:
 
         def make(aside: Path) -> None:
             self.says(f"making the environment of {name.word}, in {place} (torch: {why})")
-            _Maker(aside, matrix).make(name, layer, elsewhere)
+            _Maker(name.word, aside, matrix).make(name, layer, elsewhere)
             (aside / MADE).write_text(json.dumps({"name": name.word, "content": content}, indent=1) + "\n")
 
         return self.once(place, make)
@@ -209,8 +209,9 @@ def closest(version: str, matrix: Matrix) -> Release:
 
 @dataclass(frozen=True)
 class _Maker:
-    """Makes one environment, in `aside`."""
+    """Makes one environment, in `aside`, for a name, `word`."""
 
+    word: str
     aside: Path
     matrix: Matrix
 
@@ -287,7 +288,7 @@ class _Maker:
         except subprocess.CalledProcessError as error:
             said = " ".join((error.stderr or "uv says why above").split())
             raise ToolchainError(
-                f"no environment could be made in {self.aside.parent}: uv {words[0]}: {said}"
+                f"no environment of {self.word!r} can be made; uv {words[0]} says: {said}"
             ) from error
 
 

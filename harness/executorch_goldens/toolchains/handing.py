@@ -1,15 +1,20 @@
-"""Hands a command over to the Python of a toolchain: zoos import torch, and the environment of a person need not have it."""
+"""Hands a command over to the Python of a toolchain: zoos import torch, which a person's environment need not have."""
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NoReturn
 
+from executorch_goldens.settings import config
 from executorch_goldens.settings.config import Config
+from executorch_goldens.settings.exports import absolute, default_interpreter
+from executorch_goldens.toolchains.toolchain import chosen
 from executorch_goldens.workers.worker import with_harness
 
 #: Says to the process that takes over that it need not hand over again.
@@ -18,10 +23,32 @@ HANDED = "EXECUTORCH_GOLDENS_HANDED_OVER"
 MAIN = "import sys; from executorch_goldens.cli import main; sys.exit(main())"
 
 
+def over_if_needed(
+    arguments: argparse.Namespace, words: Sequence[str], variables: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Hand a command over that exports in one toolchain, where that is not this Python's.
+
+    Parameters
+    ----------
+    arguments
+        With ``toolchain`` and ``models``, as they were said.
+    variables
+        Of the environment of the process that takes over.
+
+    Raises
+    ------
+    UsageError
+        Where there is no such toolchain.
+    """
+    repository = config.load()
+    python = chosen(arguments.toolchain).python
+    if is_needed(python):
+        os.environ.update(variables)
+        over(python, words, repository.zoos(arguments.models), repository)
+
+
 def is_needed(python: Path) -> bool:
     """Whether a command has to go on in a toolchain's Python: it is not this one."""
-    from executorch_goldens.settings.exports import absolute, default_interpreter
-
     return os.environ.get(HANDED) != str(absolute(python)) and absolute(default_interpreter()) != absolute(
         python
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -11,8 +12,9 @@ from pathlib import Path
 
 from executorch_goldens import releases
 from executorch_goldens.releases import Release
+from executorch_goldens.settings import config
 from executorch_goldens.settings.config import Config
-from executorch_goldens.settings.exports import worker_environment
+from executorch_goldens.settings.exports import default_interpreter, worker_environment
 from executorch_goldens.store.store import default_root
 from executorch_goldens.toolchains import sources
 from executorch_goldens.toolchains.environments import (
@@ -110,6 +112,21 @@ class Toolchain:
         return cls(
             name, python, installed.site_packages, _as_declared(installed, version), source, is_declared=False
         )
+
+
+def chosen(word: str | None) -> Toolchain:
+    """Return the toolchain that a command takes: that of a name, else this Python's, else the repository's first.
+
+    Raises as `Toolchain.of` and `find_release`.
+    """
+    repository = config.load()
+    if word is None and importlib.util.find_spec("executorch") is not None:
+        python = default_interpreter()
+        installed = Installed.probe(python)
+        release = find_release(installed, None)
+        return Toolchain(release.version, python, installed.site_packages, release)
+    first = next(iter(repository.toolchains), releases.load().default)
+    return Toolchain.of(word or first, repository)
 
 
 def of_person(says: Says = print) -> Environments:

@@ -172,7 +172,7 @@ def accept_all(place: Place) -> list[str]:
     What was accepted is no proposal any more, and what is left may have another name.
     """
     goldens = place.goldens.resolve()
-    standing = Standing(config.load(place.folder), goldens, releases.MATRIX)
+    standing = Standing(config.load(place.folder), goldens)
     groups = grouped(proposals.find(place.sweeps), goldens, standing)
     wrong = [member.objection for group in groups if group.state != PENDING for member in group.members]
     demand(not wrong, f"what is left cannot be accepted: {wrong}")

@@ -13,7 +13,6 @@ import pytest
 
 from executorch_goldens import cli
 from executorch_goldens.goldens import accuracy, golden
-from executorch_goldens.releases import MATRIX
 from executorch_goldens.results import proposals
 from executorch_goldens.review.groups import Group, grouped
 from executorch_goldens.review.standing import Standing
@@ -119,7 +118,7 @@ def measured_before(runner: Runner, cell: str, used: float) -> None:
 
 def found(runner: Runner) -> dict[str, Group]:
     """Return the groups of what `runner` proposes, by title."""
-    standing = Standing(Config(REPOSITORY, runner.goldens, runner.folder), runner.goldens.resolve(), MATRIX)
+    standing = Standing(Config(REPOSITORY, runner.goldens, runner.folder), runner.goldens.resolve())
     groups = grouped(proposals.find(runner.folder / "sweeps"), runner.goldens, standing)
     assert len({group.title for group in groups}) == len(groups)
     return {group.title: group for group in groups}

@@ -17,7 +17,6 @@ from executorch_goldens import cli, releases
 from executorch_goldens.artifact import Artifact
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots
-from executorch_goldens.releases import MATRIX
 from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.proposals import Proposal
@@ -435,7 +434,7 @@ def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
     before = proposed.files()
     listed = review("--list").out
     assert "names 3 variations that agree, and this would name 2" in " ".join(listed.split())
-    standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens, MATRIX)
+    standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens)
     every = list(proposals.find(proposed.folder / "sweeps"))
     (partly,) = (each for each in grouped(every, proposed.goldens, standing) if "constants" in each.title)
     outdated = [member for member in partly.members if member.state == OUTDATED]
@@ -451,7 +450,7 @@ def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
 
 
 def test_what_has_been_proposed_anew_since_it_was_reviewed_is_refused(proposed: Runner) -> None:
-    standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens, MATRIX)
+    standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens)
     group = titled(proposed, "constants with different values")
     edit(proposed, "tosa-int/alpha", reason="differs again")
     before = proposed.files()
@@ -595,7 +594,7 @@ class Clone:
 
     def objection(self, proposal: Proposal) -> str:
         goldens = self.folder / "goldens"
-        return Standing(Config(self.folder, goldens, self.folder), goldens, MATRIX).objection(proposal)
+        return Standing(Config(self.folder, goldens, self.folder), goldens).objection(proposal)
 
 
 def test_goldens_may_be_committed_between_two_reviews_and_nothing_else(

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens.releases import MATRIX
 from executorch_goldens.review.recording import record
 from executorch_goldens.review.session import Session
 from executorch_goldens.review.standing import Standing
@@ -96,7 +95,7 @@ def test_a_key_declares_only_what_cannot_be_recorded(session: Session, keys: str
 
 def test_one_key_accepts_a_cause_and_one_writes_all(proposed: Runner, session: Session) -> None:
     assert pressed(session, "aay")
-    standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens, MATRIX)
+    standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens)
     accepted = list(session.said.accepted.values())
     written = record(accepted, proposed.sweeps.parent, proposed.goldens, standing)
     assert {path.relative_to(proposed.root) for path in written} == {
