@@ -5,13 +5,10 @@ from __future__ import annotations
 import difflib
 import itertools
 import math
-import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
-from executorch_goldens.decode import Decoded
 from executorch_goldens.files import shortage
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import (
@@ -27,6 +24,7 @@ from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import Divergence
+from executorch_goldens.judging.likeness import reordered
 from executorch_goldens.judging.otherwise import judged_otherwise
 from executorch_goldens.judging.rightness import (
     Excess,
@@ -36,7 +34,7 @@ from executorch_goldens.judging.rightness import (
     wrong_outputs,
     wrongs,
 )
-from executorch_goldens.structure import BoundaryChanged, compare
+from executorch_goldens.structure import compare
 
 #: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
 SHOWN_LINES = 12
@@ -354,35 +352,9 @@ def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:
 
 
 def _order_only(one: Lowered, other: Lowered) -> bool:
-    if one.samples != other.samples or _unnumbered(one.graph) != _unnumbered(other.graph):
-        return False
-    remaining = decode_delegates(other)
-    for decoded in decode_delegates(one):
-        twin = next((twin for twin in remaining if _is_reordered(decoded, twin)), None)
-        if twin is None:
-            return False
-        remaining.remove(twin)
-    return not remaining
-
-
-def _is_reordered(one: Decoded, other: Decoded) -> bool:
-    """Whether two delegates differ in names and order only, that of their inputs and outputs included.
-
-    The graph around them undoes it, or the outputs would differ.
-    """
-    return all(
-        not change.content or (isinstance(change, BoundaryChanged) and change.order_only)
-        for change in compare(one, other).changes
+    return one.samples == other.samples and reordered(
+        one.graph, decode_delegates(one), other.graph, decode_delegates(other)
     )
-
-
-def _unnumbered(graph: str) -> Counter[str]:
-    """Return the multiset of a graph's words with the numbers at the end of names taken out."""
-    return Counter(NUMBERED.sub("", word) for word in re.findall(r"\S+", graph.replace(",", " ")))
-
-
-#: What distinguishes names of one kind: ``lowered_module_1``, ``aten_add_tensor_2``, ``getitem_1)``. Not ``int8``.
-NUMBERED = re.compile(r"_\d+(?=\W|$)|[()\[\]]")
 
 
 def text_difference(

@@ -12,7 +12,8 @@ from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.reading import Reading, reading
-from executorch_goldens.judging.verdict import FAILS, NUMBERED, UNDELEGATED
+from executorch_goldens.judging.likeness import NUMBERED
+from executorch_goldens.judging.verdict import FAILS, UNDELEGATED
 from executorch_goldens.structure import ConstantChanged, compare
 
 #: Of a cell that has no golden.

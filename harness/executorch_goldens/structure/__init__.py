@@ -23,6 +23,7 @@ from executorch_goldens.structure.changes import (
 )
 from executorch_goldens.structure.comparison import Differences, compare
 from executorch_goldens.structure.outline import Outline, OutlineError, outline
+from executorch_goldens.structure.renaming import Renames, renamed_nodes, renamed_values
 
 __all__ = [
     "AttributeChanged",
@@ -39,7 +40,10 @@ __all__ = [
     "OutlineError",
     "PartChanged",
     "Renamed",
+    "Renames",
     "Reordered",
     "compare",
     "outline",
+    "renamed_nodes",
+    "renamed_values",
 ]

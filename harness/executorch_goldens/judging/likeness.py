@@ -1,0 +1,195 @@
+"""How like two artifacts are: the same, renamed, reordered or different."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from executorch_goldens.decode import Decoded
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.golden import GRAPH, LAYOUT, Texts
+from executorch_goldens.structure import (
+    BoundaryChanged,
+    Outline,
+    Renames,
+    compare,
+    outline,
+    renamed_nodes,
+    renamed_values,
+)
+
+#: What two artifacts may be to each other, see `likeness`.
+SAME, RENAMED, REORDERED, DIFFERENT = "same", "renamed", "reordered", "different"
+
+PROGRAM = "pte.txt"
+#: Fields of a manifest that are of the program.
+_PAYLOAD = re.compile(r"delegate \d+")
+_WHOLE = ("pte", LAYOUT)
+#: What of a payload's field follows from its bytes.
+_BYTES = re.compile(r" \d+ bytes( sha256 [0-9a-f]{64})?$")
+#: What distinguishes names of one kind: ``lowered_module_1``, ``aten_add_tensor_2``, ``getitem_1)``. Not ``int8``.
+NUMBERED = re.compile(r"_\d+(?=\W|$)|[()\[\]]")
+
+
+def likeness(before: Texts, after: Texts) -> str:
+    """Say how like the artifacts of one cell are, by their texts as `goldens.golden.render` makes them.
+
+    The program is compared, or how lowering fails, and neither the trace nor what a manifest says of the toolchain,
+    of measurements and of how it was made.
+
+    Returns
+    -------
+    str
+        `SAME`. `RENAMED`: names of inner nodes and tensors alone differ, see `renames`. `REORDERED`: the same by the
+        same delegates, in another order or with other numbers in names; whether it is wired as before, the outputs
+        say. `DIFFERENT`: anything else; two compact goldens are this or the same.
+
+    Raises
+    ------
+    OutlineError
+        If the text of a payload is not what `executorch_goldens.decode.Decoded.text` writes.
+    """
+    old, new = program(before, after), program(after, before)
+    if old == new:
+        return SAME
+    if GRAPH not in before or GRAPH not in after:
+        return DIFFERENT
+    if renames(before, after):
+        return RENAMED
+    return REORDERED if _is_reordered_program(before, after) else DIFFERENT
+
+
+def program(texts: Texts, other: Texts) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return what is compared of a program with that of `other`: its texts, and its fields of the manifest."""
+    compared = golden.compared(texts, other)
+    said = golden.fields(compared)
+    kept = {name: value for name, value in said.items() if _PAYLOAD.fullmatch(name) or name in _WHOLE}
+    if golden.COUNTED in compared:
+        kept |= {name: value for name, value in said.items() if name.endswith(".txt")}
+    return {name: text for name, text in compared.items() if name != golden.MANIFEST}, kept
+
+
+def renames(before: Texts, after: Texts) -> Renames:
+    """Return the names in which alone two programs differ, before and after; none where more differs, or nothing.
+
+    Names of nodes in the graph's text and of tensors in delegates count, where with other names the text before is the
+    text after. Those of inputs, outputs, parameters, buffers, methods, delegates and their arguments have to be kept,
+    and the keys of data. Bytes of a payload may differ where its text does, and those of the program where bytes of a
+    payload do.
+    """
+    if before.keys() - {golden.TRACE} != after.keys() - {golden.TRACE} or GRAPH not in before:
+        return ()
+    if not _bytes_follow(before, after):
+        return ()
+    found: list[tuple[str, str]] = []
+    for name in sorted(before):
+        if name in (golden.MANIFEST, golden.TRACE) or before[name] == after[name]:
+            continue
+        renamed = (renamed_nodes if name == GRAPH else renamed_values)(before[name], after[name])
+        # The numbers of a program's values are what its instructions refer to.
+        if renamed is None or (name == PROGRAM and renamed):
+            return ()
+        found += renamed
+    return tuple(dict.fromkeys(found))
+
+
+def _bytes_follow(before: Texts, after: Texts) -> bool:
+    """Whether digests and sizes differ only where something that they are of does."""
+    old, new = (program(*pair)[1] for pair in ((before, after), (after, before)))
+    if old.keys() != new.keys():
+        return False
+    payloads = [name for name in old if _PAYLOAD.fullmatch(name)]
+    for name in payloads:
+        file = _file(before, name)
+        if _BYTES.sub("", old[name]) != _BYTES.sub("", new[name]):
+            return False
+        if old[name] != new[name] and before.get(file) == after.get(file):
+            return False
+    if any(old[name] != new[name] for name in payloads):
+        return True
+    return before.get(PROGRAM) == after.get(PROGRAM) and all(
+        old.get(name) == new.get(name) for name in _WHOLE
+    )
+
+
+def _file(texts: Texts, field: str) -> str:
+    """Return the name of the text of the delegate that a field of the manifest is of."""
+    prefix = field.replace(" ", "_") + "."
+    return next((name for name in texts if name.startswith(prefix)), "")
+
+
+# Order
+
+
+def _is_reordered_program(before: Texts, after: Texts) -> bool:
+    ours, theirs = _payloads(before, after), _payloads(after, before)
+    if before[GRAPH] == after[GRAPH] and ours == theirs:
+        # What differs is in something that neither shows.
+        return False
+    texts = [[text for text, _ in payloads] for payloads in (ours, theirs)]
+    if Counter(map(_interface, texts[0])) != Counter(map(_interface, texts[1])):
+        return False
+    # Equal texts with other bytes differ in something that they do not show.
+    if {text for text, _ in {*ours} ^ {*theirs}} & {*texts[0]} & {*texts[1]}:
+        return False
+    around = compare(before[PROGRAM], after[PROGRAM])
+    if any(change.content for change in around.changes) or _keys(before) != _keys(after):
+        return False
+    return reordered(before[GRAPH], texts[0], after[GRAPH], texts[1])
+
+
+def _payloads(texts: Texts, other: Texts) -> list[tuple[str, str]]:
+    """Return the text of each delegate, and what of its bytes is compared with `other`."""
+    fields = program(texts, other)[1]
+    payloads = [(name, value) for name, value in fields.items() if _PAYLOAD.fullmatch(name)]
+    return [
+        (texts[_file(texts, name)], found[0] if (found := _BYTES.search(value)) else "")
+        for name, value in payloads
+    ]
+
+
+def _keys(texts: Texts) -> set[str]:
+    return {*outline(texts[PROGRAM]).blobs}
+
+
+def _interface(payload: str) -> tuple[tuple[str, ...], ...]:
+    """Return the names of a payload's inputs and outputs without numbers, in no order."""
+    read: Outline = outline(payload)
+    return tuple(
+        tuple(sorted(NUMBERED.sub("", name) for name in names))
+        for graph in read.graphs[:1]
+        for names in (graph.inputs, graph.outputs)
+    )
+
+
+def reordered(
+    graph: str, payloads: Sequence[Decoded | str], other: str, others: Sequence[Decoded | str]
+) -> bool:
+    """Whether two programs, graph and payloads each, have the same but for names, numbers and order.
+
+    The order of inputs and outputs of delegates counts as such: the graph around them undoes it, or the program's
+    outputs would differ.
+    """
+    if _unnumbered(graph) != _unnumbered(other):
+        return False
+    remaining = list(others)
+    for payload in payloads:
+        twin = next((twin for twin in remaining if _is_reordered(payload, twin)), None)
+        if twin is None:
+            return False
+        remaining.remove(twin)
+    return not remaining
+
+
+def _is_reordered(one: Decoded | str, other: Decoded | str) -> bool:
+    """Whether two delegates differ in names and order only, that of their inputs and outputs included."""
+    return all(
+        not change.content or (isinstance(change, BoundaryChanged) and change.order_only)
+        for change in compare(one, other).changes
+    )
+
+
+def _unnumbered(graph: str) -> Counter[str]:
+    """Return the multiset of a graph's words with the numbers at the end of names taken out."""
+    return Counter(NUMBERED.sub("", word) for word in re.findall(r"\S+", graph.replace(",", " ")))
