@@ -270,7 +270,7 @@ def count(number: int, of: str) -> str:
     return f"{number} {of}{'s' if number != 1 else ''}"
 
 
-def grouped(proposals: Iterable[Proposal], goldens: Path, standing: Standing) -> list[Group]:
+def grouped(proposals: Iterable[Proposal], goldens: Path, standing: Standing | None = None) -> list[Group]:
     """Return the groups, those to decide on first, those of most cells first; what is recorded already is in none."""
     found: dict[object, list[Member]] = defaultdict(list)
     for proposal in proposals:

@@ -105,6 +105,11 @@ class Progress:
                 write_verdict(self.screen, name, f"{cell}: {what}".rstrip(": "))
         self.show(sweep)
 
+    def passed(self, sweep: Sweep, cell: Cell) -> None:
+        """Note that a cell is done of which nothing is said yet."""
+        self.left.pop(cell, None)
+        self.show(sweep)
+
     def unshown(self) -> int:
         """Return how many cells got no line, being like others."""
         return sum(max(number - MOST_ALIKE, 0) for (cause, _), number in self.alike.items() if cause)

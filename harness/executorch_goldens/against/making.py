@@ -1,0 +1,213 @@
+"""Exports both sides of a comparison, judges them, and keeps what a person looks at: ``build/compare``.
+
+What the base made stands there as goldens do, and what the head made as results of a run do that was compared with
+them: causes, evidence and reports are those of runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from executorch_goldens.against.outcome import SAME, Made, kind_of
+from executorch_goldens.against.sides import Side, Sides
+from executorch_goldens.artifact import Artifact, Cell, Outcome
+from executorch_goldens.files.os_errors import as_user_error
+from executorch_goldens.goldens import golden
+from executorch_goldens.results import proposals, provenance
+from executorch_goldens.results.provenance import Provenance
+from executorch_goldens.results.rows import Results
+from executorch_goldens.review.groups import Group, grouped
+from executorch_goldens.running.progress import Progress
+from executorch_goldens.settings import config
+from executorch_goldens.store.reuse import Reuse
+from executorch_goldens.variations import Variation
+from executorch_goldens.workers import seconds
+from executorch_goldens.workers.sweep import Sweep
+
+#: Below the folder of a comparison: what the base made, as goldens, and the results of the head.
+ARTIFACTS, RESULTS = "base", "head"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A cell on both sides."""
+
+    cell: Cell
+    kind: str
+    base: Made
+    head: Made
+
+
+@dataclass
+class Comparison:
+    """Two sides over some cells.
+
+    Attributes
+    ----------
+    folder
+        Where what they made is kept.
+    reuse
+        The store that exports are taken from and put into; None for none.
+    found
+        Every cell, in the order of the zoo, once it was made.
+    """
+
+    sides: Sides
+    cells: tuple[Cell, ...]
+    variations: tuple[Variation, ...]
+    folder: Path
+    reuse: Reuse | None = None
+    found: list[Compared] = field(default_factory=list)
+
+    def run(self, wanted: Callable[[Made, Sequence[Outcome]], bool]) -> None:
+        """Export and judge both sides.
+
+        Parameters
+        ----------
+        wanted
+            Whether what the base made of a cell makes it one to compare.
+
+        Raises
+        ------
+        SweepError
+            Where the harness itself cannot export.
+        """
+        shutil.rmtree(self.folder, ignore_errors=True)
+        head = self.sides.head
+        results = Results(self.folder / RESULTS, head.release)
+        results.open()
+        if self.reuse is not None:
+            self.reuse.open()
+        try:
+            with as_user_error():
+                base = dict(self._base(wanted))
+                self._provenance(list(base)).write(results.root)
+                of_head = self._head(base, results)
+                self.found = [
+                    Compared(cell, kind_of(base[cell], of_head[cell]), base[cell], of_head[cell])
+                    for cell in self.cells
+                    if cell in base
+                ]
+                self._settle(results)
+        finally:
+            results.close(self.cells)
+            if self.reuse is not None:
+                self.reuse.close()
+
+    @property
+    def artifacts(self) -> Path:
+        """The root of what the base made, as goldens."""
+        return self.folder / ARTIFACTS
+
+    def differing(self) -> list[Compared]:
+        """Return the cells that are not identical."""
+        return [each for each in self.found if each.kind != SAME]
+
+    def causes(self) -> list[Group]:
+        """Return the causes of what differs."""
+        return grouped(proposals.find(self.folder / RESULTS), self.artifacts)
+
+    def _base(self, wanted: Callable[[Made, Sequence[Outcome]], bool]) -> Iterator[tuple[Cell, Made]]:
+        side = self.sides.base
+        # The head is compared with it as with goldens of its own release.
+        root = self.artifacts / self.sides.head.release.version
+        root.mkdir(parents=True)
+        for cell, outcomes in self._exported(side, self.cells):
+            made = Made.of(outcomes, side.release)
+            if not wanted(made, outcomes):
+                continue
+            if made.texts is not None:
+                golden.write(golden.directory(root, cell), made.texts)
+            yield cell, made
+
+    def _head(self, base: dict[Cell, Made], results: Results) -> dict[Cell, Made]:
+        side = self.sides.head
+        # Its texts name the versions of the base: that these differ is no difference of a cell.
+        release = dataclasses.replace(side.release, pins=self.sides.base.release.pins)
+        found = {}
+        came = self._provenance(list(base))
+        for cell, outcomes in self._exported(side, list(base)):
+            reviewed = base[cell].texts
+            made = found[cell] = Made.of(outcomes, release, reviewed)
+            judged = made.verdict
+            if kind_of(base[cell], made) != SAME:
+                results.keep(cell, outcomes)
+                results.propose(judged, made.texts, reviewed, came, made.accuracy)
+            results.note(judged, outcomes, made.accuracy)
+        return found
+
+    def _settle(self, results: Results) -> None:
+        """Leave no proposal of what is identical, or better than what is no golden."""
+        for each in self.found:
+            if each.kind == SAME:
+                results.clear(each.cell)
+
+    def _exported(self, side: Side, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Sequence[Outcome]]]:
+        """Export cells on a side, and yield them as they come."""
+        if not cells:
+            return
+        settings = dataclasses.replace(side.settings, reuse=self.reuse)
+        known = seconds.committed(config.load().goldens / side.release.version)
+        ordered = known.longest_first(cells)
+        screen = _Screen()
+        screen.write_line(f"{side.word}: {len(ordered)} cells, {len(self.variations)} variations each")
+        progress = Progress(ordered, known, len(self.variations), settings.jobs, screen, sys.stderr.isatty())
+        with Sweep(ordered, self.variations, settings) as sweep:
+            for cell in ordered:
+                progress.wait(sweep, cell)
+                yield cell, sweep.outcomes(cell)
+                progress.passed(sweep, cell)
+        progress.erase()
+
+    def _provenance(self, cells: Sequence[Cell]) -> Provenance:
+        """Return what the results of the head came from."""
+        side = self.sides.head
+        repository = config.load().root
+        names = tuple(str(cell) for cell in self.cells if cell in set(cells))
+        return Provenance(
+            release=side.release.version,
+            stack=side.release.stack(),
+            models=side.settings.models,
+            commit=provenance.commit(repository),
+            changes=provenance.changes(repository, self.folder),
+            settings=provenance.facts(side.settings),
+            variations=tuple(variation.name for variation in self.variations),
+            shard=None,
+            selected=names,
+            whole=False,
+            cells=names,
+            machines=(provenance.machine(),),
+        )
+
+
+class _Screen:
+    """Standard error, as the progress of a run writes to a terminal."""
+
+    def rewrite(self, line: str, **markup: bool) -> None:
+        sys.stderr.write(f"\r\x1b[K{line}")
+        sys.stderr.flush()
+
+    def write_line(self, line: str, **markup: bool) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    def write(self, content: str, **markup: bool) -> None:
+        sys.stderr.write(content)
+
+
+def changed_by(name: str) -> Callable[[Made, Sequence[Outcome]], bool]:
+    """Return whether a pass of this name changed the graph of a cell, by the trace of its exports."""
+
+    def wanted(_: Made, outcomes: Sequence[Outcome]) -> bool:
+        traces = (
+            outcome.result.watched.passes
+            for outcome in outcomes
+            if isinstance(outcome.result, Artifact) and outcome.result.watched is not None
+        )
+        return any(run.changed and run.name == name for trace in traces for run in trace)
+
+    return wanted

@@ -1,0 +1,179 @@
+"""What came of a cell on both sides, in one word: which of the kinds of difference it is, the worst that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from executorch_goldens.artifact import Artifact, Lowered, Outcome
+from executorch_goldens.decode import DecodeError
+from executorch_goldens.goldens import accuracy, golden
+from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.goldens.golden import FAILURE, Texts
+from executorch_goldens.goldens.quantities import measured, sqnr
+from executorch_goldens.goldens.reading import Reading, reading
+from executorch_goldens.judging import comparison, likeness
+from executorch_goldens.judging.verdict import DISAGREEING, Verdict
+from executorch_goldens.releases import Release
+from executorch_goldens.review.benign import against
+
+#: The kinds of difference, the worst first, in words.
+KINDS: Mapping[str, str] = {
+    "wrong": "newly wrong",
+    "unstable": "newly unstable",
+    "fails": "newly failing",
+    "differently": "wrong, unstable or failing in another way",
+    "outside": "more operators outside delegates",
+    "memory": "more memory",
+    "bytes": "more bytes",
+    "inexact": "less exact",
+    "different": "different, and no worse",
+    "renamed": "renamed only",
+    "order": "reordered only",
+    "better": "better",
+}
+SAME = "identical"
+#: What ``--allow`` names, and the kinds that it allows.
+ALLOWED = {"renames": "renamed", "order": "order"}
+
+#: States of a side of a cell, each worse than those before.
+RIGHT, FAILING, WRONG, UNSTABLE = range(4)
+#: The kind of a cell whose head is in a worse state than its base.
+_WORSE = {FAILING: "fails", WRONG: "wrong", UNSTABLE: "unstable"}
+#: Quantities of which more is a kind of its own, in the order of `KINDS`.
+_QUANTITIES = {"outside": "outside", "memory": "memory", "constants": "bytes", "program": "bytes"}
+#: An error that takes this many times as much of its tolerance, and this part of it more, is less exact.
+TIMES, PART = 1.1, 0.01
+
+
+@dataclass(frozen=True)
+class Made:
+    """What one side made of a cell.
+
+    Attributes
+    ----------
+    verdict
+        By itself, without a golden: ``new`` where it repeats and is right, or fails to lower as it should be judged.
+    texts
+        The artifact that its variations agree on, where it is right, or fails to lower; otherwise None.
+    every
+        Where there is none: what each variation made, as texts, or why it made nothing.
+    accuracy
+        How near the program is to eager; None where none ran.
+    """
+
+    verdict: Verdict
+    texts: Texts | None
+    every: tuple[object, ...]
+    accuracy: Accuracy | None
+
+    @classmethod
+    def of(cls, outcomes: Sequence[Outcome], release: Release, reviewed: Texts | None = None) -> Made:
+        """Judge what a side made; with `reviewed`, the base's artifact, the head against it."""
+        cell = outcomes[0].cell
+        try:
+            found = comparison.compare(cell, outcomes, reviewed, release)
+        except DecodeError as error:
+            found = comparison.Comparison(comparison.undecodable(cell, error, release))
+        made = outcomes[0].result.result if isinstance(outcomes[0].result, Artifact) else None
+        ran = isinstance(made, Lowered) and bool(made.samples)
+        every = () if found.texts is not None else tuple(_told(outcome, release) for outcome in outcomes)
+        return cls(
+            found.verdict,
+            found.texts,
+            every,
+            Accuracy.of(made) if ran and isinstance(made, Lowered) else None,
+        )
+
+    @property
+    def state(self) -> int:
+        """Return how bad it is."""
+        if self.verdict.name in DISAGREEING:
+            return UNSTABLE
+        if self.texts is not None:
+            return FAILING if FAILURE in self.texts else RIGHT
+        return FAILING if self.verdict.name == "failed" else WRONG
+
+
+def _told(outcome: Outcome, release: Release) -> object:
+    """Return what an export that is no golden made, in a form in which two of them can be compared."""
+    if not isinstance(outcome.result, Artifact):
+        return outcome.result.verdict, outcome.result.reason.partition("\n")[0]
+    try:
+        made_with = comparison.made_with(outcome.result, [outcome.variation], release)
+        return golden.compared(golden.render(outcome.result, made_with))
+    except DecodeError as error:
+        return str(error)
+
+
+def kind_of(base: Made, head: Made) -> str:
+    """Return the kind of difference of a cell: `SAME`, or one of `KINDS`."""
+    if head.state != base.state:
+        return _WORSE[head.state] if head.state > base.state else "better"
+    if base.texts is None or head.texts is None:
+        # Both are wrong, or do not repeat: texts are there of what each variation made.
+        return SAME if base.every == head.every else "differently"
+    alike = likeness.likeness(base.texts, head.texts)
+    if head.state == FAILING:
+        return SAME if alike == likeness.SAME else "differently"
+    return _of_programs(base, head, alike)
+
+
+def _of_programs(base: Made, head: Made, alike: str) -> str:
+    """Return the kind of difference of two programs that are right."""
+    assert base.texts is not None
+    assert head.texts is not None
+    if alike == likeness.SAME:
+        return SAME
+    old, new = reading(base.texts), reading(head.texts)
+    before, after = measured(old), measured(new)
+    for quantity, kind in _QUANTITIES.items():
+        if after.get(quantity, 0) > before.get(quantity, 0):
+            return kind
+    if is_less_exact(base, head, old, new):
+        return "inexact"
+    if alike in (likeness.RENAMED, likeness.REORDERED):
+        return "renamed" if alike == likeness.RENAMED else "order"
+    is_less = any(after.get(name, 0) < before.get(name, 0) for name in _QUANTITIES)
+    return "better" if is_less else "different"
+
+
+def is_less_exact(base: Made, head: Made, old: Reading, new: Reading) -> bool:
+    """Whether a program is further from eager, by a part of its tolerance, or by its SQNR."""
+    if base.accuracy is not None and head.accuracy is not None:
+        had, has = base.accuracy.used, head.accuracy.used
+        if has > had * TIMES and has - had > PART:
+            return True
+    ratios = sqnr(old), sqnr(new)
+    return ratios[0] is not None and ratios[1] is not None and ratios[0] - ratios[1] > accuracy.STEP
+
+
+def shown(kind: str, base: Made, head: Made) -> str:
+    """Return what a line says of a cell of a kind."""
+    if head.state != base.state and head.state != RIGHT:
+        return f"{head.verdict.name}: {_reason(head)}"
+    if head.state != base.state:
+        return f"was {base.verdict.name}: {_reason(base)}"
+    if base.texts is None or head.texts is None or head.state == FAILING:
+        return f"{base.verdict.name}: {_reason(base)} -> {head.verdict.name}: {_reason(head)}"
+    return "; ".join(_figures(kind, base, head))
+
+
+def _figures(kind: str, base: Made, head: Made) -> list[str]:
+    """Return in figures what differs of two programs that are right."""
+    old, new = measured(reading(base.texts or {})), measured(reading(head.texts or {}))
+    names = {"outside": "operators outside", "memory": "bytes of memory", "program": "bytes"}
+    lines = [
+        f"{old[name]:,} -> {new[name]:,} {word}"
+        for name, word in names.items()
+        if name in old and name in new and old[name] != new[name]
+    ]
+    if kind == "inexact" and base.accuracy is not None and head.accuracy is not None:
+        lines.append(f"error {base.accuracy.used:.3g} -> {against(head.accuracy.used)}")
+        if base.accuracy.sqnr is not None and head.accuracy.sqnr is not None:
+            lines.append(f"SQNR {base.accuracy.sqnr:.1f} -> {head.accuracy.sqnr:.1f} dB")
+    return lines
+
+
+def _reason(made: Made) -> str:
+    return (made.verdict.reason.splitlines() or [""])[0].removesuffix("; has no golden yet")

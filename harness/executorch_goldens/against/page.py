@@ -1,0 +1,219 @@
+"""What a comparison found, for a terminal, a comment on a pull request, and programs: worst first, by cause."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from executorch_goldens.against.making import Compared, Comparison
+from executorch_goldens.against.outcome import ALLOWED, KINDS, SAME, shown
+from executorch_goldens.artifact import Cell
+from executorch_goldens.files.untrusted import markdown
+from executorch_goldens.goldens.quantities import measured
+from executorch_goldens.goldens.reading import reading
+from executorch_goldens.review.groups import Group, count
+from executorch_goldens.settings.config import QUANTITIES
+
+#: Cells that are named of a cause, and causes of a kind.
+SHOWN_CELLS, SHOWN_CAUSES = 4, 12
+#: Kinds whose cells have no cause: what was wrong and is not, nobody has to look into.
+WITHOUT_CAUSE = ("better",)
+#: Stands in a comment, so that the next one is put in its place.
+MARK = "<!-- executorch-goldens: compare -->"
+
+
+@dataclass(frozen=True)
+class Section:
+    """The cells of one kind of difference.
+
+    Attributes
+    ----------
+    causes
+        Those whose worst cells are of this kind, with all their cells; cells of no cause are in `others`.
+    """
+
+    kind: str
+    cells: Sequence[Compared]
+    causes: Sequence[Group]
+    others: Sequence[Compared]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A comparison in words.
+
+    Attributes
+    ----------
+    allowed
+        Kinds that are no difference: see `outcome.ALLOWED`.
+    """
+
+    comparison: Comparison
+    allowed: Collection[str] = ()
+    programs: Sequence[str] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Whether something differs that is not allowed."""
+        return any(each.kind not in self.allowed for each in self.comparison.differing())
+
+    def head(self) -> str:
+        """Return the first line: whether both are identical, and how many cells differ in which way."""
+        found = self.comparison.found
+        number = Counter(each.kind for each in found)
+        same = number.pop(SAME, 0)
+        if not found:
+            return "nothing was compared: no cell that was chosen is in both"
+        if not number:
+            return f"identical: all {count(len(found), 'cell')}"
+        ways = ", ".join(f"{number[kind]} {word}" for kind, word in KINDS.items() if kind in number)
+        return f"identical: {same} of {count(len(found), 'cell')}; {ways}"
+
+    def facts(self) -> Iterator[str]:
+        """Yield what was compared, and how."""
+        sides = self.comparison.sides
+        yield sides.base.line
+        yield sides.head.line
+        yield f"variations: {' '.join(each.name for each in self.comparison.variations)}, on both sides"
+        yield f"patches: {', '.join(sides.base.settings.patches) or 'none'}, on both sides"
+        yield from sides.left_out
+        for word, number in sides.alone.items():
+            if number:
+                yield f"not compared: {count(number, 'cell')} that the {word} alone has"
+        if self.allowed:
+            words = ", ".join(KINDS[kind] for kind in KINDS if kind in self.allowed)
+            yield f"allowed: {words}"
+        if (reuse := self.comparison.reuse) is not None and reuse.wanted:
+            yield f"exports: {reuse.wanted}, {reuse.reused} of them from the cache"
+
+    def sections(self) -> Iterator[Section]:
+        """Yield the kinds of difference that there are, worst first."""
+        by_cell = {each.cell: each for each in self.comparison.differing()}
+        of_kind: dict[str, list[Group]] = {}
+        ranks = list(KINDS)
+        caused: set[Cell] = set()
+        for group in self.comparison.causes():
+            members = [member.proposal.cell for member in group.members if member.proposal.cell in by_cell]
+            kinds = {by_cell[cell].kind for cell in members} - set(WITHOUT_CAUSE)
+            if kinds:
+                of_kind.setdefault(min(kinds, key=ranks.index), []).append(group)
+                caused.update(members)
+        for kind in KINDS:
+            cells = [each for each in by_cell.values() if each.kind == kind]
+            others = [each for each in cells if each.cell not in caused]
+            if cells or kind in of_kind:
+                groups = sorted(of_kind.get(kind, ()), key=lambda group: (-len(group.members), group.title))
+                yield Section(kind, cells, groups, others)
+
+    def lines(self) -> Iterator[str]:
+        """Yield it for a terminal."""
+        yield self.head()
+        yield from (f"  {line}" for line in self.facts())
+        for section in self.sections():
+            yield ""
+            yield f"{KINDS[section.kind]}: {count(len(section.cells), 'cell')}"
+            for group in section.causes[:SHOWN_CAUSES]:
+                yield f"  {group.title} ({self.ways(group)})"
+                yield from (f"    {line}" for line in group.amounts())
+                yield from (f"    {line}" for line in self.of_cells(self.members(group, section.kind)))
+            if len(section.causes) > SHOWN_CAUSES:
+                yield f"  … {count(len(section.causes) - SHOWN_CAUSES, 'more cause')}"
+            yield from (f"  {line}" for line in self.of_cells(section.others))
+        if self.programs:
+            yield ""
+            yield from self.programs
+
+    def markdown(self) -> Iterator[str]:
+        """Yield it as Markdown, for a comment."""
+        yield MARK
+        yield f"**{markdown(self.head())}**"
+        yield ""
+        yield from (f"- {markdown(line)}" for line in self.facts())
+        for section in self.sections():
+            yield ""
+            yield f"<details{' open' if section.kind in list(KINDS)[:3] else ''}>"
+            yield f"<summary>{markdown(KINDS[section.kind])}: {count(len(section.cells), 'cell')}</summary>"
+            yield ""
+            for group in section.causes[:SHOWN_CAUSES]:
+                yield f"- {markdown(group.title)} ({markdown(self.ways(group))})"
+                for line in self.of_cells(self.members(group, section.kind)):
+                    yield f"  - {markdown(line)}"
+            if len(section.causes) > SHOWN_CAUSES:
+                yield f"- … {count(len(section.causes) - SHOWN_CAUSES, 'more cause')}"
+            yield from (f"- {markdown(line)}" for line in self.of_cells(section.others))
+            yield ""
+            yield "</details>"
+        if self.programs:
+            yield ""
+            yield from (f"- {markdown(line)}" for line in self.programs)
+
+    def members(self, group: Group, kind: str) -> list[Compared]:
+        """Return the cells of a cause, those of a kind first."""
+        by_cell = {each.cell: each for each in self.comparison.differing()}
+        cells = [by_cell[m.proposal.cell] for m in group.members if m.proposal.cell in by_cell]
+        return sorted(cells, key=lambda each: (each.kind != kind, list(KINDS).index(each.kind)))
+
+    def ways(self, group: Group) -> str:
+        """Return how many cells of a cause differ in which way."""
+        number = Counter(each.kind for each in self.members(group, ""))
+        return ", ".join(f"{number[kind]} {word}" for kind, word in KINDS.items() if kind in number)
+
+    def of_cells(self, cells: Sequence[Compared]) -> Iterator[str]:
+        """Yield a line for the first of some cells, and how many more there are."""
+        for each in cells[:SHOWN_CELLS]:
+            yield f"{each.cell}: {shown(each.kind, each.base, each.head)}".rstrip(": ")
+        if len(cells) > SHOWN_CELLS:
+            yield f"… {len(cells) - SHOWN_CELLS} more"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        sides = self.comparison.sides
+        causes = {
+            member.proposal.cell: group.title
+            for group in self.comparison.causes()
+            for member in group.members
+        }
+        return {
+            "same": not self.differs,
+            "sides": {
+                side.word: {
+                    "toolchain": side.toolchain.name,
+                    "stack": side.release.stack(),
+                    "source": side.toolchain.source,
+                }
+                for side in (sides.base, sides.head)
+            },
+            "variations": [each.name for each in self.comparison.variations],
+            "patches": list(sides.base.settings.patches),
+            "left_out": list(sides.left_out),
+            "alone": dict(sides.alone),
+            "allowed": list(self.allowed),
+            "cells": {
+                str(each.cell): {
+                    "kind": each.kind,
+                    "base": each.base.verdict.name,
+                    "head": each.head.verdict.name,
+                    "what": shown(each.kind, each.base, each.head) if each.kind != SAME else "",
+                    "cause": causes.get(each.cell),
+                    "quantities": quantities(each),
+                }
+                for each in self.comparison.found
+            },
+            "programs": list(self.programs),
+        }
+
+
+def quantities(each: Compared) -> Mapping[str, tuple[int | None, int | None]]:
+    """Return the quantities of a cell on both sides; None where there is no program."""
+    old, new = (measured(reading(side.texts)) if side.texts else {} for side in (each.base, each.head))
+    return {name: (old.get(name), new.get(name)) for name in QUANTITIES if name in old or name in new}
+
+
+def allowed(word: str) -> tuple[str, ...]:
+    """Read ``--allow renames,order``; raise ValueError."""
+    names = [name.strip() for name in word.split(",")]
+    if unknown := [name for name in names if name not in ALLOWED]:
+        raise ValueError(f"{unknown[0]!r} is not one of {', '.join(ALLOWED)}")
+    return tuple(ALLOWED[name] for name in names)

@@ -1,0 +1,197 @@
+"""``goldens compare BASE HEAD``: what two toolchains make of the same models."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens import variations
+from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.errors import CommandError
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores
+from executorch_goldens.toolchains import handing
+from executorch_goldens.toolchains.toolchain import Toolchain
+
+EXAMPLES = """\
+examples:
+  goldens compare 1.4.1 1.5.1
+  goldens compare 1.4.1 1.5.1 --programs --html build/upgrade.html
+  goldens compare 1.5.1 "1.5.1 + ../executorch" --pass RewriteConvPass
+  goldens compare "1.5.1 + ../executorch@main" "1.5.1 + ../executorch" --markdown
+  goldens compare 1.5.1 "1.5.1 + torch==2.15.0" --cell 'xnnpack-*/*'
+  goldens compare path/to/base/bin/python path/to/head/bin/python
+
+exit code: 0 identical, 1 different, 2 error
+"""
+#: Where what was made is kept.
+FOLDER = Path("build/compare")
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "compare",
+        description="Export a zoo with two toolchains, judge both, and say what differs: worst first, by cause. No "
+        "golden is read or written. A toolchain is a release, a release with other versions or with the Python "
+        "sources of a checkout, or the Python of an environment.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("base", metavar="BASE", help="a toolchain, e.g. 1.4.1")
+    parser.add_argument("head", metavar="HEAD", help="another, e.g. '1.4.1 + ../executorch'")
+    share(parser.add_argument, "--models")
+    share(parser.add_argument, "--cell")
+    parser.add_argument(
+        "--tier",
+        choices=("core", "full"),
+        help="the core of the base's release, or all cells (default: core where one is committed and no cell is "
+        "chosen)",
+    )
+    parser.add_argument(
+        "--pass",
+        dest="of_pass",
+        metavar="NAME",
+        help="only cells whose graph a pass of this name changed on the base",
+    )
+    share(parser.add_argument, "--variations", default="quick", help="on both sides (default: %(default)s)")
+    parser.add_argument(
+        "--patches",
+        default="auto",
+        metavar="auto|none|NAME,...",
+        help="on both sides (default: those both need)",
+    )
+    parser.add_argument(
+        "--allow", default="", metavar="renames,order", help="differences that do not make the exit code 1"
+    )
+    parser.add_argument(
+        "--programs", action="store_true", help="run what the base made in the runtime of the head as well"
+    )
+    parser.add_argument("--markdown", action="store_true", help="print Markdown, for a comment")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a report with a page for each cell")
+    share(parser.add_argument, "--jobs", default=cores())
+    share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
+    parser.add_argument(
+        "--cache", choices=("on", "off"), default="on", help="of exports (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--folder", type=Path, metavar="DIR", help=f"where what was made is kept (default: below {FOLDER})"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare; print what differs; return the exit code. Raises CommandError and what toolchains and sweeps raise."""
+    from executorch_goldens.against.page import allowed
+
+    try:
+        kinds = allowed(arguments.allow) if arguments.allow else ()
+        varied = variations.variations(variations.named(arguments.variations))
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    if len(varied) < 2:
+        raise CommandError("--variations: one says nothing of what repeats; say --variations quick")
+    repository = config.load()
+    base, head = (Toolchain.of(word, repository) for word in (arguments.base, arguments.head))
+    zoos = repository.zoos(arguments.models)
+    # Zoos import torch, and those of a release's wheels are sure to have what the harness needs.
+    driver = next((each for each in (base, head) if each.is_declared), base)
+    if handing.is_needed(driver.python):
+        handing.over(driver.python, ["compare", *arguments.forwarded], zoos, repository)
+    return compare(arguments, base, head, varied, kinds)
+
+
+def compare(
+    arguments: argparse.Namespace,
+    base: Toolchain,
+    head: Toolchain,
+    varied: Sequence[variations.Variation],
+    kinds: Sequence[str],
+) -> int:
+    """Compare in this process, whose Python can import the zoo."""
+    from executorch_goldens.against import programs
+    from executorch_goldens.against.making import Comparison, changed_by
+    from executorch_goldens.against.page import Page
+    from executorch_goldens.against.sides import Sides
+    from executorch_goldens.patches import shortcuts
+    from executorch_goldens.store.reuse import Reuse
+    from executorch_goldens.store.store import Store, default_root
+
+    repository = config.load()
+    how = Settings(
+        interpreter=base.python,
+        models=repository.zoos(arguments.models),
+        patches=(),
+        jobs=arguments.jobs,
+        limit=arguments.export_timeout,
+        shortcuts=shortcuts.select("all"),
+        tolerances=repository.tolerances,
+    )
+    sides = Sides.of(base, head, how, repository.targets, arguments.patches)
+    folder = arguments.folder or FOLDER / slug(arguments.base, arguments.head)
+    store = Store(repository.cache_dir or default_root())
+    comparison = Comparison(
+        sides,
+        chosen(sides, arguments),
+        tuple(varied),
+        folder.resolve(),
+        Reuse(store) if arguments.cache == "on" else None,
+    )
+    comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True)
+    if arguments.of_pass and not comparison.found:
+        raise CommandError(f"--pass {arguments.of_pass}: it changes the graph of no cell that was chosen")
+    ran = tuple(programs.lines(comparison)) if arguments.programs else ()
+    page = Page(comparison, kinds, ran)
+    if arguments.json:
+        print(json.dumps(page.as_json(), indent=1))
+    else:
+        print("\n".join(page.markdown() if arguments.markdown else page.lines()))
+    if arguments.html is not None:
+        write_report(arguments.html, comparison.folder)
+    return DIFFERENT if page.differs else SAME
+
+
+def chosen(sides: Any, arguments: argparse.Namespace) -> tuple[Any, ...]:
+    """Return the cells to compare, of those that both sides have; raise UsageError."""
+    from executorch_goldens.running import core
+    from executorch_goldens.running.selection import select
+
+    selected = select(sides.cells, arguments.cell)
+    file = config.load().goldens / sides.base.release.version / core.FILE
+    narrowed = arguments.tier is None and not arguments.cell and not arguments.models and file.is_file()
+    if arguments.tier == "core" or narrowed:
+        selected &= frozenset(core.read(file))
+    if not selected:
+        raise CommandError("none of the cells chosen is in the core that both have: say --tier full")
+    return tuple(cell for cell in sides.cells if cell in selected)
+
+
+def slug(*words: str) -> str:
+    """Return the name of a folder for a comparison of two toolchains.
+
+    >>> slug("1.4.1", "1.4.1 + ../executorch@main")
+    '1.4.1-1.4.1-executorch-main'
+    """
+    return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(words).replace("../", "")).strip("-.")
+
+
+def write_report(file: Path, folder: Path) -> None:
+    """Write what the head made, against what the base made, as one HTML file; raise CommandError."""
+    try:
+        from executorch_goldens.report import document, gathering, tables
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"{error.name} is not installed, which a report is made with: install 'executorch-goldens[report]'"
+        ) from error
+    from executorch_goldens.against.making import ARTIFACTS, RESULTS
+
+    repository = config.load()
+    gathered = gathering.gather([folder / RESULTS], folder / ARTIFACTS, repository)
+    kept = list(tables.tables(repository.root, gathered.releases))
+    document.write(file, document.document(gathered, kept))
