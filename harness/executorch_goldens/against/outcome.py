@@ -86,6 +86,16 @@ class Made:
         )
 
     @property
+    def used(self) -> float | None:
+        """Which part of its tolerance the error takes; None where nothing was measured."""
+        return self.accuracy.used if self.accuracy is not None else None
+
+    @property
+    def sqnr(self) -> float | None:
+        """Ratio of signal to quantization noise, in dB; None where nothing was measured."""
+        return self.accuracy.sqnr if self.accuracy is not None else None
+
+    @property
     def state(self) -> int:
         """Return how bad it is."""
         if self.verdict.name in DISAGREEING:
@@ -112,7 +122,10 @@ def kind_of(base: Made, head: Made) -> str:
         return _WORSE[head.state] if head.state > base.state else "better"
     if base.texts is None or head.texts is None:
         # Both are wrong, or do not repeat: texts are there of what each variation made.
-        return SAME if base.every == head.every else "differently"
+        if base.every == head.every:
+            return SAME
+        wrong_alike = base.verdict.name == head.verdict.name and base.verdict.reason == head.verdict.reason
+        return "different" if wrong_alike else "differently"
     alike = likeness.likeness(base.texts, head.texts)
     if head.state == FAILING:
         return SAME if alike == likeness.SAME else "differently"
@@ -140,9 +153,8 @@ def _of_programs(base: Made, head: Made, alike: str) -> str:
 
 def is_less_exact(base: Made, head: Made, old: Reading, new: Reading) -> bool:
     """Whether a program is further from eager, by a part of its tolerance, or by its SQNR."""
-    if base.accuracy is not None and head.accuracy is not None:
-        had, has = base.accuracy.used, head.accuracy.used
-        if has > had * TIMES and has - had > PART:
+    if base.used is not None and head.used is not None:
+        if head.used > base.used * TIMES and head.used - base.used > PART:
             return True
     ratios = sqnr(old), sqnr(new)
     return ratios[0] is not None and ratios[1] is not None and ratios[0] - ratios[1] > accuracy.STEP
@@ -154,6 +166,8 @@ def shown(kind: str, base: Made, head: Made) -> str:
         return f"{head.verdict.name}: {_reason(head)}"
     if head.state != base.state:
         return f"was {base.verdict.name}: {_reason(base)}"
+    if _reason(base) == _reason(head) and head.state != RIGHT:
+        return f"{head.verdict.name} on both sides: {_reason(head)}"
     if base.texts is None or head.texts is None or head.state == FAILING:
         return f"{base.verdict.name}: {_reason(base)} -> {head.verdict.name}: {_reason(head)}"
     return "; ".join(_figures(kind, base, head))
@@ -168,10 +182,10 @@ def _figures(kind: str, base: Made, head: Made) -> list[str]:
         for name, word in names.items()
         if name in old and name in new and old[name] != new[name]
     ]
-    if kind == "inexact" and base.accuracy is not None and head.accuracy is not None:
-        lines.append(f"error {base.accuracy.used:.3g} -> {against(head.accuracy.used)}")
-        if base.accuracy.sqnr is not None and head.accuracy.sqnr is not None:
-            lines.append(f"SQNR {base.accuracy.sqnr:.1f} -> {head.accuracy.sqnr:.1f} dB")
+    if kind == "inexact" and base.used is not None and head.used is not None:
+        lines.append(f"error {base.used:.3g} -> {against(head.used)}")
+        if base.sqnr is not None and head.sqnr is not None:
+            lines.append(f"SQNR {base.sqnr:.1f} -> {head.sqnr:.1f} dB")
     return lines
 
 

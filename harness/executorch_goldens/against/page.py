@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from executorch_goldens.against.making import Compared, Comparison
 from executorch_goldens.against.outcome import ALLOWED, KINDS, SAME, shown
+from executorch_goldens.against.programs import Programs
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.goldens.quantities import measured
@@ -20,6 +21,8 @@ from executorch_goldens.settings.config import QUANTITIES
 SHOWN_CELLS, SHOWN_CAUSES = 4, 12
 #: Kinds whose cells have no cause: what was wrong and is not, nobody has to look into.
 WITHOUT_CAUSE = ("better",)
+#: Quantities of the table of an upgrade, and their columns.
+TABLE = {"memory": "memory", "program": "bytes", "outside": "operators outside"}
 #: Stands in a comment, so that the next one is put in its place.
 MARK = "<!-- executorch-goldens: compare -->"
 
@@ -52,7 +55,7 @@ class Page:
 
     comparison: Comparison
     allowed: Collection[str] = ()
-    programs: Sequence[str] = ()
+    programs: Programs | None = None
 
     @property
     def differs(self) -> bool:
@@ -102,7 +105,7 @@ class Page:
                 caused.update(members)
         for kind in KINDS:
             cells = [each for each in by_cell.values() if each.kind == kind]
-            others = [each for each in cells if each.cell not in caused]
+            others = [each for each in cells if kind in WITHOUT_CAUSE or each.cell not in caused]
             if cells or kind in of_kind:
                 groups = sorted(of_kind.get(kind, ()), key=lambda group: (-len(group.members), group.title))
                 yield Section(kind, cells, groups, others)
@@ -121,9 +124,10 @@ class Page:
             if len(section.causes) > SHOWN_CAUSES:
                 yield f"  … {count(len(section.causes) - SHOWN_CAUSES, 'more cause')}"
             yield from (f"  {line}" for line in self.of_cells(section.others))
-        if self.programs:
+        if self.programs is not None:
             yield ""
-            yield from self.programs
+            yield from _aligned(self.table(self.programs))
+            yield from self.programs.lines
 
     def markdown(self) -> Iterator[str]:
         """Yield it as Markdown, for a comment."""
@@ -145,9 +149,30 @@ class Page:
             yield from (f"- {markdown(line)}" for line in self.of_cells(section.others))
             yield ""
             yield "</details>"
-        if self.programs:
+        if self.programs is not None:
             yield ""
-            yield from (f"- {markdown(line)}" for line in self.programs)
+            head, *rows = self.table(self.programs)
+            yield f"| {' | '.join(head)} |"
+            yield f"|{'---|' * len(head)}"
+            yield from (f"| {' | '.join(map(markdown, row))} |" for row in rows)
+            yield ""
+            yield from (f"- {markdown(line)}" for line in self.programs.lines)
+
+    def table(self, programs: Programs) -> Iterator[Sequence[str]]:
+        """Yield the head, and for each cell in figures what an upgrade does to it."""
+        yield (
+            "model",
+            *(TABLE[name] for name in TABLE),
+            "SQNR, dB",
+            "error, of the tolerance",
+            "old program",
+        )
+        for each in self.comparison.found:
+            found = quantities(each)
+            figures = [_change(*found.get(name, (None, None)), ",") for name in TABLE]
+            ratios = _change(each.base.sqnr, each.head.sqnr, ".1f")
+            errors = _change(each.base.used, each.head.used, ".3g")
+            yield str(each.cell), *figures, ratios, errors, programs.words.get(each.cell, "none")
 
     def members(self, group: Group, kind: str) -> list[Compared]:
         """Return the cells of a cause, those of a kind first."""
@@ -201,8 +226,28 @@ class Page:
                 }
                 for each in self.comparison.found
             },
-            "programs": list(self.programs),
+            "programs": {str(cell): word for cell, word in self.programs.words.items()}
+            if self.programs is not None
+            else None,
         }
+
+
+def _change(old: float | None, new: float | None, form: str) -> str:
+    """Return a figure before and after; once where it is the same.
+
+    >>> _change(4068, 3940, ","), _change(0, 0, ","), _change(None, 12.345, ".1f")
+    ('4,068 -> 3,940', '0', '- -> 12.3')
+    """
+    before, after = ("-" if value is None else format(value, form) for value in (old, new))
+    return before if before == after else f"{before} -> {after}"
+
+
+def _aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the rows of a table with each column as wide as its widest entry."""
+    listed = [tuple(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
+    for row in listed:
+        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
 
 
 def quantities(each: Compared) -> Mapping[str, tuple[int | None, int | None]]:

@@ -4,18 +4,44 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from executorch_goldens.against.making import Comparison
 from executorch_goldens.against.outcome import RIGHT
+from executorch_goldens.artifact import Cell
 from executorch_goldens.programs import comparing, freezing
 from executorch_goldens.programs.format import DEVICE, EXECUTORCH, REFERENCE_MODEL
 from executorch_goldens.programs.running import Runtime
 from executorch_goldens.targets import RUNTIME, find
 
+#: What is said of a cell of which no program is run.
+UNFROZEN = "not frozen"
 
-def lines(comparison: Comparison) -> Iterator[str]:
-    """Yield what becomes of the programs of the base, a line for each that is not as it was, then how many are.
+
+@dataclass(frozen=True)
+class Programs:
+    """What became of the programs of the base.
+
+    Attributes
+    ----------
+    words
+        By cell, the worst that became of one of its programs.
+    lines
+        For each that is not as it was, then how many are what.
+    """
+
+    words: Mapping[Cell, str]
+    lines: Sequence[str]
+
+    @property
+    def are_right(self) -> bool:
+        """Whether each gives what it gave, as near as rounding allows."""
+        return all(word in comparing.RIGHT or word == UNFROZEN for word in self.words.values())
+
+
+def ran(comparison: Comparison) -> Programs:
+    """Run what the base made in the runtime of the head.
 
     Raises
     ------
@@ -25,25 +51,28 @@ def lines(comparison: Comparison) -> Iterator[str]:
     base, head = comparison.sides.base, comparison.sides.head
     cells = [each.cell for each in comparison.found if each.base.state == RIGHT]
     if not cells:
-        yield "programs: the base made none"
-        return
+        return Programs({}, ("programs: the base made none",))
     runs = {find(cell.target).runs == RUNTIME for cell in cells}
     engines = [engine for engine, is_run in ((EXECUTORCH, True), (REFERENCE_MODEL, False)) if is_run in runs]
     settings = dataclasses.replace(base.settings, reuse=comparison.reuse)
-    number: Counter[str] = Counter()
+    words: dict[Cell, str] = {}
+    lines, number = [], Counter[str]()
     with Runtime(base.toolchain.python, engines) as old, Runtime(head.toolchain.python, engines) as new:
         for cell, exports in freezing.exported(cells, comparison.variations, settings):
             try:
                 programs = freezing.programs(cell, exports, old)
             except freezing.RefusedError as error:
-                number["not frozen"] += 1
-                yield f"not frozen: {cell}: {error}"
+                words[cell] = UNFROZEN
+                number[UNFROZEN] += 1
+                lines.append(f"{UNFROZEN}: {cell}: {error}")
                 continue
             for program in programs:
-                ran = program.engine != DEVICE
-                result = comparing.compare(program, new.run(program)) if ran else comparing.kept(program)
+                is_kept = program.engine == DEVICE
+                result = comparing.kept(program) if is_kept else comparing.compare(program, new.run(program))
                 number[result.word] += 1
                 if not result.is_right:
-                    yield f"{result.word}: {cell} {program.name}: {result.reason}"
-    words = ", ".join(f"{count} {word}" for word, count in number.items())
-    yield f"programs of the base in the runtime of the head: {words}"
+                    lines.append(f"{result.word}: {cell} {program.name}: {result.reason}")
+                if not result.is_right or words.get(cell) in (None, comparing.KEPT):
+                    words[cell] = result.word
+    found = ", ".join(f"{count} {word}" for word, count in number.items())
+    return Programs(words, (*lines, f"programs of the base in the runtime of the head: {found}"))

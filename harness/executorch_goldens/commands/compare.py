@@ -146,7 +146,7 @@ def compare(
     comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True)
     if arguments.of_pass and not comparison.found:
         raise CommandError(f"--pass {arguments.of_pass}: it changes the graph of no cell that was chosen")
-    ran = tuple(programs.lines(comparison)) if arguments.programs else ()
+    ran = programs.ran(comparison) if arguments.programs else None
     page = Page(comparison, kinds, ran)
     if arguments.json:
         print(json.dumps(page.as_json(), indent=1))
@@ -154,7 +154,7 @@ def compare(
         print("\n".join(page.markdown() if arguments.markdown else page.lines()))
     if arguments.html is not None:
         write_report(arguments.html, comparison.folder)
-    return DIFFERENT if page.differs else SAME
+    return DIFFERENT if page.differs or (ran is not None and not ran.are_right) else SAME
 
 
 def chosen(sides: Any, arguments: argparse.Namespace) -> tuple[Any, ...]:
