@@ -153,9 +153,9 @@ def _of_programs(base: Made, head: Made, alike: str) -> str:
 
 def is_less_exact(base: Made, head: Made, old: Reading, new: Reading) -> bool:
     """Whether a program is further from eager, by a part of its tolerance, or by its SQNR."""
-    if base.used is not None and head.used is not None:
-        if head.used > base.used * TIMES and head.used - base.used > PART:
-            return True
+    had, has = base.used, head.used
+    if had is not None and has is not None and has > had * TIMES and has - had > PART:
+        return True
     ratios = sqnr(old), sqnr(new)
     return ratios[0] is not None and ratios[1] is not None and ratios[0] - ratios[1] > accuracy.STEP
 
