@@ -21,6 +21,7 @@ from executorch_goldens.settings.arguments import Forms
 
 #: Subcommands, and what they are for.
 COMMANDS = {
+    "bisect": "find the commit, or the distribution, that made a cell another one",
     "compare": "show what two toolchains make of the same models: base against head, or an upgrade",
     "compile": "compile TOSA payloads for an Ethos-U or to VGF, and compare with goldens",
     "diff": "show how two payloads, goldens or releases differ",

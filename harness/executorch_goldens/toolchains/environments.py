@@ -224,8 +224,11 @@ class _Maker:
                 self._install(step)
         else:
             self._resolve(name, elsewhere)
-        if name.requirements:
-            self._install(self._over(name.requirements, elsewhere))
+        for alone in (True, False):
+            # What executorch requires beside it belongs to the release, or is asked for.
+            of_it = [each for each in name.requirements if (named(each) == "executorch") == alone]
+            if of_it:
+                self._install(self._over([*(("--no-deps",) if alone else ()), *of_it], elsewhere))
         if layer.requirements:
             words = (word for each in layer.requirements for word in _words(each))
             self._install(self._over(tuple(words), elsewhere), layer.folder)

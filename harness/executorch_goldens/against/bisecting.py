@@ -1,0 +1,189 @@
+"""Finds what made a cell another one: the commit of a checkout, or the distribution between two releases.
+
+The predicate is ``goldens compare`` over the one cell, which exports what the store does not have. Commits are
+gone through by ``git bisect run`` in a worktree of its own: the checkout stays as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from executorch_goldens import releases
+from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.errors import CommandError
+from executorch_goldens.toolchains.handing import MAIN
+from executorch_goldens.workers.worker import with_harness
+
+#: What ``git bisect run`` takes for a commit that cannot be judged (git-bisect(1)).
+SKIP = 125
+#: Calls a predicate with an exit code that git takes: an error judges nothing.
+JUDGED = f'"$@" >&2; code=$?; if [ $code -gt {DIFFERENT} ]; then exit {SKIP}; fi; exit $code'
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """Whether two toolchains make the same of a cell.
+
+    Attributes
+    ----------
+    cell
+        ``TARGET/CASE``.
+    words
+        Further words of the command, such as ``--models``.
+    folder
+        For what is made.
+    """
+
+    cell: str
+    words: Sequence[str]
+    folder: Path
+
+    def command(self, base: str, head: str, *further: str) -> list[str]:
+        """Return the command that compares the cell."""
+        named = ["compare", base, head, "--cell", self.cell, "--folder", str(self.folder)]
+        return [*with_harness(Path(sys.executable), MAIN), *named, *self.words, *further]
+
+    def same(self, base: str, head: str) -> bool | str:
+        """Return whether both are the same; where nothing can be said, why."""
+        ran = subprocess.run(self.command(base, head, "--json"), capture_output=True, text=True, check=False)
+        if ran.returncode in (SAME, DIFFERENT):
+            return ran.returncode == SAME
+        return (ran.stderr.strip().splitlines() or [f"it ended with {ran.returncode}"])[-1]
+
+    def what(self, base: str, head: str) -> str:
+        """Return in a line how a cell differs."""
+        ran = subprocess.run(self.command(base, head, "--json"), capture_output=True, text=True, check=False)
+        try:
+            (found,) = json.loads(ran.stdout)["cells"].values()
+        except (ValueError, KeyError):
+            return ran.stderr.strip()
+        return ": ".join(filter(None, (found["kind"], found["cause"] or "", found["what"])))
+
+
+# Commits
+
+
+def of_commits(predicate: Predicate, checkout: Path, over: str, good: str, bad: str) -> Iterator[str]:
+    """Yield what is found of the commits of a checkout from `good` to `bad`, laid over a toolchain.
+
+    Raises
+    ------
+    CommandError
+        Where both make the same, or one cannot be compared, and where git finds no first one.
+    """
+    before = f"{over} + {checkout}@{good}"
+    same = predicate.same(before, f"{over} + {checkout}@{bad}")
+    if same is True:
+        raise CommandError(f"{predicate.cell} is the same at {good} and at {bad}: there is nothing to find")
+    if isinstance(same, str):
+        raise CommandError(f"{good} and {bad} cannot be compared: {same}")
+    with _worktree(checkout, bad) as tree:
+        _git(tree, "bisect", "start", bad, good, "--")
+        judge = ["sh", "-c", JUDGED, "sh", *predicate.command(before, f"{over} + {tree}", "--json")]
+        try:
+            said = _git(tree, "bisect", "run", *judge)
+            first = _git(tree, "rev-parse", "--verify", "refs/bisect/bad").strip()
+            left = _git(tree, "for-each-ref", "--format=%(refname)", "refs/bisect/skip-*").split()
+        finally:
+            _git(tree, "bisect", "reset", tolerant=True)
+    if "first bad commit" not in said:
+        raise CommandError(
+            f"git bisect found no first commit, {len(left)} could not be judged: {said.strip()[-300:]}"
+        )
+    yield _git(checkout, "show", "--no-patch", "--format=%h %s%n  %an, %ad", "--date=short", first).strip()
+    yield f"  {predicate.what(f'{over} + {checkout}@{first}^', f'{over} + {checkout}@{first}')}"
+    yield from (
+        f"  {line}" for line in _git(checkout, "show", "--stat=100", "--format=", first).strip().splitlines()
+    )
+    if left:
+        yield f"  {len(left)} commits could not be judged"
+
+
+@contextlib.contextmanager
+def _worktree(checkout: Path, revision: str) -> Iterator[Path]:
+    """Check a revision out beside; nothing of it is left."""
+    with tempfile.TemporaryDirectory(prefix="goldens-bisect-") as name:
+        tree = Path(name) / "checkout"
+        _git(checkout, "worktree", "add", "--quiet", "--detach", str(tree), revision)
+        try:
+            yield tree
+        finally:
+            _git(checkout, "worktree", "remove", "--force", str(tree), tolerant=True)
+
+
+def _git(folder: Path, *words: str, tolerant: bool = False) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *words], capture_output=True, text=True, check=not tolerant
+        )
+    except FileNotFoundError as error:
+        raise CommandError("there is no git on the PATH, which commits are gone through with") from error
+    except subprocess.CalledProcessError as error:
+        said = " ".join((error.stderr or error.stdout).split())
+        raise CommandError(f"git {words[0]} in {folder}: {said[-400:]}") from error
+    return done.stdout
+
+
+# Versions
+
+
+def of_releases(predicate: Predicate, good: str, bad: str, says: Callable[[str], None]) -> Iterator[str]:
+    """Yield which distribution between two releases makes a cell another one.
+
+    Each that differs is tried alone, in the place of the one that the older release has.
+
+    Raises
+    ------
+    CommandError
+        Where both make the same, or cannot be compared.
+    """
+    matrix = releases.load()
+    old, new = (matrix.release(version).stack() for version in (good, bad))
+    same = predicate.same(good, bad)
+    if same is True:
+        raise CommandError(f"{predicate.cell} is the same on {good} and on {bad}: there is nothing to find")
+    if isinstance(same, str):
+        raise CommandError(f"{good} and {bad} cannot be compared: {same}")
+    moved = {name: (old[name], new[name]) for name in old if old[name] != new[name]}
+    blamed = []
+    for name, (was, now) in moved.items():
+        word = f"{good} + {name}=={now}"
+        says(f"trying {word}")
+        found = _place(predicate, word, good, bad)
+        if found != AS_GOOD:
+            blamed.append(name)
+        yield f"{name} {was} -> {now} alone: {found}"
+    yield _blame(blamed, moved, predicate.cell)
+
+
+#: What a cell is with one distribution moved.
+AS_GOOD, AS_BAD, NEITHER = (
+    "as before",
+    "as on the newer release",
+    "neither as before nor as on the newer release",
+)
+
+
+def _place(predicate: Predicate, word: str, good: str, bad: str) -> str:
+    """Return what a cell is with a toolchain: `AS_GOOD`, `AS_BAD`, `NEITHER`, or why it cannot be said."""
+    same = predicate.same(good, word)
+    if isinstance(same, str):
+        return f"cannot be tried: {same}"
+    if same:
+        return AS_GOOD
+    return AS_BAD if predicate.same(word, bad) is True else NEITHER
+
+
+def _blame(blamed: Sequence[str], moved: Mapping[str, tuple[str, str]], cell: str) -> str:
+    """Return which distribution did it, in a line."""
+    if not blamed:
+        return f"none of {', '.join(moved)} alone makes {cell} another one: it takes several of them together"
+    named = ", ".join(f"{name} {' -> '.join(moved[name])}" for name in blamed)
+    return f"{cell} is moved by {named}"
