@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import shlex
 import shutil
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,20 +17,15 @@ sys.path.insert(0, str(ROOT / "harness"))
 
 from executorch_goldens import releases  # noqa: E402
 from executorch_goldens.toolchains import locking  # noqa: E402
-from lab import OVER_RELEASES  # noqa: E402
+from executorch_goldens.toolchains.environments import torch_backend  # noqa: E402
 
 MATRIX = releases.load()
 
 nox.needs_version = ">=2025.2.9"
 nox.options.sessions = ["goldens"]
-nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.default_venv_backend = "uv"
 # An environment is 1 to 6 GB: keep it, and let the installer find that nothing is missing.
 nox.options.reuse_venv = "yes"
-
-#: Where CPU builds of torch come from (https://docs.astral.sh/uv/guides/integration/pytorch/): 200 MB, not 5 GB.
-CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-#: Seconds to wait for it. uv itself finds out only after ten seconds of retries.
-CPU_INDEX_TIMEOUT = 3.0
 
 PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
 #: The variable that names the Python of what compiles payloads further to `goldens compile`, by its session.
@@ -47,11 +39,10 @@ def versions_of(compiler: str) -> list[str]:
     return [version for version in dict.fromkeys(named) if version is not None]
 
 
-@nox.session(python=MATRIX.python)
+@nox.session(venv_backend="none")
 @nox.parametrize("release", PER_RELEASE)
 def goldens(session: nox.Session, release: str) -> None:
     """Export the core of the zoo, or all with ``-- --tier full``, on one release and compare with its goldens."""
-    install(session, release)
     # Messages print the command that was typed.
     called = shlex.join(["nox", "-s", f"goldens({release})", "--", *session.posargs])
     environment = {"EXECUTORCH_GOLDENS_CALLED_AS": called}
@@ -59,7 +50,13 @@ def goldens(session: nox.Session, release: str) -> None:
         environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
     if any(word.partition("=")[0] == "--report" for word in session.posargs):
         environment["EXECUTORCH_GOLDENS_REPORT_PYTHON"] = beside(session, "report")
-    session.run(*("goldens", "run", "--release", release, "-q", *session.posargs), env=environment)
+    goldens_command(session, "run", "-t", release, "-q", *session.posargs, env=environment)
+
+
+def goldens_command(session: nox.Session, *words: str, env: Mapping[str, str]) -> None:
+    """Call a command of this project with the Python that nox runs in; it makes the environments that it needs."""
+    here = {"PYTHONPATH": str(ROOT / "harness")}
+    session.run(sys.executable, "-m", "executorch_goldens", *words, env={**here, **env}, external=True)
 
 
 def beside(session: nox.Session, other: str) -> str:
@@ -67,19 +64,6 @@ def beside(session: nox.Session, other: str) -> str:
     session.run(sys.executable, "-m", "nox", "-f", __file__, "--install-only", "-s", other, external=True)
     folder = re.sub(r"[^a-z0-9]+", "-", other).strip("-")
     return str(ROOT / ".nox" / folder / "bin" / "python")
-
-
-def environments(session: nox.Session) -> dict[str, str]:
-    """Make the environment of every release, and return its Python."""
-    sessions = [f"goldens({version})" for version in MATRIX.releases]
-    session.run(sys.executable, "-m", "nox", "-f", __file__, "--install-only", "-s", *sessions, external=True)
-    folders = {version: f"goldens-{version.replace('.', '-')}" for version in MATRIX.releases}
-    return {version: str(ROOT / ".nox" / name / "bin" / "python") for version, name in folders.items()}
-
-
-def pairs(pythons: Mapping[str, str]) -> list[str]:
-    """Return the words that name interpreters of releases to a command."""
-    return [f"{version}={python}" for version, python in pythons.items()]
 
 
 @nox.session(python=MATRIX.python)
@@ -114,15 +98,8 @@ def compile(session: nox.Session, release: str) -> None:
     for index, (option, word) in enumerate(zip(session.posargs, session.posargs[1:], strict=False), 1):
         if option in ("--vela", "--against") and word in versions_of("vela"):
             words[index] = beside(session, f"vela({word})")
-    command = (
-        beside(session, f"goldens({release})"),
-        "-m",
-        "executorch_goldens",
-        "compile",
-        "--release",
-        release,
-    )
-    session.run(*command, *words, env=environment, external=True)
+    chosen = ("--release", release) if "--exported" in words else ("-t", release)
+    goldens_command(session, "compile", *chosen, *words, env=environment)
 
 
 @nox.session(python=MATRIX.python)
@@ -196,11 +173,8 @@ def lab(session: nox.Session, release: str) -> None:
     if instrument == "audit":
         install_locked(session, "audit")
         install_this_project(session)
-        words += pairs(environments(session)) if "--licences" in words else []
     else:
         install(session, release, *TOOLS.get(instrument, ()))
-    if instrument in OVER_RELEASES:
-        words = [*pairs(environments(session)), *words]
     if instrument == "bench" and "cluster" in words:
         environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
     session.run("python", "-m", "lab", *filter(None, (instrument,)), *words, env=environment)
@@ -228,7 +202,7 @@ def lint(session: nox.Session) -> None:
 def install(session: nox.Session, version: str, *tools: str) -> None:
     """Make the environment of one release: what its lock holds, what the locks `tools` hold, and this project."""
     release = MATRIX.release(version)
-    elsewhere, why = torch_backend(session.venv_backend == "uv")
+    elsewhere, why = torch_backend()
     session.log(f"torch {release.pins['torch']}: {why}")
     try:
         steps = list(locking.steps(release, tools, elsewhere))
@@ -259,19 +233,6 @@ def install_with_extra(session: nox.Session, extra: str) -> None:
 def install_this_project(session: nox.Session) -> None:
     """Install the sources of this project, without what they need."""
     session.install("--no-deps", "--editable", str(ROOT), env=locking.building())
-
-
-@functools.cache
-def torch_backend(uv: bool) -> tuple[tuple[str, ...] | None, str]:
-    """Return installer arguments that choose a build of torch, None for PyPI's, and one line that says why."""
-    if uv and "UV_TORCH_BACKEND" in os.environ:
-        return (), f"backend {os.environ['UV_TORCH_BACKEND']!r}, from UV_TORCH_BACKEND"
-    try:
-        urllib.request.urlopen(f"{CPU_INDEX}/torch/", timeout=CPU_INDEX_TIMEOUT).close()
-    except (urllib.error.URLError, OSError) as error:
-        return None, f"PyPI's build, because {CPU_INDEX} does not answer ({getattr(error, 'reason', error)})"
-    arguments = ("--torch-backend", "cpu") if uv else ("--extra-index-url", CPU_INDEX)
-    return arguments, f"CPU build from {CPU_INDEX}"
 
 
 @nox.session(venv_backend="none")

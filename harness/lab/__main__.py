@@ -35,7 +35,6 @@ INSTRUMENTS = {
     "pages": "lab.pages",
     "pairs": "lab.pairs.command",
     "portable": "lab.portable.command",
-    "probe": "lab.probe.command",
     "seconds": "lab.seconds.command",
     "shortcuts": "lab.shortcuts.command",
     "soak": "lab.faults.soak",

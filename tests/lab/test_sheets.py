@@ -181,7 +181,7 @@ def test_causes_are_the_same_for_messages_that_differ_in_names_and_numbers() -> 
 
 SPLIT = """
 import json
-from executorch_goldens.toolchains.installed import Environment
+from executorch_goldens.toolchains.toolchain import here
 from lab.guests import ZOOS, sheets
 from lab.guests.settling import Settler
 from lab.guests.sheets import Sample, Tensor
@@ -190,7 +190,7 @@ x = (Tensor("int8", (2, 3), 0, 1),)
 wrong = "torch.any({0}, 1)"
 made = [("abs", "torch.clone({0})"), ("any", wrong), ("twice", wrong), ("not", "{0}.clone()")]
 sheets.samples = lambda zoo: tuple(Sample(f"{name}-int8-0", call, x) for name, call in made)
-settler = Settler(ZOOS["torch-ops"], Environment.of().release, "tosa-fp")
+settler = Settler(ZOOS["torch-ops"], here().release, "tosa-fp")
 split = settler.split("integers", [0, 1, 2, 3], 0)
 print(json.dumps([[entry.node for entry in split.entries], [left.reason for left in split.omitted]]))
 """

@@ -11,7 +11,7 @@ from executorch_goldens import releases
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.arguments import share, with_short
 from executorch_goldens.toolchains.naming import Name
 
 EXAMPLES = """\
@@ -38,10 +38,9 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--checkout", type=Path, metavar="DIR", help="of ExecuTorch (default: the working directory)"
     )
-    parser.add_argument(
-        "-t",
+    share(
+        with_short(parser.add_argument),
         "--toolchain",
-        metavar="NAME",
         help="what the sources are laid over (default: the newest release)",
     )
     share(parser.add_argument, "--models")

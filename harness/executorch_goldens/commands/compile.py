@@ -28,10 +28,11 @@ from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.judging.verdict import FAILS
 from executorch_goldens.running.selection import require_repeats, select
 from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import Forms, share
+from executorch_goldens.settings.arguments import Forms, share, with_short
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores, default_interpreter
 from executorch_goldens.settings.zoo import load_zoo
-from executorch_goldens.toolchains.installed import Environment
+from executorch_goldens.toolchains import handing
+from executorch_goldens.toolchains.toolchain import chosen as chosen_toolchain
 from executorch_goldens.variations import Variation, named, variations
 
 EXAMPLES = """\
@@ -44,7 +45,7 @@ examples:
 BUILD = Path("build/compiled")
 #: The forms of the command, and the options of each.
 EXPORTING, EXPORTED = "exporting", "--exported"
-OPTIONS = {EXPORTING: ("--models", "--jobs"), EXPORTED: (EXPORTED,)}
+OPTIONS = {EXPORTING: ("--models", "--jobs", "--toolchain"), EXPORTED: (EXPORTED, "--release")}
 #: Fits the verdicts in which a golden may be recorded.
 RECORDED = ("new", "changed", "stable")
 
@@ -98,7 +99,8 @@ def add_to(subparsers: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    share(parser.add_argument, "--release")
+    share(with_short(parser.add_argument), "--toolchain")
+    share(parser.add_argument, "--release", help="of the payloads that the last run has left, for --exported")
     share(
         parser.add_argument,
         "--cell",
@@ -198,7 +200,8 @@ def compiler_of(
 def release_of(arguments: argparse.Namespace) -> releases.Release:
     """Return the release that is installed; with ``--exported`` the one that is named."""
     if not arguments.exported:
-        return Environment.of(arguments.release).release
+        handing.over_if_needed(arguments, ["compile", *arguments.forwarded])
+        return chosen_toolchain(arguments.toolchain).release
     if arguments.release is None:
         raise CommandError("--exported needs --release: the folder of payloads is that of a release")
     return releases.load().release(arguments.release)

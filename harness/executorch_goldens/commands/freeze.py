@@ -16,6 +16,7 @@ from executorch_goldens.programs.writing import Writer, require_new
 from executorch_goldens.running import options
 from executorch_goldens.running.plan import plan
 from executorch_goldens.running.selection import FEWEST_TO_RECORD
+from executorch_goldens.settings.arguments import with_short
 from executorch_goldens.targets import RUNTIME, find
 from executorch_goldens.toolchains import handing
 
@@ -35,7 +36,7 @@ def add_to(subparsers: Any) -> None:
         epilog="exit code: 0 every cell is frozen, 1 some are refused, 2 error",
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="must not exist: a corpus is never changed")
-    options.add_to(dict.fromkeys(options.GROUPS, options.short(parser.add_argument)), names=TAKEN)
+    options.add_to(dict.fromkeys(options.GROUPS, with_short(parser.add_argument)), names=TAKEN)
     parser.set_defaults(run=run)
 
 

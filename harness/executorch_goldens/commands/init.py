@@ -7,7 +7,6 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
@@ -22,10 +21,14 @@ from executorch_goldens.errors import UsageError, some
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.running.selection import require_flatc
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import share, with_short
 from executorch_goldens.settings.exports import worker_environment
 from executorch_goldens.starting.files import OPTIONAL, Beginning, write
 from executorch_goldens.starting.source import ModelName, model_named, models_of
-from executorch_goldens.toolchains.installed import Environment
+from executorch_goldens.toolchains import handing
+from executorch_goldens.toolchains.toolchain import chosen
+from executorch_goldens.workers.worker import with_harness
 
 DISTRIBUTION = "executorch-goldens"
 
@@ -56,6 +59,11 @@ def add_to(subparsers: Any) -> None:
         metavar="TARGET",
         help="what to export for; repeatable (default: what every case is exported for)",
     )
+    share(
+        with_short(parser.add_argument),
+        "--toolchain",
+        help="what exports, e.g. 1.4.1 (default: the matrix's)",
+    )
     parser.add_argument(
         "--harness",
         metavar="REQUIREMENT",
@@ -83,9 +91,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Ask, write, and record the first golden; return the exit code of that run."""
     from executorch_goldens.exporting import first
 
+    toolchain = chosen(arguments.toolchain)
+    if handing.is_needed(toolchain.python):
+        words = ["init", *arguments.forwarded, *(["--harness", found] if (found := _own(arguments)) else [])]
+        handing.over(toolchain.python, words, (), config.load())
     folder = Path.cwd()
-    environment = Environment.of()
-    release, interpreter = environment.release, environment.python
+    release, interpreter = toolchain.release, toolchain.python
     require_flatc(interpreter)
     ask = Questions(arguments.yes)
     model = _model(folder, arguments.model, ask)
@@ -107,9 +118,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"only this machine has {beginning.harness}: put into noxfile.py what CI can install")
     words = ["run", "--cell", f"{beginning.targets[0]}/{beginning.case}", UPDATE]
     print(f"$ {shlex.join(['goldens', *words])}", flush=True)
-    code = subprocess.run(
-        [sys.executable, "-m", "executorch_goldens", *words, "-q"], env=worker_environment(interpreter, 0)
-    ).returncode
+    command = [*with_harness(interpreter, handing.MAIN), *words, "-q"]
+    code = subprocess.run(command, env=worker_environment(interpreter, 0)).returncode
     if code:
         print("the files stay as written: once the model is right, the command above records its golden")
         return code
@@ -120,6 +130,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"the model is not lowered, and its golden is the failure: {failure.relative_to(folder)}")
     print(f"next: goldens run {UPDATE} records the other targets; review goldens/ and commit")
     return SAME
+
+
+def _own(arguments: argparse.Namespace) -> str | None:
+    """Return where this project is installed from, which the Python that takes over cannot know; None if said."""
+    return None if arguments.harness is not None else installed_from()
 
 
 class Questions:

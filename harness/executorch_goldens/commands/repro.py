@@ -20,15 +20,16 @@ from executorch_goldens.repro.issue import issue
 from executorch_goldens.repro.reproduction import Options, Repro, confirm, say
 from executorch_goldens.running.selection import load_cells, require_flatc, select
 from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import share
-from executorch_goldens.settings.exports import EXPORT_TIMEOUT, cores, worker_environment
-from executorch_goldens.toolchains.installed import Environment, interpreter_of
+from executorch_goldens.settings.arguments import share, with_short
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT, cores, default_interpreter, worker_environment
+from executorch_goldens.toolchains.installed import Installed
+from executorch_goldens.toolchains.toolchain import Toolchain, here
 from executorch_goldens.workers.worker import with_harness
 
 #: One seed for each order of issue #19045.
 VARIATIONS = "0,4"
 #: Options with one value.
-OPTIONS = ("output", "variations", "interpreter", "jobs", "export_timeout")
+OPTIONS = ("output", "variations", "toolchain", "jobs", "export_timeout")
 
 
 def add_to(subparsers: Any) -> None:
@@ -50,11 +51,7 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
     share(parser.add_argument, "--variations", default=VARIATIONS, help="default: %(default)s")
     share(parser.add_argument, "--models")
-    share(
-        parser.add_argument,
-        "--interpreter",
-        help="of an environment of RELEASE (default: this one, else the one that nox made)",
-    )
+    share(with_short(parser.add_argument), "--toolchain", help="another that has RELEASE (default: RELEASE)")
     share(parser.add_argument, "--jobs", default=cores())
     share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
     parser.set_defaults(run=run)
@@ -63,10 +60,9 @@ def add_to(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the script."""
     wanted = releases.load().release(arguments.release).version
-    interpreter = (arguments.interpreter or interpreter_of(wanted)).absolute()
-    environment = Environment.of(wanted, interpreter)
-    release = environment.release
-    if environment.site_packages != Path(sysconfig.get_path("purelib")):
+    toolchain = _toolchain(wanted, arguments.toolchain)
+    release, interpreter = toolchain.release, toolchain.python
+    if toolchain.site_packages != Path(sysconfig.get_path("purelib")):
         return _elsewhere(interpreter, arguments)
     models = config.load().zoos(arguments.models)
     cell = _cell(arguments.cell, load_cells(models, release))
@@ -76,14 +72,14 @@ def run(arguments: argparse.Namespace) -> int:
     if output is not None and not os.access(output.parent, os.W_OK):
         raise UsageError(f"{output} cannot be written: {output.parent} is no folder that can be written to")
     require_flatc(interpreter)
-    options = Options(
+    asked = Options(
         arguments.variations,
         models,
         arguments.jobs,
         arguments.export_timeout,
     )
     with tempfile.TemporaryDirectory(prefix="goldens-repro-") as folder:
-        script = Repro(cell, release, interpreter, options, Path(folder)).script(arguments.minimize)
+        script = Repro(cell, release, interpreter, asked, Path(folder)).script(arguments.minimize)
         seen = confirm(script.text, interpreter)
     say(f"the script by itself: {seen}")
     text = issue(script, cell.target, release, seen) if arguments.issue else script.text
@@ -94,9 +90,19 @@ def run(arguments: argparse.Namespace) -> int:
     return SAME
 
 
+def _toolchain(wanted: str, named: str | None) -> Toolchain:
+    """Return the toolchain named, else this Python's if it has the release, else the release's; raise UsageError."""
+    if named is None and Installed.probe(default_interpreter()).versions.get("executorch") == wanted:
+        return here(wanted)
+    toolchain = Toolchain.of(named or wanted, config.load())
+    if toolchain.release.version != wanted:
+        raise UsageError(f"--toolchain {named!r} is ExecuTorch {toolchain.release.version}, and not {wanted}")
+    return toolchain
+
+
 def _elsewhere(interpreter: Path, arguments: argparse.Namespace) -> int:
     """Run the command in the environment of the release: graphs are changed by the torch that exported them."""
-    given = {**vars(arguments), "interpreter": interpreter}
+    given = {**vars(arguments), "toolchain": interpreter}
     words = [f"--{name.replace('_', '-')}={given[name]}" for name in OPTIONS if given[name] is not None]
     words += [f"--models={module}" for module in arguments.models or ()]
     words += [f"--{name}" for name in ("minimize", "issue") if getattr(arguments, name)]

@@ -12,6 +12,7 @@ from executorch_goldens.cli import SAME
 from executorch_goldens.files import untrusted
 from executorch_goldens.running import options
 from executorch_goldens.running.plan import plan
+from executorch_goldens.settings.arguments import with_short
 from executorch_goldens.toolchains import handing
 
 #: The command that a wrapper of this one was called with, for messages: nox, for instance.
@@ -55,7 +56,7 @@ def _add_options(parser: argparse.ArgumentParser, every: bool) -> None:
     parser.add_argument(
         "--help-all", action=_HelpAll, nargs=0, help="show the options that few need as well, and exit"
     )
-    adders = {title: options.short(parser.add_argument_group(title).add_argument) for title in options.GROUPS}
+    adders = {title: with_short(parser.add_argument_group(title).add_argument) for title in options.GROUPS}
     adders[options.SELECT]("--plan", action="store_true", help="print what the run would do, and do nothing")
     options.add_syrupys(adders, every)
     options.add_to(adders, every)

@@ -378,15 +378,6 @@ def add_to(adders: Mapping[str, Adder], every: bool = True, names: Collection[st
         _add(adders[option.group], option.name, stated, every or option.first)
 
 
-def short(add: Adder) -> Adder:
-    """Return what adds options to a command line that is not pytest's, with the short names that there are."""
-
-    def adding(name: str, **stated: Any) -> None:
-        add(*(("-t",) if name == "--toolchain" else ()), name, **stated)
-
-    return adding
-
-
 def add_syrupys(adders: Mapping[str, Adder], every: bool = True) -> None:
     """Add the options that pytest has of syrupy, to a command line that is not pytest's."""
     for name, stated in SYRUPYS.items():

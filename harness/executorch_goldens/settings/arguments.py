@@ -97,6 +97,18 @@ SHARED: dict[str, dict[str, Any]] = {
 }
 
 
+def with_short(add: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what adds arguments to a command line of argparse's, ``-t`` for ``--toolchain`` with it.
+
+    pytest keeps short options to itself.
+    """
+
+    def adding(name: str, **stated: Any) -> None:
+        add(*(("-t",) if name == "--toolchain" else ()), name, **stated)
+
+    return adding
+
+
 def share(add: Callable[..., Any], name: str, **own: Any) -> None:
     """Add a shared argument by `add`, an argparse parser's ``add_argument`` or a pytest group's ``addoption``.
 

@@ -88,6 +88,11 @@ def find_uv() -> str:
     return found
 
 
+def say(line: str) -> None:
+    """Print a line where what a command prints is not mixed with it."""
+    print(line, file=sys.stderr, flush=True)
+
+
 @dataclass(frozen=True)
 class Environments:
     """The environments under a folder.
@@ -99,7 +104,7 @@ class Environments:
     """
 
     folder: Path
-    says: Says = print
+    says: Says = say
 
     def made(self, name: Name, layer: Layer = Layer()) -> Path:
         """Return the folder of the environment that a name asks for, made where there is none.

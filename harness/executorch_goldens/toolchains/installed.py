@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from packaging.version import Version
-
-from executorch_goldens import extensions, patches, releases
+from executorch_goldens import extensions, releases
 from executorch_goldens.errors import UsageError
 from executorch_goldens.settings import config
-from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, default_interpreter
 
 #: Seconds that an interpreter may take to say what is installed: a tenth of one on an idle machine.
 PROBE_LIMIT = 600.0
@@ -39,7 +34,7 @@ class Installed:
     extensions: dict[str, list[str]]
 
     @classmethod
-    def probe(cls, interpreter: Path, named: str = "--interpreter") -> Installed:
+    def probe(cls, interpreter: Path, named: str = "the toolchain") -> Installed:
         """Ask `interpreter` for its versions, without importing torch; raise UsageError.
 
         Parameters
@@ -66,54 +61,6 @@ class Installed:
         return cls(versions, Path(site_packages), points)
 
 
-def interpreter_of(release: str) -> Path:
-    """Return this Python, or where it has a different release that of the environment that nox made, if it did."""
-    made = config.load().root / ".nox" / f"goldens-{release.replace('.', '-')}" / "bin" / "python"
-    here = default_interpreter()
-    if made.exists() and Installed.probe(here).versions.get("executorch") != release:
-        return made
-    return here
-
-
-@dataclass(frozen=True)
-class Environment:
-    """A release with the interpreter that has it, and where its packages are."""
-
-    release: releases.Release
-    python: Path
-    site_packages: Path
-
-    @classmethod
-    def of(
-        cls, wanted: str | None = None, python: Path | None = None, named: str = "--interpreter"
-    ) -> Environment:
-        """Return that of an interpreter, by default this one; raises as `Installed.probe` and `find_release`."""
-        python = python or default_interpreter()
-        installed = Installed.probe(python, named)
-        return cls(find_release(installed, wanted), python, installed.site_packages)
-
-    def settings(
-        self, models: Sequence[str], jobs: int, limit: float = EXPORT_TIMEOUT, **others: Any
-    ) -> Settings:
-        """Return how cells are exported in it: with the release's own patches, unless `others` name some."""
-        others.setdefault("patches", patches.select("auto", self.release.patches))
-        return Settings(self.python, tuple(models), jobs=jobs, limit=limit, **others)
-
-
-def environments(words: Sequence[str]) -> dict[str, Environment]:
-    """Return the environments that words of the form RELEASE=PYTHON name, oldest first; raise UsageError."""
-    found = {}
-    for word in words:
-        version, equals, python = word.partition("=")
-        if not version or not equals or not python:
-            raise UsageError(f"{word!r} is not RELEASE=PYTHON, e.g. 1.4.1=.nox/goldens-1-4-1/bin/python")
-        interpreter = Path(python)
-        if interpreter.is_dir():
-            raise UsageError(f"{word}: {python} is a folder; name the Python in it")
-        found[version] = Environment.of(version, interpreter, f"{version}:")
-    return dict(sorted(found.items(), key=lambda item: Version(item[0])))
-
-
 STACK = ("executorch", "torch", "torchao", "tosa-tools")
 
 
@@ -128,12 +75,12 @@ def find_release(
     if version is None:
         example = wanted or matrix.default
         raise UsageError(
-            f'no ExecuTorch is installed in the exporting environment; run: nox -s "goldens({example})"'
+            f"no ExecuTorch is installed in the exporting environment; -t {example} names one that is made"
         )
     if wanted is not None and version != wanted:
         raise UsageError(
             f"release {wanted} is not installed in the exporting environment, {version} is; "
-            f'run: nox -s "goldens({wanted})"'
+            f"-t {wanted} names one that has it"
         )
     release = matrix.release(version)
     if matrix_file == releases.MATRIX:
@@ -147,6 +94,6 @@ def find_release(
         found = ", ".join(f"{name} {version or 'missing'}" for name, version in wrong.items())
         raise UsageError(
             f"the environment is not the one that releases.toml pairs with {release.version}: {found}; "
-            f'run: nox -s "goldens({release.version})", or install {" ".join(release.requirements())}'
+            f"-t {release.version} names one that is, or install {' '.join(release.requirements())}"
         )
     return release

@@ -5,16 +5,23 @@ from __future__ import annotations
 import importlib.util
 import json
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from executorch_goldens import releases
+from packaging.version import Version
+
+from executorch_goldens import patches, releases
 from executorch_goldens.releases import Release
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import Config
-from executorch_goldens.settings.exports import default_interpreter, worker_environment
+from executorch_goldens.settings.exports import (
+    EXPORT_TIMEOUT,
+    Settings,
+    default_interpreter,
+    worker_environment,
+)
 from executorch_goldens.store.store import default_root
 from executorch_goldens.toolchains import sources
 from executorch_goldens.toolchains.environments import (
@@ -24,6 +31,7 @@ from executorch_goldens.toolchains.environments import (
     Says,
     closest,
     python_of,
+    say,
 )
 from executorch_goldens.toolchains.installed import Installed, find_release
 from executorch_goldens.toolchains.naming import Name, Sources, ToolchainError
@@ -65,10 +73,15 @@ class Toolchain:
     source: str = ""
     is_declared: bool = True
 
+    def settings(
+        self, models: Sequence[str], jobs: int, limit: float = EXPORT_TIMEOUT, **others: Any
+    ) -> Settings:
+        """Return how cells are exported with it: with the release's own patches, unless `others` name some."""
+        others.setdefault("patches", patches.select("auto", self.release.patches))
+        return Settings(self.python, tuple(models), jobs=jobs, limit=limit, **others)
+
     @classmethod
-    def of(
-        cls, word: str, repository: Config, says: Says = lambda line: print(line, file=sys.stderr)
-    ) -> Toolchain:
+    def of(cls, word: str, repository: Config, says: Says = say) -> Toolchain:
         """Return the toolchain of a name, whose environment is made where there is none.
 
         Raises
@@ -114,6 +127,28 @@ class Toolchain:
         )
 
 
+def here(wanted: str | None = None) -> Toolchain:
+    """Return this Python's toolchain, a release of the matrix; raises as `Installed.probe` and `find_release`.
+
+    Parameters
+    ----------
+    wanted
+        The release that it has to be; None for any.
+    """
+    python = default_interpreter()
+    installed = Installed.probe(python)
+    release = find_release(installed, wanted)
+    return Toolchain(release.version, python, installed.site_packages, release)
+
+
+def all_of(words: Sequence[str]) -> dict[str, Toolchain]:
+    """Return the toolchains of names, by release, the oldest first; of no name, of every release; raises as `of`."""
+    found = [Toolchain.of(word, config.load()) for word in words or releases.load().releases]
+    return {
+        each.release.version: each for each in sorted(found, key=lambda each: Version(each.release.version))
+    }
+
+
 def chosen(word: str | None) -> Toolchain:
     """Return the toolchain that a command takes: that of a name, else this Python's, else the repository's first.
 
@@ -121,15 +156,12 @@ def chosen(word: str | None) -> Toolchain:
     """
     repository = config.load()
     if word is None and importlib.util.find_spec("executorch") is not None:
-        python = default_interpreter()
-        installed = Installed.probe(python)
-        release = find_release(installed, None)
-        return Toolchain(release.version, python, installed.site_packages, release)
+        return here()
     first = next(iter(repository.toolchains), releases.load().default)
     return Toolchain.of(word or first, repository)
 
 
-def of_person(says: Says = print) -> Environments:
+def of_person(says: Says = say) -> Environments:
     """Return the environments of the person, which all repositories share."""
     return Environments(default_root() / FOLDER, says)
 
@@ -174,14 +206,14 @@ class Fit:
     shortcuts: Mapping[str, str]
 
     @classmethod
-    def of(cls, toolchain: Toolchain, patches: Sequence[str], shortcuts: Sequence[str]) -> Fit:
+    def of(cls, toolchain: Toolchain, named: Sequence[str], shortcuts: Sequence[str]) -> Fit:
         """Verify patches and shortcuts in a toolchain; those of a release's own wheels are known to fit."""
         if toolchain.is_declared:
-            return cls(dict.fromkeys(patches, ""), dict.fromkeys(shortcuts, ""))
+            return cls(dict.fromkeys(named, ""), dict.fromkeys(shortcuts, ""))
         from executorch_goldens.workers.worker import with_harness
 
         command = with_harness(toolchain.python, FITTING)
-        asked = json.dumps([toolchain.release.version, list(patches), list(shortcuts)])
+        asked = json.dumps([toolchain.release.version, list(named), list(shortcuts)])
         try:
             printed = subprocess.run(
                 [*command, asked],

@@ -23,7 +23,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import positive_float, share
 from executorch_goldens.settings.config import Config
 from executorch_goldens.settings.exports import Settings, cores
-from executorch_goldens.toolchains.installed import Environment
+from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep, SweepError
 from lab import branches, pages
@@ -71,7 +71,7 @@ def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def run(options: argparse.Namespace) -> int:
     """Record what is asked for, then print or write what all records say."""
     require_coverage()
-    environment = Environment.of()
+    environment = here()
     release = environment.release
     repository = config.load()
     if not options.so_far:

@@ -15,7 +15,7 @@ from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import cores
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import SIZE, Store, default_root
-from executorch_goldens.toolchains.installed import Environment
+from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
 from lab import pages
@@ -43,7 +43,7 @@ def add_to(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Export, compare with the committed tables or write them; return 0 if it is as committed, else 1."""
-    environment = Environment.of()
+    environment = here()
     release = environment.release
     repository = config.load()
     models = repository.zoos(None)

@@ -27,7 +27,7 @@ from executorch_goldens.settings.config import Config
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, cores
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store, default_root
-from executorch_goldens.toolchains.installed import Environment, environments
+from executorch_goldens.toolchains.toolchain import Toolchain, all_of
 from executorch_goldens.workers.sweep import SweepError
 from lab import GOLDENS, pages
 from lab.fielded import corpus, goldens, page, running
@@ -45,7 +45,9 @@ def add_to(subparsers: Any) -> None:
         "fielded",
         description="Run the programs of each release in the runtime of each other, and compare with the goldens.",
     )
-    parser.add_argument("environments", nargs="+", metavar="RELEASE=PYTHON")
+    parser.add_argument(
+        "toolchains", nargs="*", metavar="TOOLCHAIN", help="releases and others (default: every release)"
+    )
     parser.add_argument("--new", metavar="VERSION", help="only the pairs that this release is one of")
     parser.add_argument(
         "--tier", choices=TIERS, help="of the zoo of each release (default: core; full with --cell)"
@@ -70,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     require_a_person(options.snapshot_update)
     repository = config.load()
     root = options.goldens or repository.goldens
-    found = environments(options.environments)
+    found = all_of(options.toolchains)
     wanted = pairs(tuple(found), options.new)
     started = time.monotonic()
     try:
@@ -111,7 +113,7 @@ def pairs(versions: Sequence[str], new: str | None) -> list[Pair]:
 
 
 def programs(
-    found: Mapping[str, Environment], wanted: Sequence[Pair], options: argparse.Namespace, repository: Config
+    found: Mapping[str, Toolchain], wanted: Sequence[Pair], options: argparse.Namespace, repository: Config
 ) -> dict[str, list[Path]]:
     """Make the programs that are missing; return the files of those of each release. Raise `SweepError`."""
     reuse = Reuse(Store(repository.cache_dir or default_root()), takes=False)
@@ -164,7 +166,7 @@ def matching(known: Sequence[Cell], pattern: str) -> frozenset[Cell]:
 
 
 def run_all(
-    environment: Environment,
+    environment: Toolchain,
     rows: Sequence[Pair],
     made: Mapping[str, Sequence[Path]],
     jobs: int,
@@ -180,7 +182,7 @@ def run_all(
 def pair_compared(
     pair: Pair,
     outcomes: Mapping[Cell, Outcome],
-    found: Mapping[str, Environment],
+    found: Mapping[str, Toolchain],
     root: Path,
     options: argparse.Namespace,
     repository: Config,

@@ -20,7 +20,7 @@ from executorch_goldens.results.rows import lock
 from executorch_goldens.running.selection import require_flatc, require_targets
 from executorch_goldens.settings.arguments import positive_float, positive_int, share
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, cores
-from executorch_goldens.toolchains.installed import Environment
+from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.workers.sweep import SweepError
 from lab import pages
 from lab.branches import RECORDER
@@ -154,7 +154,7 @@ def carry_out(
 
 def search(arguments: argparse.Namespace) -> Search:
     """Return the search for the release that is installed; raise UsageError."""
-    environment = Environment.of(arguments.release)
+    environment = here(arguments.release)
     release = environment.release
     targets = tuple(dict.fromkeys(arguments.target or TARGETS))
     require_targets(targets, "--target")

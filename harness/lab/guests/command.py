@@ -10,7 +10,7 @@ from typing import Any
 from executorch_goldens import releases
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
-from executorch_goldens.toolchains.installed import Environment
+from executorch_goldens.toolchains.toolchain import here
 from lab import GOLDENS
 from lab.guests import ZOOS, GuestZoo, listing, sheets
 from lab.guests.listing import Listing
@@ -32,7 +32,7 @@ def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare or update; return the exit code."""
-    release = Environment.of().release.version
+    release = here().release.version
     matrix = tuple(releases.load().releases)
     code = SAME
     for name in arguments.zoo or ZOOS:
@@ -65,7 +65,7 @@ def _installed(zoo: GuestZoo, update: bool) -> Listing:
 
     Sheets are not sought again where nothing is updated, and samples are drawn in one release alone.
     """
-    release = Environment.of().release
+    release = here().release
     if not zoo.sheets:
         from lab.guests.finding import listing_of
 

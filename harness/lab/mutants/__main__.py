@@ -21,7 +21,7 @@ from executorch_goldens.files import durable
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.options import CORE, FULL, TIERS, Options
 from executorch_goldens.running.plan import Plan, plan
-from executorch_goldens.toolchains.installed import Environment
+from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.workers.sweep import Sweep
 from lab import GOLDENS, pages
 from lab.mutants import MUTANTS, over_core, page
@@ -146,7 +146,7 @@ def prepare(
     zoo
         The module that registers the cases, whose goldens stand under `goldens`.
     """
-    Environment.of(release)
+    here(release)
     return plan(
         Options(
             cells=cells,

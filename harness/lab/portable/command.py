@@ -24,7 +24,7 @@ from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Machine, Settings, cores
-from executorch_goldens.toolchains.installed import Environment
+from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
 
@@ -135,7 +135,7 @@ def add_to(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print, machine by machine, which cells differ; return 0 if none does, or with ``--expect-differences`` some."""
-    environment = Environment.of()
+    environment = here()
     release = environment.release
     repository = config.load()
     models = repository.zoos(options.models)

@@ -22,7 +22,7 @@ from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Settings, cores
-from executorch_goldens.toolchains.installed import Environment
+from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.variations import named, variations
 from executorch_goldens.workers.sweep import Sweep
 
@@ -154,7 +154,7 @@ def add_to(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print which cells differ, and ratios of core seconds; return 0 if no cell differs, else 1."""
-    environment = Environment.of(options.release)
+    environment = here(options.release)
     release = environment.release
     repository = config.load()
     models = repository.zoos(options.models)

@@ -23,6 +23,7 @@ from executorch_goldens import releases
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.toolchains import locking
+from executorch_goldens.toolchains.toolchain import all_of
 from lab import REPOSITORY
 
 BILLS = REPOSITORY / "build" / "bom"
@@ -182,16 +183,13 @@ def add_to(subparsers: Any) -> None:
         action="store_true",
         help="print a table of the licences that every release's environment holds instead",
     )
-    parser.add_argument(
-        "pairs", nargs="*", metavar="VERSION=PYTHON", help="of the environments; nox gives them"
-    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the bills, ask about vulnerabilities; or write the table of licences."""
     if options.licences:
-        print(*table(dict(pair.split("=", 1) for pair in options.pairs)), sep="\n")
+        print(*table({version: str(each.python) for version, each in all_of(()).items()}), sep="\n")
         return SAME
     for file in write_bills(BILLS):
         print(f"written: {file.relative_to(REPOSITORY)}")

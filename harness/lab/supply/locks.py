@@ -97,7 +97,7 @@ def wanted() -> dict[str, Wanted]:
         "tests": Wanted((*groups["tests"], *beside), default),
         "lint": Wanted(tuple(groups["lint"]), default),
         "branches": Wanted(tuple(extras["branches"]), default),
-        "nox": Wanted(tuple(extras["nox"])),
+        "nox": Wanted((*own, *extras["nox"])),
     }
     return locks | {name: Wanted((*own, *extras[name])) for name in ALONE}
 

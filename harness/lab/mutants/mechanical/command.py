@@ -15,7 +15,7 @@ from executorch_goldens.files import durable
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL
 from executorch_goldens.running.plan import Plan
-from executorch_goldens.toolchains.installed import Environment
+from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.workers import seconds
 from lab import pages
 from lab.branches.records import Records
@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(planned: Plan, options: argparse.Namespace) -> int:
     """Print a line a mutant and tier, then the page's section; with ``--update`` write the table and the page."""
-    environment = Environment.of()
+    environment = here()
     every = drawing.every_site(environment.site_packages / "executorch")
     drawn = drawing.draw(every, options.seed, options.count)
     print(f"{len(drawn)} of {len(every)} sites drawn: {drawing.digest(drawn)}", file=sys.stderr)
