@@ -117,8 +117,7 @@ def _fitting(
     """Yield what both sides want and what fits both; of the rest, add a line to `left_out`."""
     for name in dict.fromkeys(name for names in wanted.values() for name in names):
         lacking = [word for word, names in wanted.items() if name not in names]
-        why = [f"it {found[name]} on the {word}" for word, found in unfit.items() if found.get(name)]
-        why = [line.replace("it executorch", "executorch").replace("it torch", "torch") for line in why]
+        why = [f"{found[name]} ({word})" for word, found in unfit.items() if found.get(name)]
         if lacking:
             why.insert(0, f"the release of the {lacking[0]} does not need it")
         if why:

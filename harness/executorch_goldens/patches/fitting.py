@@ -16,8 +16,8 @@ def unfit(kind: Kind, name: str, fits: Fits, release: str, unguarded: str | None
         guard.verify(kind, name, fits, release, unguarded)
     except GuardError as error:
         if error.function is None:
-            return f"was not written for ExecuTorch {release}"
-        return f"{error.function} is another function"
+            return f"not written for ExecuTorch {release}"
+        return f"{error.function} is not the function that it was written for"
     return ""
 
 

@@ -33,7 +33,8 @@ from executorch_goldens.settings.exports import Settings, cores
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store
 from executorch_goldens.toolchains.installed import Installed
-from executorch_goldens.toolchains.toolchain import chosen
+from executorch_goldens.toolchains.toolchain import Fit, Toolchain
+from executorch_goldens.toolchains.toolchain import chosen as chosen_toolchain
 from executorch_goldens.variations import Variation
 from executorch_goldens.workers import seconds
 
@@ -153,10 +154,10 @@ def plan(options: Options) -> Plan:
     require_a_person(options.updating)
     if options.report is not None:
         reporting.require(options.report)
-    toolchain = chosen(options.toolchain)
+    toolchain = chosen_toolchain(options.toolchain)
     interpreter, release = toolchain.python, toolchain.release
     installed = Installed.probe(interpreter)
-    zoo, settings = _settings(options, release, interpreter)
+    zoo, settings = _settings(options, toolchain)
     goldens = options.goldens.resolve()
     roots.check(goldens, options.models, options.adopting, options.updating)
     release = _with_own_defects(release, goldens)
@@ -195,8 +196,9 @@ def plan(options: Options) -> Plan:
     )
 
 
-def _settings(options: Options, release: Release, interpreter: Path) -> tuple[tuple[Cell, ...], Settings]:
+def _settings(options: Options, toolchain: Toolchain) -> tuple[tuple[Cell, ...], Settings]:
     """Return every cell that the zoo and the release make, and how cells are exported; raise UsageError."""
+    release = toolchain.release
     try:
         require_supported(release, options.releases)
         require_targets(options.tolerances, "[tool.goldens] tolerances")
@@ -207,8 +209,11 @@ def _settings(options: Options, release: Release, interpreter: Path) -> tuple[tu
         spared = shortcuts.select(options.shortcuts)
     except ValueError as error:
         raise UsageError(str(error)) from error
+    fit = Fit.of(toolchain, chosen, spared)
+    if options.patches == "auto":
+        chosen = fit.those("patch", fit.patches)
     return cells, Settings(
-        interpreter=interpreter,
+        interpreter=toolchain.python,
         models=options.models,
         patches=chosen,
         jobs=options.jobs or cores(),
@@ -216,7 +221,7 @@ def _settings(options: Options, release: Release, interpreter: Path) -> tuple[tu
         memory=options.export_memory,
         isolation=options.isolation,
         capture=ORIGINS if options.origins else 0,
-        shortcuts=spared,
+        shortcuts=fit.those("shortcut", fit.shortcuts),
         tolerances=options.tolerances,
     )
 

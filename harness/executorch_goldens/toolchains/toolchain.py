@@ -63,7 +63,7 @@ class Toolchain:
     source
         The checkout that its ExecuTorch comes from, with the commit; empty for a wheel's.
     is_declared
-        Whether it is what the matrix pairs, and of wheels alone.
+        Whether it is sure to be what the matrix pairs: patches and shortcuts fit it.
     """
 
     name: str
@@ -98,33 +98,27 @@ class Toolchain:
                     f"{word!r}: {name.sources.checkout} would be laid over an environment of yours: install it there "
                     "yourself, or begin with a release"
                 )
-            return cls._installed(name.word, name.python, _checkout_of(name.python))
+            return cls._installed(name.word, name.python, _checkout_of(name.python), is_plain=False)
         environments = of_person(says)
         environment = environments.made(name, Layer(repository.requirements, repository.root))
         source = ""
         if name.sources is not None:
             environment = sources.laid_over(environments, environment, name.sources)
             source = sources.described(name.sources)
-        return cls._installed(name.word, python_of(environment), source, bool(name.requirements))
+        is_plain = not (source or name.requirements or name.wheel)
+        return cls._installed(name.word, python_of(environment), source, is_plain)
 
     @classmethod
-    def _installed(cls, name: str, python: Path, source: str, other: bool = False) -> Toolchain:
+    def _installed(cls, name: str, python: Path, source: str, is_plain: bool) -> Toolchain:
+        """Return what an interpreter has; `is_plain` where nothing but a release's wheels can be in it."""
         installed = Installed.probe(python, "the toolchain")
         version = installed.versions.get("executorch")
         if version is None:
             raise ToolchainError(f"{name!r}: no ExecuTorch is installed for {python}")
-        matrix = releases.load()
-        known = matrix.releases.get(version)
-        if (
-            known is not None
-            and not other
-            and all(installed.versions.get(n) == v for n, v in known.stack().items())
-        ):
-            release = find_release(installed, version)
-            return cls(name, python, installed.site_packages, release, source, is_declared=not source)
-        return cls(
-            name, python, installed.site_packages, _as_declared(installed, version), source, is_declared=False
-        )
+        known = releases.load().releases.get(version)
+        is_known = known is not None and installed.versions.items() >= known.stack().items()
+        release = find_release(installed, version) if is_known else _as_declared(installed, version)
+        return cls(name, python, installed.site_packages, release, source, is_plain and is_known)
 
 
 def here(wanted: str | None = None) -> Toolchain:
@@ -204,6 +198,13 @@ class Fit:
 
     patches: Mapping[str, str]
     shortcuts: Mapping[str, str]
+
+    def those(self, kind: str, unfit: Mapping[str, str], says: Says = say) -> tuple[str, ...]:
+        """Return the names that fit, and say why others are left out."""
+        for name, why in unfit.items():
+            if why:
+                says(f"left out: {kind} {name}: {why}")
+        return tuple(name for name, why in unfit.items() if not why)
 
     @classmethod
     def of(cls, toolchain: Toolchain, named: Sequence[str], shortcuts: Sequence[str]) -> Fit:
