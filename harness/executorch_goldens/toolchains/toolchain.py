@@ -43,7 +43,7 @@ found = importlib.util.find_spec("executorch")
 print(*((found.submodule_search_locations or ()) if found else ()), sep="\\n")
 """
 #: What an environment is asked about patches and shortcuts.
-FITTING = "from executorch_goldens.patches import fitting; fitting.main()"
+FITTING = "from executorch_goldens.patches.shortcuts import fitting; fitting.main()"
 
 
 @dataclass(frozen=True)
