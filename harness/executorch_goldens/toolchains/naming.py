@@ -23,6 +23,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from executorch_goldens import releases
 from executorch_goldens.errors import UsageError
 
 #: What stands between the parts of a name; a local version has a plus sign without spaces.
@@ -86,8 +87,15 @@ class Name:
         ('1.5.1', ('torch==2.15.0',))
         """
         first, *further = PLUS.split(word.strip())
-        requirements = [each for each in further if _is_requirement(each)]
-        sources = [_sources(word, each) for each in further if each not in requirements]
+        # A folder comes first: ``checkout@main`` is a requirement as well.
+        sources = [found for each in further if (found := _sources(each)) is not None]
+        requirements = [each for each in further if _sources(each) is None]
+        for each in requirements:
+            if not _is_requirement(each):
+                raise ToolchainError(
+                    f"{word!r}: {each} is neither a requirement, such as torch==2.15.0, nor a folder: say e.g. "
+                    f"{EXAMPLES}"
+                )
         if len(sources) > 1:
             raise ToolchainError(f"{word!r} names two checkouts: one replaces the installed sources")
         own = dict(_first(word, first))
@@ -110,7 +118,7 @@ def _first(word: str, first: str) -> Iterator[tuple[str, object]]:
     if path.suffix == ".whl":
         yield "wheel", _existing(word, path).resolve()
         yield "version", _version_of(word, path)
-    elif path.exists() or (os.sep in first and "==" not in first):
+    elif first and (path.exists() or (os.sep in first and "==" not in first)):
         yield "python", _python(word, _existing(word, path))
     else:
         yield "version", _version(word, first)
@@ -133,12 +141,19 @@ def _version_of(word: str, wheel: Path) -> str:
 
 
 def _version(word: str, text: str) -> str:
-    """Return the version that ``1.5.1`` or ``executorch==1.5.1`` names."""
+    """Return the version that ``1.5.1``, a release of the matrix, or ``executorch==1.6.0`` names."""
     bare = text.removeprefix("executorch==")
     try:
-        return Version(bare).public
+        version = Version(bare).public
     except InvalidVersion as error:
         raise ToolchainError(f"{word!r} is no toolchain: say e.g. {EXAMPLES}") from error
+    known = releases.load().releases
+    if bare == text and version not in known:
+        raise ToolchainError(
+            f"{word!r}: no release of releases.toml is {text}: it knows {', '.join(known)}; executorch=={text} names "
+            "one that it lacks"
+        )
+    return version
 
 
 def _python(word: str, path: Path) -> Path:
@@ -162,18 +177,16 @@ def _is_requirement(text: str) -> bool:
     return bool(parsed.specifier) or parsed.url is not None
 
 
-def _sources(word: str, text: str) -> Sources:
-    """Return the checkout, and its revision, that ``path`` or ``path@REV`` names."""
+def _sources(text: str) -> Sources | None:
+    """Return the checkout, and its revision, that ``path`` or ``path@REV`` names; None where there is no such folder."""
     path = Path(text).expanduser()
     if path.is_dir():
         return Sources(path.resolve())
     place, at, revision = text.rpartition("@")
     folder = Path(place).expanduser()
-    if at and folder.is_dir() and revision:
+    if at and place and revision and folder.is_dir():
         return Sources(folder.resolve(), revision)
-    raise ToolchainError(
-        f"{word!r}: {text} is neither a requirement, such as torch==2.15.0, nor a folder: say e.g. {EXAMPLES}"
-    )
+    return None
 
 
 def named(requirement: str) -> str:
