@@ -178,7 +178,7 @@ def _is_requirement(text: str) -> bool:
 
 
 def _sources(text: str) -> Sources | None:
-    """Return the checkout, and its revision, that ``path`` or ``path@REV`` names; None where there is no such folder."""
+    """Return the checkout, and its revision, that ``path`` or ``path@REV`` names; None where no folder is there."""
     path = Path(text).expanduser()
     if path.is_dir():
         return Sources(path.resolve())
