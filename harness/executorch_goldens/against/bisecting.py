@@ -23,7 +23,7 @@ from executorch_goldens.workers.worker import with_harness
 
 #: What ``git bisect run`` takes for a commit that cannot be judged (git-bisect(1)).
 SKIP = 125
-#: Calls a predicate from the folder that git was called from, with an exit code that git takes: an error judges nothing.
+#: Calls a predicate from the folder of the command, with an exit code that git takes: an error judges nothing.
 JUDGED = (
     f'cd "$1" && shift && "$@" >&2; code=$?; if [ $code -gt {DIFFERENT} ]; then exit {SKIP}; fi; exit $code'
 )
