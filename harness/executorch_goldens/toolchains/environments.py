@@ -123,7 +123,7 @@ class Environments:
         def make(aside: Path) -> None:
             self.says(f"making the environment of {name.word}, in {place} (torch: {why})")
             _Maker(name.word, aside, matrix).make(name, layer, elsewhere)
-            (aside / MADE).write_text(json.dumps({"name": name.word, "content": content}, indent=1) + "\n")
+            self.sign(aside, name.word)
 
         return self.once(place, make)
 
@@ -156,6 +156,18 @@ class Environments:
             yield
         finally:
             lock.release()
+
+    def sign(self, aside: Path, word: str) -> None:
+        """Write into an environment by which name it was asked for."""
+        (aside / MADE).write_text(json.dumps({"name": word}) + "\n", encoding="utf-8")
+
+    def remove(self, place: Path) -> None:
+        """Delete an environment; nobody takes half of one for a whole one."""
+        gone = place.with_name(f"{place.name}{PARTIAL}")
+        with self._alone(place):
+            shutil.rmtree(gone, ignore_errors=True)
+            place.rename(gone)
+            shutil.rmtree(gone)
 
     def there(self) -> dict[str, Path]:
         """Return the environments that there are: the name of each, and its folder."""

@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.toolchains import environments as made_by_uv
-from executorch_goldens.toolchains.environments import MADE, Environments, Layer, closest, torch_backend
+from executorch_goldens.toolchains import sources as sources_over
+from executorch_goldens.toolchains.environments import (
+    MADE,
+    Environments,
+    Layer,
+    closest,
+    said_of,
+    torch_backend,
+)
 from executorch_goldens.toolchains.naming import Name, Sources, ToolchainError
 from executorch_goldens.toolchains.sources import described, laid_over, package_in
 
@@ -205,3 +213,17 @@ def test_a_folder_without_executorch_is_one_clear_error(
     folder = checkout(tmp_path / "checkout", setup_py="")
     with pytest.raises(ToolchainError, match="neither exir nor backends"):
         laid_over(environments, below, Sources(folder))
+
+
+def test_those_asked_for_longest_ago_are_deleted_and_the_one_below_stays(
+    environments: Environments, below: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources_over, "KEPT", 2)
+    made = []
+    for number in range(4):
+        folder = checkout(tmp_path / f"checkout{number}", exir__a_py=f"a = {number + 10}\n")
+        made.append(laid_over(environments, below, Sources(folder)))
+        os.utime(made[-1], (number, number))
+    assert [place.exists() for place in made] == [False, False, True, True]
+    assert below.exists()
+    assert said_of(made[3]).endswith("checkout3")
