@@ -6,6 +6,7 @@
 ``./executorch-1.6.0.whl``    a wheel, likewise
 ``path/to/python``            an environment that there is, or its folder, or a checkout with ``.venv`` in it
 ``… + torch==2.15.0``         with another version of a distribution
+``… + python==3.12``          in another Python than the matrix names
 ``… + path/to/executorch``    with the Python sources of a checkout in place of the installed ones
 ``… + path@REV``              of one of its revisions
 ============================  ===================================================================================
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +70,8 @@ class Name:
         What is installed over what belongs to the release, as pip reads it.
     sources
         What replaces the installed Python sources; None for nothing.
+    interpreter
+        Version of Python of an environment that is made; None for the matrix's.
     """
 
     word: str
@@ -77,6 +80,7 @@ class Name:
     python: Path | None = None
     requirements: tuple[str, ...] = ()
     sources: Sources | None = None
+    interpreter: str | None = None
 
     @classmethod
     def read(cls, word: str) -> Name:
@@ -98,16 +102,19 @@ class Name:
                 )
         if len(sources) > 1:
             raise ToolchainError(f"{word!r} names two checkouts: one replaces the installed sources")
+        interpreters = [each for each in requirements if named(each) == "python"]
+        requirements = [each for each in requirements if each not in interpreters]
         own = dict(_first(word, first))
-        if "python" in own and requirements:
+        if "python" in own and (requirements or interpreters):
             raise ToolchainError(
-                f"{word!r}: {requirements[0]} would be installed in an environment of yours: install it there "
+                f"{word!r}: {(*requirements, *interpreters)[0]} would be installed in an environment of yours: install it there "
                 "yourself, or begin with a release, whose environment is made"
             )
         return cls(
             word=word.strip(),
             requirements=tuple(requirements),
             sources=sources[0] if sources else None,
+            interpreter=_interpreter(word, interpreters),
             **own,  # type: ignore[arg-type]
         )
 
@@ -187,6 +194,16 @@ def _sources(text: str) -> Sources | None:
     if at and place and revision and folder.is_dir():
         return Sources(folder.resolve(), revision)
     return None
+
+
+def _interpreter(word: str, requirements: Sequence[str]) -> str | None:
+    """Return the version of Python that ``python==3.12`` names; None where nothing does."""
+    versions = [each for text in requirements for each in Requirement(text).specifier]
+    if not versions:
+        return None
+    if len(versions) > 1 or versions[0].operator != "==" or "*" in versions[0].version:
+        raise ToolchainError(f"{word!r}: a Python is named by its version alone, e.g. python==3.12")
+    return versions[0].version
 
 
 def named(requirement: str) -> str:

@@ -33,6 +33,11 @@ def test_another_version_of_a_distribution_and_of_executorch() -> None:
     assert Name.read("executorch==1.6.0").version == "1.6.0"
 
 
+def test_another_python() -> None:
+    name = Name.read("1.5.1 + python==3.12 + torch==2.15.0")
+    assert (name.interpreter, name.requirements) == ("3.12", ("torch==2.15.0",))
+
+
 def test_a_wheel_has_the_version_of_its_name(folder: Path) -> None:
     name = Name.read("./executorch-1.6.0a0-cp311-cp311-linux_x86_64.whl")
     assert name.version == "1.6.0a0"
@@ -68,6 +73,8 @@ def test_sources_of_a_checkout_and_of_one_of_its_revisions(folder: Path) -> None
         ("1.5.1 + nowhere", ("nowhere is neither a requirement",)),
         ("1.5.1 + checkout@", ("is neither a requirement",)),
         ("1.5.1 + checkout + with", ("names two checkouts",)),
+        ("1.5.1 + python>=3.12", ("by its version alone", "python==3.12")),
+        ("with + python==3.12", ("an environment of yours",)),
         ("with + torch==2.15.0", ("an environment of yours", "begin with a release")),
     ],
 )
