@@ -258,8 +258,8 @@ class _Maker:
             self._uv("venv", "--quiet", "--relocatable", "--python", python, str(self.aside))
         except ToolchainError as error:
             raise ToolchainError(
-                f"{error}; get it by `uv python install {python}`, or name one that is there, e.g. "
-                f"'{self.word} + python==3.12': ExecuTorch has wheels for {PYTHONS}"
+                f"{error}; get it by `uv python install {python}`, or say one that is there behind the release, such "
+                f"as '+ python==3.12': ExecuTorch has wheels for {PYTHONS}"
             ) from error
 
     def _over(self, requirements: Sequence[str], elsewhere: Sequence[str] | None) -> Step:

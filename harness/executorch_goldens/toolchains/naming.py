@@ -107,8 +107,8 @@ class Name:
         own = dict(_first(word, first))
         if "python" in own and (requirements or interpreters):
             raise ToolchainError(
-                f"{word!r}: {(*requirements, *interpreters)[0]} would be installed in an environment of yours: install it there "
-                "yourself, or begin with a release, whose environment is made"
+                f"{word!r}: {(*requirements, *interpreters)[0]} would be installed in an environment of yours: install "
+                "it there yourself, or begin with a release, whose environment is made"
             )
         return cls(
             word=word.strip(),
