@@ -11,8 +11,9 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.judging.likeness import DIFFERENT, RENAMED, REORDERED, SAME, likeness, renames
+from executorch_goldens.structure import renamed_nodes
 from tests import DATA, GOLDENS
-from tests.support.making import failure, golden_of
+from tests.support.making import GRAPH, failure, golden_of
 
 Texts = Mapping[str, str]
 
@@ -181,6 +182,37 @@ def test_one_name_that_becomes_two_is_no_renaming() -> None:
 def test_two_names_that_become_one_are_no_renaming() -> None:
     now = edited(COUNTER, "delegate_0.tosa.txt", tosa_reshape_default="tosa_mul_default")
     assert likeness(COUNTER, now) == DIFFERENT
+
+
+def test_two_nodes_with_one_name_are_no_renaming() -> None:
+    text = re.sub(r"%getitem_3\b", "%getitem_2", CONDITION["graph.txt"])
+    assert renamed_nodes(CONDITION["graph.txt"], text) is None
+    assert not renames(CONDITION, {**CONDITION, "graph.txt": text})
+
+
+def test_a_node_is_not_taken_for_one_that_is_not_defined() -> None:
+    # The node `a` reads an `x` that is none of these nodes.
+    assert renamed_nodes(GRAPH, GRAPH.replace("%lowered_module_0", "%y0")) == (("lowered_module_0", "y0"),)
+    assert renamed_nodes(GRAPH, GRAPH.replace("%lowered_module_0", "%x")) is None
+
+
+def test_a_text_more_or_less_is_no_renaming() -> None:
+    now = edited(CONDITION, "delegate_0.tosa.txt", aten_full_default_pre_computed="half")
+    assert likeness(CONDITION, now) == RENAMED
+    del now["delegate_3.tosa.txt"]
+    assert not renames(CONDITION, now)
+
+
+def test_delegates_keep_their_names_and_backends() -> None:
+    now = edited(COUNTER, "delegate_0.tosa.txt", tosa_mul_default="product")
+    for one, other in (("lowered_module_0", "lowered_module_1"), ("TOSABackend", "VgfBackend")):
+        assert not renames(COUNTER, {**now, "manifest.txt": now["manifest.txt"].replace(one, other)})
+
+
+def test_values_of_a_program_keep_their_numbers() -> None:
+    now = edited(COUNTER, "delegate_0.tosa.txt", tosa_mul_default="product")
+    now["pte.txt"] = now["pte.txt"].replace("%4", "%14")
+    assert not renames(COUNTER, now)
 
 
 def test_a_constant_under_another_name_keeps_its_bytes() -> None:
