@@ -8,23 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from executorch_goldens.artifact import Artifact
 from executorch_goldens.goldens import golden
 from executorch_goldens.results import merging, proposals
 from tests.conftest import Artifacts
-from tests.support.making import lowered_by, with_graph
+from tests.support.making import lowered_by, renamed, with_graph
 from tests.support.runner import Finished, Runner
 
 UPDATE = "--snapshot-update"
 CALL = "executorch_call_delegate"
 OTHERWISE = "delegated"
-
-
-def renamed(artifact: Artifact, name: str = CALL, to: str = OTHERWISE) -> Artifact:
-    """Return an artifact in whose graph a node has another name."""
-    graph = re.sub(rf"(?<=[%(]){name}\b", to, lowered_by(artifact).graph)
-    assert graph != lowered_by(artifact).graph
-    return with_graph(artifact, graph)
 
 
 Settings = Callable[[str], Runner]
@@ -84,12 +76,16 @@ def test_a_repository_may_allow_renames_and_its_goldens_stay(
     own = repository('allow = ["renames"]')
     own.answers({"alpha": renamed(steady), "*": steady})
     before = own.files()
-    for words in ((), (UPDATE,)):
+    report = own.folder / "report.html"
+    for words in ((f"--report={report}",), (UPDATE,)):
         finished = own(*words)
         assert finished.code == 0, finished.output
         many = len(own.recorded()) // 2
         assert counted(finished) == f"{many} allowed rename, {many} stable"
         assert f"{many} allowed renames, whose goldens stay; " in finished.output
+        assert f"{report}: {many} allowed rename, {many} stable; " in finished.output or not words[
+            0
+        ].startswith("--report")
         row = finished.rows["xnnpack-fp32/alpha"]
         assert (row["verdict"], row["accepted"], row["recorded"]) == ("renamed", True, False)
         assert own.files() == before

@@ -1,4 +1,4 @@
-"""A zoo with a pass that can be made to name nodes otherwise: ``--models tests.support.zoo_renames --patches names``."""
+"""A zoo with a pass that can name nodes otherwise: ``--models tests.support.zoo_renames --patches names``."""
 
 from __future__ import annotations
 

@@ -420,8 +420,8 @@ def changed(
     diagnoses = Diagnoses()
     nothing: tuple[str, ...] = ()
     unnamed: Renames = ()
-    if names := diagnoses.of("whether names alone differ", lambda: names_alone(golden, received), unnamed):
-        return _renamed(cell, names)
+    if renames := diagnoses.of("whether names alone differ", lambda: names_alone(golden, received), unnamed):
+        return _renamed(cell, renames)
     quantities = diagnoses.of(
         "what there is more or less of", lambda: _quantities(golden, received, refusals), nothing
     )
