@@ -187,7 +187,8 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
             reason = run.release.known[str(judged.cell)].reason
             yield f"{KNOWN}: {judged.cell} is {judged.name}: {reason}"
     if allowed := [judged for judged in run.verdicts.values() if judged.allowed]:
-        yield f"{count(len(allowed), ALLOWED)}, whose goldens stay; {allowed[0].cell}: {allowed[0].reason}"
+        more = f", and {count(len(allowed) - 1, 'cell')} more" if len(allowed) > 1 else ""
+        yield f"{ALLOWED}: {allowed[0].cell} {allowed[0].reason}{more}"
     # The causes of others have theirs.
     if run.plan.compact:
         yield from (f"{cell}: {proof}" for cell, proof in run.proofs.items())

@@ -12,7 +12,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.review.groups import PENDING
 from executorch_goldens.review.session import Session
 from executorch_goldens.review.summary import Summary
-from tests.commands.review.conftest import RUN, Artifacts, Review, edit, found, titled
+from tests.commands.review.conftest import RUN, Artifacts, Review, cells, edit, found, titled
 from tests.commands.review.test_terminal import pressed
 from tests.support.making import renamed
 from tests.support.runner import Runner
@@ -53,6 +53,16 @@ def test_names_alone_are_accepted_by_one_key(renaming: Runner) -> None:
     session = Session([titled(renaming, "names alone")], {})
     assert pressed(session, "ay")
     assert len(session.said.accepted) == 8
+
+
+def test_variations_that_differ_in_names_alone_are_no_such_cause(
+    renaming: Runner, artifacts: Artifacts
+) -> None:
+    steady = artifacts["steady"][0]
+    renaming.answers({"*": (steady, renamed(steady, "executorch_call_delegate_7"))})
+    assert renaming(*RUN, "--cell", "tosa-*/gamma").code == 1
+    assert len(titled(renaming, "names alone").members) == 6
+    assert cells(titled(renaming, "order-only")) == {"tosa-fp/gamma", "tosa-int/gamma"}
 
 
 def test_a_golden_that_has_changed_since_is_no_longer_one_of_other_names(renaming: Runner) -> None:
