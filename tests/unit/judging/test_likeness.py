@@ -76,6 +76,9 @@ def test_compact_goldens_are_the_same_or_different() -> None:
     assert likeness(COUNTER, now) == RENAMED
     assert likeness(compact(COUNTER), compact(COUNTER)) == SAME
     assert likeness(compact(COUNTER), compact(now)) == DIFFERENT
+    graph = {**COUNTER, "graph.txt": COUNTER["graph.txt"].replace("%executorch_call_delegate", "%call")}
+    assert likeness(COUNTER, graph) == RENAMED
+    assert likeness(compact(COUNTER), compact(graph)) == DIFFERENT
 
 
 # Renamed
@@ -275,6 +278,20 @@ def test_variations_that_number_otherwise_are_not_renamed() -> None:
     )
     assert not renames(one, other)
     assert likeness(one, other) == DIFFERENT
+
+
+def test_inputs_of_a_delegate_in_another_order_are_another_program_where_the_graph_is_the_same() -> None:
+    text = CONDITION["delegate_2.tosa.txt"]
+    read = "  input p_weight: FP32[3,4]\n  input relu: FP32[3,4]\n"
+    turned = "  input relu: FP32[3,4]\n  input p_weight: FP32[3,4]\n"
+    assert read in text
+    now = with_digests({**CONDITION, "delegate_2.tosa.txt": text.replace(read, turned)}, "delegate 2", "pte")
+    assert likeness(CONDITION, now) == DIFFERENT
+    # Where it hands them over in that order as well, it is.
+    call = "(%lowered_module_0, %p_weight, %relu)"
+    graph = CONDITION["graph.txt"].replace(call, "(%lowered_module_0, %relu, %p_weight)")
+    assert graph != CONDITION["graph.txt"]
+    assert likeness(CONDITION, {**now, "graph.txt": graph}) == REORDERED
 
 
 def test_operators_in_another_order_are_reordered() -> None:
