@@ -11,7 +11,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.judging.likeness import DIFFERENT, RENAMED, REORDERED, SAME, likeness, renames
-from executorch_goldens.structure import renamed_nodes
+from executorch_goldens.structure import outline, renamed_nodes
 from tests import DATA, GOLDENS
 from tests.support.making import GRAPH, failure, golden_of
 
@@ -43,7 +43,9 @@ def with_digests(texts: Texts, *fields: str) -> dict[str, str]:
     """Return a golden whose manifest has other digests in some fields."""
     lines = texts["manifest.txt"].splitlines(keepends=True)
     made = [
-        DIGEST.sub(lambda digest: f"sha256 {digest[1][::-1]}", line) if line.startswith(fields) else line
+        DIGEST.sub(lambda digest: f"sha256 {digest[1][::-1]}", line)
+        if line.partition(":")[0] in fields
+        else line
         for line in lines
     ]
     return {**texts, "manifest.txt": "".join(made)}
@@ -127,6 +129,42 @@ def test_sizes_follow_from_the_lengths_of_names() -> None:
         "non_const_buffer_sizes = [0, 96]", "non_const_buffer_sizes = [0, 80]"
     )
     assert likeness(COUNTER, now) == DIFFERENT
+
+
+@pytest.mark.parametrize("target", ["tosa-int16", "tosa-fp+cf"])
+def test_every_tensor_inside_of_every_delegate_of_the_zoo_may_be_named_otherwise(target: str) -> None:
+    root = GOLDENS / "1.5.1"
+    renamed = 0
+    for cell in (cell for cell in golden.recorded(root) if cell.target == target):
+        texts = of(str(cell))
+        for name in (name for name in texts if name.startswith("delegate_")):
+            kept, *inside = outline(texts[name]).graphs
+            tensors = {tensor for graph in (kept, *inside) for tensor in graph.values}
+            names = {tensor: f"inner_{tensor}" for tensor in tensors - {*kept.inputs, *kept.outputs}}
+            if not names:
+                continue
+            now = tensors_renamed(texts, name, names)
+            assert set(renames(texts, now)) == set(names.items()), (cell, name)
+            turned = with_operands_turned(now[name])
+            assert turned is None or not renames(texts, {**now, name: turned}), (cell, name)
+            renamed += 1
+    assert renamed > 1, target
+
+
+def tensors_renamed(texts: Texts, name: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Return a golden of whose delegate tensors have other names, wherever one stands."""
+    place = re.compile(r"^( +(?:value|input\d*|output\d*)) ([^\s:]+)", re.MULTILINE)
+    text = place.sub(lambda line: f"{line[1]} {names.get(line[2], line[2])}", texts[name])
+    return with_digests({**texts, name: text}, name.partition(".")[0].replace("_", " "), "pte", "layout")
+
+
+def with_operands_turned(text: str) -> str | None:
+    """Return a payload whose last operator of two different operands reads them the other way round."""
+    found = list(re.finditer(r"^    input (\S+)\n    input (?!\1\n)(\S+)\n", text, re.MULTILINE))
+    if not found:
+        return None
+    last = found[-1]
+    return f"{text[: last.start()]}    input {last[2]}\n    input {last[1]}\n{text[last.end() :]}"
 
 
 # Near misses
