@@ -13,6 +13,7 @@ import pytest
 
 from executorch_goldens.artifact import Artifact
 from tests import REPOSITORY
+from tests.support.making import renamed
 from tests.support.replay import VARIABLE
 from tests.support.runner import DROPPED, Runner
 
@@ -52,7 +53,10 @@ def suite(runner: Runner, artifacts: Mapping[str, tuple[Artifact, ...]]) -> Suit
             ],
             cwd=folder,
             env=inherited
-            | {"PYTHONPATH": str(REPOSITORY), VARIABLE: runner.environment[VARIABLE]}
+            | {
+                "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{REPOSITORY / 'harness'}",
+                VARIABLE: runner.environment[VARIABLE],
+            }
             | environment,
             capture_output=True,
             text=True,
@@ -77,6 +81,21 @@ def test_the_golden_of_a_test_is_new_recorded_and_read_back(suite: Suite, runner
     assert suite().returncode == 0
     assert suite(UPDATE).returncode == 0
     assert runner.files() == before
+
+
+def test_a_golden_of_a_test_may_have_other_names_where_the_repository_allows_that(
+    suite: Suite, runner: Runner, artifacts: Mapping[str, tuple[Artifact, ...]]
+) -> None:
+    assert suite(UPDATE).returncode == 0
+    before = runner.files()
+    runner.answers({"*": renamed(artifacts["steady"][0])})
+    red = suite()
+    assert red.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "renamed: xnnpack-fp32/spotter" in red.stdout
+    (runner.folder / "pyproject.toml").write_text('[tool.goldens]\nallow = ["renames"]\n')
+    for words in ((), (UPDATE,)):
+        assert suite(*words).returncode == 0
+        assert runner.files() == before
 
 
 def test_a_golden_of_a_test_is_not_written_while_a_run_writes_and_may_be_read(

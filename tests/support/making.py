@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -140,6 +141,12 @@ def wrong(artifact: Artifact) -> Artifact:
 def with_graph(artifact: Artifact, graph: str) -> Artifact:
     """Return an artifact whose lowered graph has another text."""
     return replace(artifact, result=replace(lowered_by(artifact), graph=graph))
+
+
+def renamed(artifact: Artifact, to: str = "delegated") -> Artifact:
+    """Return an artifact in whose graph the node that calls the delegate has another name."""
+    graph = lowered_by(artifact).graph
+    return with_graph(artifact, re.sub(r"(?<=[%(])executorch_call_delegate\b", to, graph))
 
 
 def other(artifact: Artifact) -> Artifact:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -17,8 +17,10 @@ from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.quantities import Budgets, over
 from executorch_goldens.judging import divergence, rightness, verdict
 from executorch_goldens.judging.diagnosis import Diagnoses
+from executorch_goldens.judging.likeness import RENAMED
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import Release
+from executorch_goldens.settings.config import RENAMES
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ class Comparison:
     verdict
         What the harness says about the cell.
     texts
-        The golden of the artifact that all variations agree on, where it is right; otherwise None.
+        The golden of the artifact that all variations agree on, where it is right; otherwise None. Where what differs
+        is allowed, the golden as it is.
     """
 
     verdict: Verdict
@@ -44,6 +47,7 @@ def compare(
     release: Release,
     compacted: bool = False,
     budgets: Budgets = MappingProxyType({}),
+    allow: Collection[str] = (),
 ) -> Comparison:
     """Judge the exports of `cell` and compare them with `reviewed`, its golden; None where it has none.
 
@@ -53,6 +57,8 @@ def compare(
         Whether the golden is a compact one.
     budgets
         See `executorch_goldens.goldens.quantities.over`.
+    allow
+        What may differ from the golden: see `executorch_goldens.settings.config.Config`.
 
     Raises
     ------
@@ -87,6 +93,9 @@ def compare(
     if golden.equal(reviewed, texts):
         return Comparison(Verdict(cell, "stable", ""), texts)
     judged = verdict.changed(cell, reviewed, texts, artifact.watched.refusals if artifact.watched else ())
+    if judged.name == RENAMED and RENAMES in allow:
+        # The golden stays, and with it the names that people have reviewed.
+        return Comparison(dataclasses.replace(judged, recordable=False, allowed=True), reviewed)
     return Comparison(_diverging(judged, outcomes, reviewed), texts)
 
 

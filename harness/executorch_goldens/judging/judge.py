@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +66,8 @@ class Judge:
         Whether what would replace a golden is held back: see `Judged.held`.
     budgets
         See `executorch_goldens.goldens.quantities.over`.
+    allow
+        See `executorch_goldens.settings.config.Config`.
     alone
         Keeps others from writing there while a golden is written.
     """
@@ -75,6 +77,7 @@ class Judge:
     compacted: bool = False
     holding: bool = False
     budgets: Budgets = field(default_factory=dict)
+    allow: Collection[str] = ()
     alone: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
 
     def judge(
@@ -90,7 +93,7 @@ class Judge:
         path = golden.directory(self.root, cell)
         try:
             reviewed, conflict = self._reviewed(path)
-            comparison = compare(cell, outcomes, reviewed, release, self.compacted, self.budgets)
+            comparison = compare(cell, outcomes, reviewed, release, self.compacted, self.budgets, self.allow)
             if conflict is not None and comparison.texts is not None:
                 merged = dataclasses.replace(comparison.verdict, reason=conflict.what)
                 comparison = dataclasses.replace(comparison, verdict=merged)

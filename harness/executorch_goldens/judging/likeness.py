@@ -60,14 +60,28 @@ def likeness(before: Texts, after: Texts) -> str:
     return REORDERED if _is_reordered_program(before, after) else DIFFERENT
 
 
+def names_alone(reviewed: Texts, made: Texts) -> Renames:
+    """Return the names in which alone an artifact differs from its golden; none where more differs, or nothing.
+
+    To `renames` it adds the rest of what is compared of a manifest: the toolchain, and what was measured.
+    """
+    one, other = (golden.fields(golden.compared(*pair)) for pair in ((reviewed, made), (made, reviewed)))
+    around = [{name: said[name] for name in said.keys() - _of_program(said).keys()} for said in (one, other)]
+    return renames(reviewed, made) if around[0] == around[1] else ()
+
+
 def program(texts: Texts, other: Texts) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """Return what is compared of a program with that of `other`: its texts, and its fields of the manifest."""
     compared = golden.compared(texts, other)
     said = golden.fields(compared)
-    kept = {name: value for name, value in said.items() if _PAYLOAD.fullmatch(name) or name in _WHOLE}
+    kept = _of_program(said)
     if golden.COUNTED in compared:
         kept |= {name: value for name, value in said.items() if name.endswith(".txt")}
     return {name: text for name, text in compared.items() if name != golden.MANIFEST}, kept
+
+
+def _of_program(said: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in said.items() if _PAYLOAD.fullmatch(name) or name in _WHOLE}
 
 
 def renames(before: Texts, after: Texts) -> Renames:
@@ -136,6 +150,10 @@ def _is_reordered_program(before: Texts, after: Texts) -> bool:
     around = compare(before[PROGRAM], after[PROGRAM])
     if any(change.content for change in around.changes) or _keys(before) != _keys(after):
         return False
+    if before[GRAPH] == after[GRAPH]:
+        # Nothing around a delegate undoes another order of its inputs or outputs.
+        changes = (compare(*pair).changes for pair in zip(*texts, strict=True))
+        return not any(change.content for each in changes for change in each)
     return reordered(before[GRAPH], texts[0], after[GRAPH], texts[1])
 
 

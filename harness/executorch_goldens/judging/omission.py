@@ -69,7 +69,7 @@ def _better(
 
 
 #: Verdicts of artifacts that are right and agree.
-RIGHT = ("changed", "new")
+RIGHT = ("changed", "renamed", "new")
 
 
 def _programs(outcomes: Sequence[Outcome]) -> list[Lowered]:

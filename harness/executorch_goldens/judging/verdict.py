@@ -24,7 +24,7 @@ from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import Divergence
-from executorch_goldens.judging.likeness import reordered
+from executorch_goldens.judging.likeness import RENAMED, names_alone, reordered
 from executorch_goldens.judging.otherwise import judged_otherwise
 from executorch_goldens.judging.rightness import (
     Excess,
@@ -34,7 +34,8 @@ from executorch_goldens.judging.rightness import (
     wrong_outputs,
     wrongs,
 )
-from executorch_goldens.structure import compare
+from executorch_goldens.settings.config import RENAMES
+from executorch_goldens.structure import Renames, compare
 
 #: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
 SHOWN_LINES = 12
@@ -43,6 +44,9 @@ SHOWN_CHANGES = 4
 
 #: How it is said that a program was not run, before the reason.
 NOT_RUN = "not run:"
+
+#: How a repository lets names differ.
+ALLOWING = f'if names may differ: allow = ["{RENAMES}"] under [tool.goldens] in pyproject.toml'
 
 #: How the reason of a new cell begins whose artifact is no program, or a program that delegates nothing.
 FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"
@@ -64,9 +68,9 @@ class Verdict:
     Attributes
     ----------
     name
-        ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``imprecise``, ``changed``, ``new``, ``failed``,
-        ``over-budget``, ``crashed``, ``timed-out``, ``out-of-memory``, ``undecodable`` or ``damaged-golden`` (README,
-        "Verdicts").
+        ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``imprecise``, ``changed``, ``renamed``, ``new``,
+        ``failed``, ``over-budget``, ``crashed``, ``timed-out``, ``out-of-memory``, ``undecodable`` or
+        ``damaged-golden`` (README, "Verdicts").
     reason
         One line.
     detail
@@ -79,6 +83,8 @@ class Verdict:
         Why ``--snapshot-update`` did not accept an artifact that it can accept.
     known
         Whether releases.toml says that the cell is like this.
+    allowed
+        Whether the repository allows what differs from the golden, which stays.
     divergence
         The pass that made the difference, where one is known.
     excess
@@ -95,6 +101,7 @@ class Verdict:
     recorded: bool = False
     refusal: str = ""
     known: bool = False
+    allowed: bool = False
     divergence: Divergence | None = None
     excess: Excess | None = None
     attribution: Attribution | None = None
@@ -107,7 +114,7 @@ class Verdict:
     @property
     def accepted(self) -> bool:
         """Whether nothing is left for a person to do."""
-        return self.name == "stable" or self.recorded or self.known
+        return self.name == "stable" or self.recorded or self.known or self.allowed
 
 
 def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
@@ -388,7 +395,9 @@ def changed(
     received: Mapping[str, str],
     refusals: Sequence[tuple[str, str]] = (),
 ) -> Verdict:
-    """Say how the texts of an artifact differ from its golden; ``failed`` where lowering did not fail before.
+    """Say how the texts of an artifact differ from its golden.
+
+    It is ``failed`` where lowering did not fail before, and ``renamed`` where names alone differ.
 
     Parameters
     ----------
@@ -410,6 +419,9 @@ def changed(
     sides = (without_digests(old), without_digests(new)) if others else (old, new)
     diagnoses = Diagnoses()
     nothing: tuple[str, ...] = ()
+    unnamed: Renames = ()
+    if renames := diagnoses.of("whether names alone differ", lambda: names_alone(golden, received), unnamed):
+        return _renamed(cell, renames)
     quantities = diagnoses.of(
         "what there is more or less of", lambda: _quantities(golden, received, refusals), nothing
     )
@@ -418,6 +430,15 @@ def changed(
     )
     detail = (*quantities, *diagnoses.failed, *differences)
     return Verdict(cell, "changed", reason, detail, recordable=True)
+
+
+def _renamed(cell: Cell, names: Renames) -> Verdict:
+    """Say which names alone differ from a golden."""
+    before, after = names[0]
+    reason = f"differs from its golden in {_number(len(names), 'name')} alone, as {before} -> {after}"
+    shown = [f"{old} -> {new}" for old, new in names[:SHOWN_LINES]]
+    more = [f"… {len(names) - SHOWN_LINES} more names"] if len(names) > SHOWN_LINES else []
+    return Verdict(cell, RENAMED, reason, (*shown, *more, ALLOWING), recordable=True)
 
 
 def _quantities(

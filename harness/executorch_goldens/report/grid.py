@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from executorch_goldens.report.gathering import Found, Gathered
-from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED
+from executorch_goldens.review.decisions import ACCEPTED, ALLOWED, KNOWN, REJECTED
 from executorch_goldens.settings.config import QUANTITIES
 
 #: The sign of each verdict, which says in black and white what the colour says; those that matter most first.
@@ -24,10 +24,12 @@ SIGNS = {
     "imprecise": "±",
     "over-budget": "▲",
     "changed": "Δ",
+    "renamed": "↦",
     "new": "+",
     REJECTED: "⊘",
     ACCEPTED: "✓",
     KNOWN: "◇",
+    ALLOWED: "→",
     "stable": "·",
 }
 

@@ -19,6 +19,7 @@ from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.judging import known
+from executorch_goldens.judging.likeness import RENAMED
 from executorch_goldens.releases import KnownDefect
 from executorch_goldens.results import proposals
 from executorch_goldens.results.merging import Merged, Part
@@ -29,11 +30,13 @@ from executorch_goldens.settings.config import Config
 
 #: What a cell is counted as in the place of its verdict.
 ACCEPTED, REJECTED, KNOWN = "accepted", "rejected", "known defect"
+#: What a cell is counted as whose names differ, where the repository allows that.
+ALLOWED = "allowed rename"
 #: Threads that a reason names by their number.
 TRACKER = "https://github.com/pytorch/executorch/issues"
 THREAD = re.compile(r"#(\d{3,6})\b")
 #: Verdicts of cells that may become as they should be by what is recorded.
-RECORDABLE = ("changed", "new", "failed")
+RECORDABLE = ("changed", "renamed", "new", "failed")
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,8 @@ class Decisions:
         """Return what a cell is counted as: its verdict, or what was decided about it."""
         name = name_of(release, row)
         if row["accepted"]:
-            return KNOWN if row["known"] else str(row["verdict"])
+            allowed = row["verdict"] == RENAMED and not row["recorded"]
+            return KNOWN if row["known"] else ALLOWED if allowed else str(row["verdict"])
         if name in self.accepted:
             return ACCEPTED
         return REJECTED if name in self.rejected else str(row["verdict"])

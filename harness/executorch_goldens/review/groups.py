@@ -15,10 +15,11 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError, Texts
+from executorch_goldens.judging.likeness import RENAMED, names_alone
 from executorch_goldens.judging.verdict import DISAGREEING
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review import benign
-from executorch_goldens.review.edits import Edit, Quantities, edits, quantities
+from executorch_goldens.review.edits import TEXT, Edit, Quantities, edits, quantities
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.targets import TARGETS
 
@@ -50,8 +51,10 @@ CLASSES = (
     ("wiring",),
     ("text",),
 )
+#: How cells differ in which names alone do, whichever pass named them.
+NAMES_ALONE = Edit(TEXT, "names alone")
 #: Verdicts of artifacts that are no worse than different: a person may let them stand.
-DECIDED = ("changed", "new", "failed", "over-budget")
+DECIDED = ("changed", "renamed", "new", "failed", "over-budget")
 #: A quantity that is this many times what most cells of a group show is unlike them.
 UNLIKE = 4.0
 #: Fewer cells than this do not make one of them unlike the others.
@@ -163,6 +166,9 @@ class Group:
     def title(self) -> str:
         """Which pass it was and what it changed."""
         first = self.members[0]
+        if NAMES_ALONE in first.edits:
+            cells = f"{count(len(self.members), 'cell')}, as " if len(self.members) > 1 else ""
+            return f"{NAMES_ALONE}: {cells}{self.specimen.edits[NAMES_ALONE]}"
         proposal = first.proposal
         what = "; ".join(self._named()) or _general(proposal.reason)
         if not first.edits or proposal.verdict in DISAGREEING:
@@ -295,8 +301,11 @@ def worst_first(groups: Iterable[Group]) -> list[Group]:
 def _key(member: Member) -> tuple[str, ...]:
     """Return what the cells of one cause have in common: the pass and the kind of edit.
 
-    Where no pass made it, and between variations that disagree, also what was edited.
+    Where no pass made it, and between variations that disagree, also what was edited. Where names alone differ, that
+    is the cause.
     """
+    if NAMES_ALONE in member.edits:
+        return (RENAMED,)
     proposal = member.proposal
     place = proposal.blamed if _is_pass(proposal.blamed) else _place(proposal.blamed)
     if not member.edits:
@@ -353,10 +362,17 @@ def seen(proposal: Proposal, goldens: Path, standing: Standing | None = None) ->
         proposal,
         before,
         after,
-        edits(before, after) if compared and after is not None else {},
+        _edits(proposal, before, after) if compared and after is not None else {},
         quantities(before, after) if compared and after is not None else Quantities(),
         standing.objection(proposal) if standing is not None and proposal.content is not None else "",
     )
+
+
+def _edits(proposal: Proposal, before: Texts | None, after: Texts) -> Mapping[Edit, str]:
+    """Return how a cell differs from its golden: in names alone where that is its verdict, and still so."""
+    if proposal.verdict == RENAMED and before is not None and (names := names_alone(before, after)):
+        return {NAMES_ALONE: " -> ".join(names[0])}
+    return edits(before, after)
 
 
 def _sides(proposal: Proposal, goldens: Path) -> tuple[Texts | None, Texts | None]:
@@ -372,7 +388,8 @@ def _sides(proposal: Proposal, goldens: Path) -> tuple[Texts | None, Texts | Non
 
 def _unlike(members: Sequence[Member]) -> Iterator[tuple[str, str]]:
     """Yield the members that show the edits of their group in another direction, far more, or with other values."""
-    if len(members) < FEWEST:
+    # Names alone make a program longer or shorter.
+    if len(members) < FEWEST or NAMES_ALONE in members[0].edits:
         return
     shown: dict[Edit, Counter[str]] = defaultdict(Counter)
     for member in members:

@@ -13,14 +13,22 @@ from executorch_goldens.files import untrusted
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import kind_of_new
-from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, TRACKER, Decisions, name_of
+from executorch_goldens.review.decisions import (
+    ACCEPTED,
+    ALLOWED,
+    KNOWN,
+    REJECTED,
+    TRACKER,
+    Decisions,
+    name_of,
+)
 from executorch_goldens.review.groups import Group, Member, count
 from executorch_goldens.settings.config import QUANTITIES
 
 #: Stands in the comment, so that the next run finds it and puts its own in its place.
 MARK = "<!-- executorch-goldens: summary -->"
 #: Verdicts of which a person decides whether they are meant; the others say that something is wrong.
-DECIDED = ("changed", "new")
+DECIDED = ("changed", "renamed", "new")
 #: Causes that are named.
 SHOWN_CAUSES = 4
 #: Cells that a line names.
@@ -94,7 +102,9 @@ class Summary:
         parts = [", ".join(_counts([row for _, row in open_rows if not row["accepted"]]))]
         said = [f"{number[kind]} {kind}" for kind in (ACCEPTED, REJECTED) if number[kind]]
         parts.append(f"{' and '.join(said)} in review" if said else "")
-        right = sum(row["accepted"] for _, row in self.rows) - number[KNOWN]
+        if number[ALLOWED]:
+            parts.append(count(number[ALLOWED], ALLOWED))
+        right = sum(row["accepted"] for _, row in self.rows) - number[KNOWN] - number[ALLOWED]
         whole = f"{count(right, 'cell')} as {'it' if right == 1 else 'they'} should be"
         parts.append(f"{whole}, on {count(len(releases), 'release')}")
         return f"**Goldens: {self.state}.** {'; '.join(filter(None, parts))}."

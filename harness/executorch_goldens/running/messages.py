@@ -16,7 +16,7 @@ from executorch_goldens.files import invocation, untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import FEWER, UPDATE
 from executorch_goldens.judging.verdict import FAILS, UNDELEGATED, kind_of_new
-from executorch_goldens.review.decisions import KNOWN
+from executorch_goldens.review.decisions import ALLOWED, KNOWN
 from executorch_goldens.review.groups import Group, count, worst_first
 from executorch_goldens.review.listing import fewer_variations
 from executorch_goldens.review.summary import linked
@@ -171,7 +171,7 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
     measures
         Whether it says how near the programs are to eager.
     """
-    judged_as = ((KNOWN if judged.known else judged.name, judged.reason) for judged in run.verdicts.values())
+    judged_as = ((_counted(judged), judged.reason) for judged in run.verdicts.values())
     yield counts(judged_as)
     varied = f"{len(run.plan.variations)} variations: {', '.join(each.name for each in run.plan.variations)}"
     if run.plan.tier == CORE:
@@ -186,6 +186,9 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
         if judged.known:
             reason = run.release.known[str(judged.cell)].reason
             yield f"{KNOWN}: {judged.cell} is {judged.name}: {reason}"
+    if allowed := [judged for judged in run.verdicts.values() if judged.allowed]:
+        more = f", and {count(len(allowed) - 1, 'cell')} more" if len(allowed) > 1 else ""
+        yield f"{ALLOWED}: {allowed[0].cell} {allowed[0].reason}{more}"
     # The causes of others have theirs.
     if run.plan.compact:
         yield from (f"{cell}: {proof}" for cell, proof in run.proofs.items())
@@ -304,7 +307,12 @@ def labels(judged: Iterable[Verdict], defects: Mapping[str, KnownDefect]) -> tup
 
 def _label(judged: Verdict) -> str:
     kind = kind_of_new(judged.name, judged.reason)
-    return KNOWN if judged.known else f"{judged.name}: {kind}" if kind else judged.name
+    return f"{judged.name}: {kind}" if kind else _counted(judged)
+
+
+def _counted(judged: Verdict) -> str:
+    """Return what a cell is counted as: its verdict, or why that is as it should be."""
+    return KNOWN if judged.known else ALLOWED if judged.allowed else judged.name
 
 
 def stale(path: Path) -> str:

@@ -109,7 +109,7 @@ class Options:
     ----------
     update
         Which goldens may be written.
-    targets, releases, tolerances, budgets
+    targets, releases, tolerances, budgets, allow
         See `executorch_goldens.settings.config.Config`.
     called
         The words of the command that a person typed.
@@ -318,6 +318,7 @@ class Options:
     releases: tuple[str, ...] = ()
     tolerances: Mapping[str, float] = dataclasses.field(default_factory=dict)
     budgets: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    allow: tuple[str, ...] = ()
     called: tuple[str, ...] = ("goldens", "run")
 
     @property
@@ -406,6 +407,7 @@ def read(said: argparse.Namespace, words: Sequence[str]) -> Options:
         tolerances=repository.tolerances,
         # They are those of the repository's own zoo.
         budgets={} if _of(said, "models") else repository.budgets,
+        allow=repository.allow,
         called=tuple(shlex.split(_of(said, "called_as") or "")) or ("python", "-m", "pytest", *words),
     )
     if options.cluster is not None and not _of(said, "cache"):

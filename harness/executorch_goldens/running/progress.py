@@ -29,7 +29,7 @@ SETTLED = 10.0
 #: Cells of one cause and verdict that get a line each.
 MOST_ALIKE = 6
 #: Verdicts that a person decides on; all others are something wrong.
-DECIDED = ("changed", "new")
+DECIDED = ("changed", "renamed", "new")
 
 
 class Screen(Protocol):

@@ -77,6 +77,7 @@ class Run:
             # A compact root proposes nothing, so that its causes are not known.
             holding=not plan.compact,
             budgets=plan.options.budgets,
+            allow=plan.options.allow,
         )
         self.results = Results(plan.options.sweeps, plan.release)
         self.seconds = self.results.seconds.over(seconds.committed(plan.root))
@@ -194,7 +195,7 @@ class Run:
         """Return the verdict with why it is what it is; keep what was made of a cell that is not as it should be."""
         judged = found.verdict
         folder = self.results.folder(judged.cell)
-        if judged.name == "stable" or (judged.recorded and not found.held):
+        if judged.name == "stable" or judged.allowed or (judged.recorded and not found.held):
             self.results.clear(judged.cell)
         else:
             self.results.keep(judged.cell, outcomes)

@@ -179,7 +179,13 @@ class Suite:
     @property
     def judge(self) -> Judge:
         """Judges the cells of tests as those of a zoo are."""
-        return Judge(self.root, self.updating, budgets=self.repository.budgets, alone=self.writing)
+        return Judge(
+            self.root,
+            self.updating,
+            budgets=self.repository.budgets,
+            allow=self.repository.allow,
+            alone=self.writing,
+        )
 
     def stop(self) -> None:
         if self.sweep is not None:

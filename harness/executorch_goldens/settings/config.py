@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -34,6 +34,8 @@ QUANTITIES: Mapping[str, str] = {
     "operators": "operators, in delegates and outside",
     "delegates": "delegates",
 }
+#: What a repository may allow an artifact to differ in from its golden.
+RENAMES = "renames"
 #: The key of what is better if it is more: the ratio of signal to quantization noise of a program's worst output.
 SQNR = "sqnr"
 
@@ -80,6 +82,8 @@ class Config:
     budgets
         Pattern of cells to the most that there may be of some quantities, and to the least SQNR: see
         `executorch_goldens.goldens.quantities`.
+    allow
+        What artifacts may differ in from their goldens: `RENAMES`, or nothing.
     known_defects
         File that states cells that are known to be wrong, as the matrix does for this project's zoo.
     """
@@ -98,6 +102,7 @@ class Config:
     export_memory: int | None = None
     tolerances: Mapping[str, float] = field(default_factory=dict)
     budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    allow: tuple[str, ...] = ()
     known_defects: Path | None = None
     cache_dir: Path | None = None
 
@@ -222,6 +227,9 @@ class _Table(msgspec.Struct, rename="kebab"):
     budgets: Annotated[Mapping[str, _Limits], Meta(description=_BUDGETS)] = msgspec.field(
         default_factory=dict
     )
+    allow: Annotated[
+        tuple[Literal["renames"], ...], Meta(description=f'a list of what may differ: ["{RENAMES}"]')
+    ] = ()
     known_defects: Annotated[Path | None, Meta(description="a file")] = None
 
 

@@ -11,8 +11,9 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.judging.likeness import DIFFERENT, RENAMED, REORDERED, SAME, likeness, renames
+from executorch_goldens.structure import outline, renamed_nodes
 from tests import DATA, GOLDENS
-from tests.support.making import failure, golden_of
+from tests.support.making import GRAPH, failure, golden_of
 
 Texts = Mapping[str, str]
 
@@ -42,7 +43,9 @@ def with_digests(texts: Texts, *fields: str) -> dict[str, str]:
     """Return a golden whose manifest has other digests in some fields."""
     lines = texts["manifest.txt"].splitlines(keepends=True)
     made = [
-        DIGEST.sub(lambda digest: f"sha256 {digest[1][::-1]}", line) if line.startswith(fields) else line
+        DIGEST.sub(lambda digest: f"sha256 {digest[1][::-1]}", line)
+        if line.partition(":")[0] in fields
+        else line
         for line in lines
     ]
     return {**texts, "manifest.txt": "".join(made)}
@@ -75,6 +78,9 @@ def test_compact_goldens_are_the_same_or_different() -> None:
     assert likeness(COUNTER, now) == RENAMED
     assert likeness(compact(COUNTER), compact(COUNTER)) == SAME
     assert likeness(compact(COUNTER), compact(now)) == DIFFERENT
+    graph = {**COUNTER, "graph.txt": COUNTER["graph.txt"].replace("%executorch_call_delegate", "%call")}
+    assert likeness(COUNTER, graph) == RENAMED
+    assert likeness(compact(COUNTER), compact(graph)) == DIFFERENT
 
 
 # Renamed
@@ -123,6 +129,42 @@ def test_sizes_follow_from_the_lengths_of_names() -> None:
         "non_const_buffer_sizes = [0, 96]", "non_const_buffer_sizes = [0, 80]"
     )
     assert likeness(COUNTER, now) == DIFFERENT
+
+
+@pytest.mark.parametrize("target", ["tosa-int16", "tosa-fp+cf"])
+def test_every_tensor_inside_of_every_delegate_of_the_zoo_may_be_named_otherwise(target: str) -> None:
+    root = GOLDENS / "1.5.1"
+    renamed = 0
+    for cell in (cell for cell in golden.recorded(root) if cell.target == target):
+        texts = of(str(cell))
+        for name in (name for name in texts if name.startswith("delegate_")):
+            kept, *inside = outline(texts[name]).graphs
+            tensors = {tensor for graph in (kept, *inside) for tensor in graph.values}
+            names = {tensor: f"inner_{tensor}" for tensor in tensors - {*kept.inputs, *kept.outputs}}
+            if not names:
+                continue
+            now = tensors_renamed(texts, name, names)
+            assert set(renames(texts, now)) == set(names.items()), (cell, name)
+            turned = with_operands_turned(now[name])
+            assert turned is None or not renames(texts, {**now, name: turned}), (cell, name)
+            renamed += 1
+    assert renamed > 1, target
+
+
+def tensors_renamed(texts: Texts, name: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Return a golden of whose delegate tensors have other names, wherever one stands."""
+    place = re.compile(r"^( +(?:value|input\d*|output\d*)) ([^\s:]+)", re.MULTILINE)
+    text = place.sub(lambda line: f"{line[1]} {names.get(line[2], line[2])}", texts[name])
+    return with_digests({**texts, name: text}, name.partition(".")[0].replace("_", " "), "pte", "layout")
+
+
+def with_operands_turned(text: str) -> str | None:
+    """Return a payload whose last operator of two different operands reads them the other way round."""
+    found = list(re.finditer(r"^    input (\S+)\n    input (?!\1\n)(\S+)\n", text, re.MULTILINE))
+    if not found:
+        return None
+    last = found[-1]
+    return f"{text[: last.start()]}    input {last[2]}\n    input {last[1]}\n{text[last.end() :]}"
 
 
 # Near misses
@@ -181,6 +223,37 @@ def test_one_name_that_becomes_two_is_no_renaming() -> None:
 def test_two_names_that_become_one_are_no_renaming() -> None:
     now = edited(COUNTER, "delegate_0.tosa.txt", tosa_reshape_default="tosa_mul_default")
     assert likeness(COUNTER, now) == DIFFERENT
+
+
+def test_two_nodes_with_one_name_are_no_renaming() -> None:
+    text = re.sub(r"%getitem_3\b", "%getitem_2", CONDITION["graph.txt"])
+    assert renamed_nodes(CONDITION["graph.txt"], text) is None
+    assert not renames(CONDITION, {**CONDITION, "graph.txt": text})
+
+
+def test_a_node_is_not_taken_for_one_that_is_not_defined() -> None:
+    # The node `a` reads an `x` that is none of these nodes.
+    assert renamed_nodes(GRAPH, GRAPH.replace("%lowered_module_0", "%y0")) == (("lowered_module_0", "y0"),)
+    assert renamed_nodes(GRAPH, GRAPH.replace("%lowered_module_0", "%x")) is None
+
+
+def test_a_text_more_or_less_is_no_renaming() -> None:
+    now = edited(CONDITION, "delegate_0.tosa.txt", aten_full_default_pre_computed="half")
+    assert likeness(CONDITION, now) == RENAMED
+    del now["delegate_3.tosa.txt"]
+    assert not renames(CONDITION, now)
+
+
+def test_delegates_keep_their_names_and_backends() -> None:
+    now = edited(COUNTER, "delegate_0.tosa.txt", tosa_mul_default="product")
+    for one, other in (("lowered_module_0", "lowered_module_1"), ("TOSABackend", "VgfBackend")):
+        assert not renames(COUNTER, {**now, "manifest.txt": now["manifest.txt"].replace(one, other)})
+
+
+def test_values_of_a_program_keep_their_numbers() -> None:
+    now = edited(COUNTER, "delegate_0.tosa.txt", tosa_mul_default="product")
+    now["pte.txt"] = now["pte.txt"].replace("%4", "%14")
+    assert not renames(COUNTER, now)
 
 
 def test_a_constant_under_another_name_keeps_its_bytes() -> None:
@@ -243,6 +316,20 @@ def test_variations_that_number_otherwise_are_not_renamed() -> None:
     )
     assert not renames(one, other)
     assert likeness(one, other) == DIFFERENT
+
+
+def test_inputs_of_a_delegate_in_another_order_are_another_program_where_the_graph_is_the_same() -> None:
+    text = CONDITION["delegate_2.tosa.txt"]
+    read = "  input p_weight: FP32[3,4]\n  input relu: FP32[3,4]\n"
+    turned = "  input relu: FP32[3,4]\n  input p_weight: FP32[3,4]\n"
+    assert read in text
+    now = with_digests({**CONDITION, "delegate_2.tosa.txt": text.replace(read, turned)}, "delegate 2", "pte")
+    assert likeness(CONDITION, now) == DIFFERENT
+    # Where it hands them over in that order as well, it is.
+    call = "(%lowered_module_0, %p_weight, %relu)"
+    graph = CONDITION["graph.txt"].replace(call, "(%lowered_module_0, %relu, %p_weight)")
+    assert graph != CONDITION["graph.txt"]
+    assert likeness(CONDITION, {**now, "graph.txt": graph}) == REORDERED
 
 
 def test_operators_in_another_order_are_reordered() -> None:
