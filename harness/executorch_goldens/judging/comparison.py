@@ -13,7 +13,7 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcom
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import EQUAL
-from executorch_goldens.goldens.compact import compact
+from executorch_goldens.goldens.compact import compact, recorded_runs
 from executorch_goldens.goldens.quantities import Budgets, over
 from executorch_goldens.judging import divergence, rightness, verdict
 from executorch_goldens.judging.diagnosis import Diagnoses
@@ -130,9 +130,7 @@ def _divergence(
     Where variations disagree it is the first at which two of them diverge; else the first whose result is not the one
     in the golden's trace.
     """
-    recorded: Sequence[PassRun] | None = (
-        golden.read_trace(reviewed[golden.TRACE]) if reviewed and golden.TRACE in reviewed else None
-    )
+    recorded = recorded_runs(reviewed, passes(outcomes[0])) if reviewed else None
     if judged.name in verdict.DISAGREEING:
         one, other = (passes(group[0]) for group in verdict.group_by_content(outcomes)[:2])
         return divergence.divergence(one, other, recorded or ())
