@@ -17,8 +17,10 @@ from executorch_goldens.goldens.compact import compact, recorded_runs
 from executorch_goldens.goldens.quantities import Budgets, over
 from executorch_goldens.judging import divergence, rightness, verdict
 from executorch_goldens.judging.diagnosis import Diagnoses
+from executorch_goldens.judging.known import is_as_known
+from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.releases import Release
+from executorch_goldens.releases import KnownDefect, Release
 
 
 @dataclass(frozen=True)
@@ -68,18 +70,18 @@ def compare(
         objection = _over_budget(cell, texts, budgets)
     defect = release.known.get(str(cell))
     if objection is not None:
-        is_named = defect is not None and defect.verdict == objection.name
-        known = is_named and not objection.is_of_harness
-        return Comparison(dataclasses.replace(_diverging(objection, outcomes, reviewed), known=known))
+        return Comparison(_known_as(defect, _diverging(objection, outcomes, reviewed)))
     if defect is not None and isinstance(artifact.result, Lowered) and artifact.result.not_run:
         # Nothing says that it is right.
         detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
         return Comparison(Verdict(cell, defect.verdict, defect.reason, detail, known=True))
     if defect is not None:
         known_as = f"{defect.verdict} ({defect.reason})"
-        way_out = "--snapshot-update deletes that entry" if compacted else "delete that entry"
-        reason = f"is right now, but {release.known_in} knows it as {known_as}: {way_out}"
-        return Comparison(Verdict(cell, "changed", reason))
+        reason = f"is right now, but {release.known_in} knows it as {known_as}"
+        if not compacted:
+            return Comparison(Verdict(cell, "changed", f"{reason}: delete that entry"))
+        reason += f": {UPDATE}, or a review, deletes that entry"
+        return Comparison(Verdict(cell, "changed", reason, recordable=True), compact(texts))
     if compacted:
         texts = compact(texts)
     if reviewed is None:
@@ -88,6 +90,16 @@ def compare(
         return Comparison(Verdict(cell, "stable", ""), texts)
     judged = verdict.changed(cell, reviewed, texts, artifact.watched.refusals if artifact.watched else ())
     return Comparison(_diverging(judged, outcomes, reviewed), texts)
+
+
+def _known_as(defect: KnownDefect | None, judged: Verdict) -> Verdict:
+    """Return a verdict as known where its defect is declared, with the declared cause where it is not the one."""
+    if defect is None or judged.is_of_harness:
+        return judged
+    if is_as_known(judged, defect):
+        return dataclasses.replace(judged, known=True)
+    otherwise = f"is known for something else, {defect.verdict}: {defect.reason}"
+    return dataclasses.replace(judged, detail=(otherwise, *judged.detail)) if defect.cause else judged
 
 
 def _over_budget(cell: Cell, texts: golden.Texts, budgets: Budgets) -> Verdict | None:
@@ -105,9 +117,7 @@ def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:
 
 def undecodable(cell: Cell, error: DecodeError, release: Release) -> Verdict:
     """Say that a payload of `cell` is not what the schema of its release says."""
-    defect = release.known.get(str(cell))
-    known = defect is not None and defect.verdict == "undecodable"
-    return Verdict(cell, "undecodable", str(error), known=known)
+    return _known_as(release.known.get(str(cell)), Verdict(cell, "undecodable", str(error)))
 
 
 def _diverging(judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None) -> Verdict:

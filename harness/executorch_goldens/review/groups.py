@@ -14,6 +14,7 @@ from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.golden import GoldenError, Texts
 from executorch_goldens.judging.verdict import DISAGREEING
 from executorch_goldens.results.proposals import Proposal
@@ -65,13 +66,18 @@ class Member:
     Attributes
     ----------
     before
-        Its golden; None where there is none. Of variations that disagree, what the first of them made.
+        Its golden; None where there is none. Of variations that disagree, what the first of them made. Of a compact
+        golden the whole texts, where these are known.
     after
-        The golden-to-be, or what its exports made; None where they left nothing.
+        The golden-to-be, or what its exports made, in the form of `before`; None where they left nothing.
     edits
         How these differ, with what this cell shows of each.
     objection
         Why it cannot be recorded as things stand; empty if it can.
+    proposed
+        The golden-to-be as it would be recorded; None for what may not be.
+    recorded
+        Whether that stands among the goldens already.
     """
 
     proposal: Proposal
@@ -80,6 +86,8 @@ class Member:
     edits: Mapping[Edit, str]
     quantities: Quantities
     objection: str
+    proposed: Texts | None = None
+    recorded: bool = False
 
     @property
     def state(self) -> str:
@@ -275,7 +283,7 @@ def grouped(proposals: Iterable[Proposal], goldens: Path, standing: Standing) ->
     found: dict[object, list[Member]] = defaultdict(list)
     for proposal in proposals:
         member = seen(proposal, goldens, standing)
-        if member.before is not None and golden.digest(member.before) == proposal.content:
+        if member.recorded:
             # A review has recorded it, and was interrupted before it could delete what was proposed.
             continue
         found[tuple(_key(member))].append(member)
@@ -347,7 +355,11 @@ def _backend(member: Member) -> str:
 
 def seen(proposal: Proposal, goldens: Path, standing: Standing | None = None) -> Member:
     """Return how a cell differs from its golden; without `standing`, not whether it may be recorded."""
-    before, after = _sides(proposal, goldens)
+    reviewed: Texts | None = None
+    with contextlib.suppress(GoldenError):
+        reviewed = golden.read(golden.directory(goldens / proposal.release, proposal.cell))
+    proposed = proposal.texts() if proposal.content is not None else None
+    before, after = _sides(proposal, reviewed, proposed)
     compared = after is not None and (before is not None or proposal.content is not None)
     return Member(
         proposal,
@@ -356,18 +368,28 @@ def seen(proposal: Proposal, goldens: Path, standing: Standing | None = None) ->
         edits(before, after) if compared and after is not None else {},
         quantities(before, after) if compared and after is not None else Quantities(),
         standing.objection(proposal) if standing is not None and proposal.content is not None else "",
+        proposed,
+        reviewed is not None and golden.digest(reviewed) == proposal.content,
     )
 
 
-def _sides(proposal: Proposal, goldens: Path) -> tuple[Texts | None, Texts | None]:
-    """Return what a cell is compared with, and what was made of it."""
-    made = proposal.made() if proposal.content is None else [proposal.texts()]
+def _sides(
+    proposal: Proposal, reviewed: Texts | None, proposed: Texts | None
+) -> tuple[Texts | None, Texts | None]:
+    """Return what a cell is compared with, and what was made of it: two forms of one kind."""
     if proposal.verdict in DISAGREEING:
+        made = proposal.made()
         return (made[0], made[1]) if len(made) > 1 else (None, None)
-    before: Texts | None = None
-    with contextlib.suppress(GoldenError):
-        before = golden.read(golden.directory(goldens / proposal.release, proposal.cell))
-    return before, made[0] if made else None
+    form = reviewed or proposed
+    if form is None or not golden.is_compact(form):
+        return reviewed, proposed or next(iter(proposal.made()), None)
+    whole = next(iter(proposal.made()), None)
+    if reviewed is None:
+        return None, whole or proposed
+    replaced = proposal.replaced()
+    if whole is not None and replaced is not None and golden.equal(compact(replaced), reviewed):
+        return replaced, whole
+    return reviewed, proposed or (compact(whole) if whole is not None else None)
 
 
 def _unlike(members: Sequence[Member]) -> Iterator[tuple[str, str]]:

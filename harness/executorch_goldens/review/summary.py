@@ -213,9 +213,12 @@ def marks(groups: Sequence[Group], goldens: str, most: int = 10) -> Iterator[str
 
 
 def _place(member: Member) -> tuple[str, int] | None:
-    """Return the text of a golden that differs and its first line that does, from 1; None where none does."""
+    """Return the text of a golden that differs and its first line that does, from 1; None where none does.
+
+    A compact golden has no text of its own.
+    """
     before, after = member.before, member.after
-    if before is None or after is None:
+    if before is None or after is None or golden.is_compact(member.proposed or before):
         return None
     differing = [name for name in sorted(before) if before[name] != after.get(name)]
     if not differing:

@@ -186,9 +186,6 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
         if judged.known:
             reason = run.release.known[str(judged.cell)].reason
             yield f"{KNOWN}: {judged.cell} is {judged.name}: {reason}"
-    # The causes of others have theirs.
-    if run.plan.compact:
-        yield from (f"{cell}: {proof}" for cell, proof in run.proofs.items())
     yield from run.prover.looking.failed
     yield from (f"recorded: {cause}" for cause in run.recorded)
     yield from accepted(run.verdicts.values())
