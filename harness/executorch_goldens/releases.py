@@ -51,6 +51,11 @@ class KnownDefect:
     cause: str = ""
     why: str = ""
 
+    @property
+    def words(self) -> str:
+        """What a person reads of it."""
+        return self.why or self.reason
+
 
 @dataclass(frozen=True)
 class Release:

@@ -10,17 +10,17 @@ SHOWN_MESSAGE = 110
 #: Names of nodes and constants: one defect names different ones in every model.
 NAMES = re.compile(r"(?<=name )\w+|\(\w+\)|\b\w*_\d+\w*\b")
 #: What of a reason is one cell's own: variations, samples and tolerances; what brackets hold; names with numbers, and
-#: those behind words that a name follows; numbers that are no part of a dtype.
+#: those after words that a name follows; numbers that are no part of a dtype.
 OWN = (
     (re.compile(r"^seed\d+-heap\d+: | \((tolerance |within )?[a-z0-9][-a-z0-9.+ ]*\)"), ""),
-    (re.compile(r"\[[^\]]*\]"), "[…]"),
+    (re.compile(r"\[(?:[^\]]*[\d,][^\]]*)?\]|(?<=outputs are )\[\w*\]"), "[…]"),
     (re.compile(r"(?<=writes )\w+|\b[a-z]\w*_\w*\d\w*\b|\b[a-z]+_\d+\b"), "…"),
     (re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!x)"), "…"),
 )
 
 
 def general(reason: str) -> str:
-    """Return the first line of a reason without what is one cell's own; dtypes stay.
+    """Return a reason without what is one cell's own; dtypes stay.
 
     >>> general("output 4 (drawn): is float32[2, 3], expected int64[2, 3]")
     'output …: is float32[…], expected int64[…]'
@@ -29,10 +29,10 @@ def general(reason: str) -> str:
     >>> general("delegate 0: outputs are [given, tosa_mul_default]: no operator writes given, which is an input")
     'delegate …: outputs are […]: no operator writes …, which is an input'
     """
-    line = (reason.strip().splitlines() or [""])[0]
+    text = reason.strip()
     for what, instead in OWN:
-        line = what.sub(instead, line)
-    return line
+        text = what.sub(instead, text)
+    return text
 
 
 class Cause(NamedTuple):

@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from executorch_goldens.errors import UsageError
-from executorch_goldens.artifact import Cell
 from executorch_goldens.files import durable
-from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.judging import known
 from executorch_goldens.releases import KnownDefect
@@ -43,7 +41,7 @@ def entries(groups: Sequence[Group], reasons: Mapping[str, str]) -> Entries:
 
 
 def declare_in(goldens: Path, groups: Sequence[Group], reasons: Mapping[str, str]) -> None:
-    """Write groups into what a compact root knows, each cell with its cause; its golden is one no more.
+    """Write groups into what a compact root knows, each cell with its cause.
 
     Raises
     ------
@@ -59,8 +57,6 @@ def declare_in(goldens: Path, groups: Sequence[Group], reasons: Mapping[str, str
     for release, cells in found.items():
         folder = goldens / release
         known.write(folder, release, {**known.read(folder, release), **cells})
-        for cell in cells:
-            golden.prune(folder, Cell.named(cell))
 
 
 def declare(file: Path | None, declared: Entries) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.golden import GoldenError, Texts
 from executorch_goldens.judging.verdict import DISAGREEING
@@ -172,7 +173,7 @@ class Group:
         """Which pass it was and what it changed."""
         first = self.members[0]
         proposal = first.proposal
-        what = "; ".join(self._named()) or _general(proposal.reason)
+        what = "; ".join(self._named()) or general(proposal.reason)
         if not first.edits or proposal.verdict in DISAGREEING:
             what = f"{proposal.verdict}: {what}"
         if not _is_pass(proposal.blamed):
@@ -308,7 +309,7 @@ def _key(member: Member) -> tuple[str, ...]:
     proposal = member.proposal
     place = proposal.blamed if _is_pass(proposal.blamed) else _place(proposal.blamed)
     if not member.edits:
-        return place or "", proposal.verdict, _general(proposal.reason)
+        return place or "", proposal.verdict, general(proposal.reason)
     kind = _class(member)
     disagreeing = proposal.verdict if proposal.verdict in DISAGREEING else ""
     if _is_pass(proposal.blamed) and not disagreeing:
@@ -438,11 +439,6 @@ def _place(blamed: str | None) -> str:
 
 def _stage(blamed: str) -> str:
     return re.sub(r"_\d+$", "", blamed)
-
-
-def _general(reason: str) -> str:
-    """Return a reason without what is one cell's own: variations, numbers and the numbers of names."""
-    return re.sub(r"-?\d[\d.,]*(e-?\d+)?", "…", re.sub(r"^seed\d+-heap\d+: ", "", reason))
 
 
 def _contents(proposal: Proposal) -> list[str | None]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from executorch_goldens.files import untrusted
+from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import kind_of_new
@@ -121,7 +122,7 @@ class Summary:
         for release, row in declared:
             name = name_of(release, row)
             defect = self.decided.declared.get(name)
-            by_reason[defect.reason if defect is not None else row["reason"]].append(name)
+            by_reason[defect.words if defect is not None else row["reason"]].append(name)
         reasons = sorted(by_reason, key=lambda reason: (-len(by_reason[reason]), reason))
         for reason in reasons[:SHOWN_REASONS]:
             words = linked(untrusted.markdown(reason, SHOWN_CHARACTERS))

@@ -184,7 +184,7 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
         yield from run.reuse.lines()
     for judged in run.verdicts.values():
         if judged.known:
-            reason = run.release.known[str(judged.cell)].reason
+            reason = run.release.known[str(judged.cell)].words
             yield f"{KNOWN}: {judged.cell} is {judged.name}: {reason}"
     yield from run.prover.looking.failed
     yield from (f"recorded: {cause}" for cause in run.recorded)
@@ -295,7 +295,7 @@ def labels(judged: Iterable[Verdict], defects: Mapping[str, KnownDefect]) -> tup
     lines = [f"{each.name}: {each.cell}: {each.reason}" for each in judged if not each.accepted]
     # A known defect that is as declared has its reason there.
     declared = (each for each in judged if each.known)
-    lines += [f"{KNOWN}: {each.cell} is {each.name}: {defects[str(each.cell)].reason}" for each in declared]
+    lines += [f"{KNOWN}: {each.cell} is {each.name}: {defects[str(each.cell)].words}" for each in declared]
     return names, lines
 
 
