@@ -24,7 +24,7 @@ def general(reason: str) -> str:
 
     >>> general("output 4 (drawn): is float32[2, 3], expected int64[2, 3]")
     'output …: is float32[…], expected int64[…]'
-    >>> general("seed0-heap0: output 0 float16[6]: 2 of 6 values differ, max 0.5, mean 1e-05 (tolerance 0.018 to 0.035)")
+    >>> general("seed0-heap0: output 0 float16[6]: 2 of 6 values differ, max 0.5, mean 1e-05 (tolerance 0.01 to 0.03)")
     'output … float16[…]: … of … values differ, max …, mean …'
     >>> general("delegate 0: outputs are [given, tosa_mul_default]: no operator writes given, which is an input")
     'delegate …: outputs are […]: no operator writes …, which is an input'

@@ -30,7 +30,9 @@ DIGITS = 12
 WORDS = 5
 #: What is in the place of a digest where there is nothing.
 NOTHING = "-"
-_NODE = re.compile(r"    %(?P<name>\w+) : .*? = (?P<op>\w+)\[target=(?P<target>[^\]]*)\](?:\((?P<given>.*)\))?")
+_NODE = re.compile(
+    r"    %(?P<name>\w+) : .*? = (?P<op>\w+)\[target=(?P<target>[^\]]*)\](?:\((?P<given>.*)\))?"
+)
 _RETURN = re.compile(r"    return [(\[](?P<names>.*?),?[)\]]")
 _REFERENCE = re.compile(r"%(\w+)")
 _GETITEM, _CALL = "operator.getitem", "executorch_call_delegate"
@@ -80,7 +82,10 @@ def _verdict(lowered: Lowered, places: Sequence[int]) -> str:
         return "not run"
     pairs = [(sample, place) for sample in lowered.samples for place in places]
     for sample, place in pairs:
-        expected, made = sample.expected[place], sample.outputs[place] if place < len(sample.outputs) else None
+        expected, made = (
+            sample.expected[place],
+            sample.outputs[place] if place < len(sample.outputs) else None,
+        )
         if made is None or made.type != expected.type:
             return "wrong"
         if np.any(Deviation("", expected, made).differences() > lowered.tolerance(sample, place)):
@@ -90,11 +95,11 @@ def _verdict(lowered: Lowered, places: Sequence[int]) -> str:
 
 
 def compared(text: str, other: str) -> str:
-    """Return a text without the ratios that differ from those of `other` by no more than a machine may change.
+    r"""Return a text without the ratios that differ from those of `other` by no more than a machine may change.
 
-    >>> one = "a: graph 1; delegate 2; outside: none; sqnr 41.3 dB; right\\n"
+    >>> one = "a: graph 1; delegate 2; outside: none; sqnr 41.3 dB; right\n"
     >>> compared(one, one.replace("41.3", "41.5")), compared(one, one.replace("41.3", "31.5")) == one
-    ('a: graph 1; delegate 2; outside: none; right\\n', True)
+    ('a: graph 1; delegate 2; outside: none; right\n', True)
     """
     theirs = dict(line.partition(": ")[::2] for line in other.splitlines())
     kept = []
@@ -116,9 +121,9 @@ def _ratio(said: str) -> tuple[str, str]:
 
 
 def differing(before: str, after: str) -> tuple[str, ...]:
-    """Return the names of the parts whose lines differ.
+    r"""Return the names of the parts whose lines differ.
 
-    >>> differing("a: graph 1\\nb: graph 2\\n", "a: graph 1\\nb: graph 3\\nc: graph 4\\n")
+    >>> differing("a: graph 1\nb: graph 2\n", "a: graph 1\nb: graph 3\nc: graph 4\n")
     ('b', 'c')
     """
     old, new = (dict(line.partition(": ")[::2] for line in each.splitlines()) for each in (before, after))

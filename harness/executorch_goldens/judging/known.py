@@ -9,8 +9,8 @@ it. That of a compact root is written by ``--snapshot-update``, by cause; that o
     why = "half-times-number"
     cells = ["tosa-fp/addcdiv", "tosa-fp/addcmul"]
 
-``reason`` is that of the first cell, and ``why`` what a person said, if one has. A run accepts a cell that is wrong with
-this verdict for the same cause (`executorch_goldens.goldens.causes.general`), and for no other.
+``reason`` is that of the first cell, and ``why`` what a person said, if one has. A run accepts a cell that is wrong
+with this verdict for the same cause (`executorch_goldens.goldens.causes.general`), and for no other.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def _causes(path: Path, release: str) -> list[_Cause]:
     try:
         return msgspec.convert(stated, list[_Cause])
     except msgspec.ValidationError as error:
-        raise releases.MatrixError(f'{path}: expected tables [[releases."VERSION".causes]] ({error})') from error
+        raise releases.MatrixError(
+            f'{path}: expected tables [[releases."VERSION".causes]] ({error})'
+        ) from error
 
 
 def own(root: Path, release: str) -> bool:
@@ -126,7 +128,9 @@ def write(folder: Path, release: str, known: Mapping[str, KnownDefect]) -> None:
     causes: dict[tuple[str, str, str], _Cause] = {}
     for cell, defect in sorted(known.items()):
         key = (defect.verdict, general(defect.reason), defect.why)
-        causes.setdefault(key, _Cause(*map(_written, (defect.verdict, defect.reason)), [], _written(defect.why)))
+        causes.setdefault(
+            key, _Cause(*map(_written, (defect.verdict, defect.reason)), [], _written(defect.why))
+        )
         causes[key].cells.append(cell)
     document = tomlkit.document()
     tables = tomlkit.aot()

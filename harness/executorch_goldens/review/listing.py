@@ -91,7 +91,7 @@ def _by_digest(member: Member, before: Mapping[str, str], after: Mapping[str, st
     """Yield how a compact golden differs, of which no export is kept any more: its texts are known by their digests."""
     yield f"the golden's texts are known by their digests alone; those of now are in {member.proposal.folder}"
     others = any(before.get(name) != after.get(name) for name in {*before, *after} - {golden.MANIFEST})
-    sides = [golden.without_digests(each) if others else each for each in (before, after)]
+    sides = (golden.without_digests(before), golden.without_digests(after)) if others else (before, after)
     yield from text_difference(*sides, *_labels(member))
 
 
