@@ -128,10 +128,8 @@ def write(folder: Path, release: str, known: Mapping[str, KnownDefect]) -> None:
     causes: dict[tuple[str, str, str], _Cause] = {}
     for cell, defect in sorted(known.items()):
         key = (defect.verdict, general(defect.reason), defect.why)
-        causes.setdefault(
-            key, _Cause(*map(_written, (defect.verdict, defect.reason)), [], _written(defect.why))
-        )
-        causes[key].cells.append(cell)
+        new = _Cause(defect.verdict, _written(defect.reason), [], _written(defect.why))
+        causes.setdefault(key, new).cells.append(cell)
     document = tomlkit.document()
     tables = tomlkit.aot()
     for key in sorted(causes):
