@@ -374,6 +374,8 @@ class Lowered:
         nothing was run.
     lost
         What quantization loses; None where that is within the target's floor.
+    parts
+        See `executorch_goldens.exporting.data.Example`.
     """
 
     graph: str
@@ -393,6 +395,7 @@ class Lowered:
     begins: Beginning | None = field(default=None, compare=False)
     lost: Lost | None = field(default=None, compare=False)
     inside: Inside | None = field(default=None, compare=False)
+    parts: tuple[tuple[str, int], ...] = ()
 
     @property
     def pte_sha256(self) -> str:

@@ -40,10 +40,21 @@ class KnownDefect:
         The verdict about the cell, see `executorch_goldens.judging.verdict.Verdict`.
     reason
         One line, with the upstream issue where there is one.
+    cause
+        What the reason of the verdict has to be, by `executorch_goldens.goldens.causes.general`; any where it is empty.
+    why
+        What a person says of it; empty where nobody has.
     """
 
     verdict: str
     reason: str
+    cause: str = ""
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        """What a person reads of it."""
+        return self.why or self.reason
 
 
 @dataclass(frozen=True)

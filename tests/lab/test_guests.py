@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from executorch_goldens import releases
 from executorch_goldens.artifact import Artifact, Cell, Lowered
 from executorch_goldens.goldens import golden, roots, table
+from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging import known
@@ -436,7 +437,8 @@ def test_what_the_next_run_may_not_find_is_not_noted(verdict: str, reason: str, 
 
 
 def test_what_is_known_is_read_as_it_was_written(tmp_path: Path) -> None:
-    defects = {"tosa-fp/a": KnownDefect("corrupt", 'output 0: "é" differs')}
+    reason = 'output 0: "é" differs'
+    defects = {"tosa-fp/a": KnownDefect("corrupt", reason, general(reason), "a table of codes")}
     known.write(tmp_path, INSTALLED, defects)
     assert known.read(tmp_path, INSTALLED) == defects
     known.write(tmp_path, INSTALLED, {})
@@ -452,7 +454,8 @@ def test_any_reason_is_read_as_it_was_written(reason: str) -> None:
     judged = known.settled({}, Verdict(Cell("tosa-fp", "add"), "corrupt", reason))
     with tempfile.TemporaryDirectory() as folder:
         known.write(Path(folder), INSTALLED, judged)
-        assert known.read(Path(folder), INSTALLED) == {"tosa-fp/add": KnownDefect("corrupt", said.strip())}
+        (read,) = known.read(Path(folder), INSTALLED).values()
+        assert (read.verdict, read.reason) == ("corrupt", said.strip())
 
 
 def test_what_is_known_stays_where_it_cannot_be_written(
@@ -525,7 +528,7 @@ def test_a_guest_that_changes_fails_until_it_is_recorded(guests: Runner, artifac
     assert set(finished.verdicts().values()) == {"changed"}
     assert "differs from its golden in manifest.txt" in finished.output
     assert f"is right now, but {guests.root / known.FILE} knows it as corrupt" in finished.output
-    assert "--snapshot-update deletes that entry" in finished.output
+    assert "--snapshot-update, or a review, deletes that entry" in finished.output
     finished = guests(*RUN, UPDATE)
     assert finished.code == 0, finished.output
     assert not (guests.root / known.FILE).exists()
@@ -576,7 +579,8 @@ def test_a_zoo_that_is_no_guest_may_have_what_is_known_beside_its_goldens(
     runner.answers({"alpha": wrong(steady)})
     assert runner(*run).code == 1
     runner.root.mkdir(parents=True)
-    known.write(runner.root, INSTALLED, {"xnnpack-fp32/alpha": KnownDefect("corrupt", "upstream issue 1")})
+    stated = f'[releases."{INSTALLED}".known]\n"xnnpack-fp32/alpha" = "corrupt: upstream issue 1"\n'
+    (runner.root / known.FILE).write_text(stated)
     finished = runner(*run)
     assert finished.code == 0, finished.output
     assert "upstream issue 1" in finished.output

@@ -177,7 +177,7 @@ def summary(merged: Merged, goldens: Path, decided: Decisions) -> Iterator[str]:
         yield f"accepted since the run: {count(accepted, 'cell')}"
     for row in (row for row, kind in zip(merged.rows, kinds, strict=True) if kind == KNOWN):
         defect = decided.declared.get(name_of(came.release, row))
-        reason = defect.reason if defect is not None else row["reason"]
+        reason = defect.words if defect is not None else row["reason"]
         yield f"{KNOWN}: {row['target']}/{row['case']} is {row['verdict']}: {reason}"
     for cell in stale(merged, goldens):
         yield messages.stale(golden.directory(goldens / came.release, cell))

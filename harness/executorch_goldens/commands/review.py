@@ -13,11 +13,13 @@ from typing import Any
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable, untrusted
+from executorch_goldens.goldens import roots
+from executorch_goldens.judging.known import FILE
 from executorch_goldens.judging.updating import FEWER
 from executorch_goldens.results import proposals
 from executorch_goldens.results import rows as results
 from executorch_goldens.review import committing, listing
-from executorch_goldens.review.declaring import declare, entries
+from executorch_goldens.review.declaring import declare, declare_in, entries
 from executorch_goldens.review.doubt import ALTHOUGH, doubt
 from executorch_goldens.review.groups import Group, Member, count, grouped
 from executorch_goldens.review.recording import record
@@ -213,7 +215,8 @@ class Reviewed:
             For what may not be recorded, and for known defects that cannot be written.
         """
         goldens = self.standing.goldens
-        declared = entries([group for group in self.groups if group.cause in known], rejected)
+        chosen = [group for group in self.groups if group.cause in known]
+        declared = entries(chosen, rejected)
         by_name = {member.proposal.name: member for member in accepted}
         if by_name:
             record(list(by_name.values()), self.sweeps, goldens, self.standing)
@@ -235,7 +238,11 @@ class Reviewed:
         if declared:
             # It is a change of the checkout, which proposals are bound to: it comes last.
             file = self.standing.repository.known_defects
-            declare(file, declared)
+            if roots.is_compact(goldens):
+                file = goldens / "*" / FILE
+                declare_in(goldens, chosen, rejected)
+            else:
+                declare(file, declared)
             print(f"declared as known: {count(sum(map(len, declared.values())), 'cell')}, in {file}")
         if by_name:
             file = self.sweeps / committing.FILE

@@ -329,12 +329,16 @@ class Example:
         processes must then build the same bits.
     dynamic_shapes
         For `torch.export.export`: for each input, which of its dimensions may change, as ``{dimension: Dim}``.
+    parts
+        Of a program that does several things beside each other: their names, each with how many of its outputs are
+        its own, in order. A golden then has a line for each (`executorch_goldens.goldens.parts`).
     """
 
     module: torch.nn.Module
     inputs: tuple[torch.Tensor, ...]
     fill: bool = True
     dynamic_shapes: Any = None
+    parts: tuple[tuple[str, int], ...] = ()
 
 
 def require_example(case: Case, built: object) -> None:

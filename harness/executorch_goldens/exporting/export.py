@@ -118,6 +118,8 @@ class Export:
         Where in the log what runs it begins to write.
     unbounded
         See `executorch_goldens.exporting.numerics.samples.unbounded`.
+    parts
+        See `executorch_goldens.exporting.data.Example`.
     watch
         Notes the stages; enter it to have passes and node visitors noted as well.
     observer
@@ -153,13 +155,14 @@ class Export:
         self.program: beginning.Program | None = None
         self.log: int | None = None
         self.unbounded: tuple[str, ...] = ()
+        self.parts: tuple[tuple[str, int], ...] = ()
         self.watch = Watch(capture, omission)
         self.observer = observer
 
     def run(self) -> Lowered:
         """Export, lower, emit and run; whatever the release raises passes through."""
         example = self.lowering.cast(example_of(self.case))
-        self.unbounded = unbounded(example)
+        self.unbounded, self.parts = unbounded(example), example.parts
         edge = self.lower(example)
         self.made = self.unexecuted(edge.exported_program().graph_module)
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
@@ -209,6 +212,7 @@ class Export:
             unjudged=self.unjudged,
             limit=limit,
             validation=found,
+            parts=self.parts,
         )
 
     def in_reference_model(self, program: torch.export.ExportedProgram) -> Ran:

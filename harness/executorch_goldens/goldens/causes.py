@@ -1,4 +1,4 @@
-"""Why lowering fails, as a golden's ``failure.txt`` states it: the same cause in many cells."""
+"""Why cells are wrong, without what differs from cell to cell: the same cause in many of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,30 @@ from typing import NamedTuple
 SHOWN_MESSAGE = 110
 #: Names of nodes and constants: one defect names different ones in every model.
 NAMES = re.compile(r"(?<=name )\w+|\(\w+\)|\b\w*_\d+\w*\b")
+#: What of a reason is one cell's own: variations, samples and tolerances; what brackets hold; names with numbers, and
+#: those after words that a name follows; numbers that are no part of a dtype.
+OWN = (
+    (re.compile(r"^seed\d+-heap\d+: | \((tolerance |within )?[a-z0-9][-a-z0-9.+ ]*\)"), ""),
+    (re.compile(r"\[(?:[^\]]*[\d,][^\]]*)?\]|(?<=outputs are )\[\w*\]"), "[…]"),
+    (re.compile(r"(?<=writes )\w+|\b[a-z]\w*_\w*\d\w*\b|\b[a-z]+_\d+\b"), "…"),
+    (re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!x)"), "…"),
+)
+
+
+def general(reason: str) -> str:
+    """Return a reason without what is one cell's own; dtypes stay.
+
+    >>> general("output 4 (drawn): is float32[2, 3], expected int64[2, 3]")
+    'output …: is float32[…], expected int64[…]'
+    >>> general("seed0-heap0: output 0 float16[6]: 2 of 6 values differ, max 0.5, mean 1e-05 (tolerance 0.01 to 0.03)")
+    'output … float16[…]: … of … values differ, max …, mean …'
+    >>> general("delegate 0: outputs are [given, tosa_mul_default]: no operator writes given, which is an input")
+    'delegate …: outputs are […]: no operator writes …, which is an input'
+    """
+    text = reason.strip()
+    for what, instead in OWN:
+        text = what.sub(instead, text)
+    return text
 
 
 class Cause(NamedTuple):

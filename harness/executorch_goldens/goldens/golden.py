@@ -23,8 +23,9 @@ from executorch_goldens.decode.formats import layout_digest
 from executorch_goldens.errors import FileError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
-from executorch_goldens.goldens import accuracy, merging, table
+from executorch_goldens.goldens import accuracy, merging, parts, table
 from executorch_goldens.goldens.table import TableError
+from executorch_goldens.structure.outline import outline
 
 #: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
 FORMAT = 2
@@ -33,10 +34,15 @@ MANIFEST = "manifest.txt"
 FAILURE = "failure.txt"
 TRACE = "trace.txt"
 GRAPH = "graph.txt"
+#: The text of a program of several parts with a line for each (`executorch_goldens.goldens.parts`).
+PARTS = "parts.txt"
+
+#: Manifest field of a compact golden that has its trace in short (`executorch_goldens.goldens.compact`).
+PASSES = "passes"
 
 #: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
 #: without a patch that did not matter here, makes the same artifact, and a pass may reach it in a different way.
-INFORMATIVE = ("patches", "shortcuts", "variations", "trace", "kernels", "validated", accuracy.ERROR)
+INFORMATIVE = ("patches", "shortcuts", "variations", "trace", PASSES, "kernels", "validated", accuracy.ERROR)
 
 #: Manifest field with the digest of the payloads and the program that holds on every architecture
 #: (`executorch_goldens.decode.layout`).
@@ -45,9 +51,9 @@ LAYOUT = "layout"
 #: The text of a compact golden that has its quantities (`executorch_goldens.goldens.reading.quantities`).
 COUNTED = "quantities.txt"
 
-#: What fields of a manifest begin with that came after goldens without them were recorded, and lines of `COUNTED`. What
-#: only one of two goldens says is not compared.
-ADDED = (LAYOUT, accuracy.FIELD, accuracy.ERROR, "kernels", "validated")
+#: What fields of a manifest begin with that came after goldens without them were recorded, and lines of `COUNTED`;
+#: `PARTS` came later as well. What only one of two goldens says is not compared.
+ADDED = (LAYOUT, accuracy.FIELD, accuracy.ERROR, PASSES, "kernels", "validated")
 ADDED_COUNTS = ("duplicated ",)
 
 #: Manifest field that names the architectures for which the digests of the payloads and the program hold; without it
@@ -164,8 +170,13 @@ def _render_failure(failure: Failure) -> dict[str, str]:
 
 def _render_lowered(lowered: Lowered) -> dict[str, str]:
     texts = {GRAPH: lowered.graph}
+    outlines = {}
     for index, payload in enumerate(decode_delegates(lowered)):
-        texts[f"delegate_{index}.{payload.kind}.txt"] = payload.text()
+        text = texts[f"delegate_{index}.{payload.kind}.txt"] = payload.text()
+        if lowered.parts:
+            outlines[lowered.delegates[index].name] = outline(text)
+    if lines := list(parts.lines(lowered, outlines)):
+        texts[PARTS] = "".join(f"{line}\n" for line in lines)
     texts["pte.txt"] = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas)).text(delegates=False)
     return texts
 
@@ -265,7 +276,14 @@ def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
     kept = {name: text for name, text in texts.items() if name != TRACE}
     if COUNTED in kept and not _added_counts(other):
         kept[COUNTED] = "".join(line for line in _lines(kept[COUNTED]) if not line.startswith(ADDED_COUNTS))
+    if PARTS in kept:
+        its = other.get(PARTS)
+        kept = _without(kept, PARTS) if its is None else {**kept, PARTS: parts.compared(kept[PARTS], its)}
     return {**kept, MANIFEST: "".join(lines)}
+
+
+def _without(texts: Texts, name: str) -> dict[str, str]:
+    return {each: text for each, text in texts.items() if each != name}
 
 
 def without_digests(texts: Texts) -> Texts:
@@ -305,9 +323,10 @@ def digests(texts: Texts) -> dict[str, tuple[str, ...]]:
 
 
 def missing(reviewed: Texts, made: Texts) -> tuple[str, ...]:
-    """Return the fields that a golden lacks because it was recorded before there were such, and lines of `COUNTED`."""
+    """Return what a golden lacks because it was recorded before there was such: fields, lines of `COUNTED`, `PARTS`."""
     known = fields(reviewed)
     lacking = [name for name in fields(made) if name.startswith(ADDED) and name not in known]
+    lacking += [PARTS] if PARTS in made and PARTS not in reviewed else []
     return (*lacking, *(() if _added_counts(reviewed) else _added_counts(made)))
 
 
@@ -493,6 +512,8 @@ def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     if TRACE in made and _runs(made[TRACE], elsewhere) != _runs(reviewed.get(TRACE, ""), elsewhere):
         base[TRACE] = made[TRACE]
         said |= {"patches": now["patches"], "trace": now["trace"]}
+    if not elsewhere and PASSES in said and PASSES in now:
+        said[PASSES] = now[PASSES]
     agreed = _joined(before["variations"], now["variations"])
     if set(agreed) != set(before["variations"].split()):
         known = [variation.name for variation in variations.variations()]
@@ -502,6 +523,8 @@ def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     lacking = missing(reviewed, made)
     if counts := [line for line in lacking if line.startswith(ADDED_COUNTS)]:
         base[COUNTED] += "".join(counts)
+    if PARTS in lacking:
+        base[PARTS] = made[PARTS]
     said |= {name: now[name] for name in lacking if name in now} | _further_digests(reviewed, made)
     if base == reviewed and said == {name: value for name, value in before.items() if name != CONTENTS}:
         return base
@@ -554,10 +577,15 @@ def _joined(*names: str) -> list[str]:
 
 
 def write(path: Path, texts: Texts) -> None:
-    """Replace the golden of directory `path` whole: written aside, then renamed; raise GoldenError."""
+    """Replace the golden of directory `path`, in its table or whole; raise GoldenError."""
     if is_compact(texts):
         _write_into_table(path, texts)
-        return
+    else:
+        write_folder(path, texts)
+
+
+def write_folder(path: Path, texts: Texts) -> None:
+    """Replace a directory of texts whole: written aside, then renamed; raise GoldenError."""
     aside = path.with_name(path.name + ASIDE)
     replaced = path.with_name(path.name + REPLACED)
     shutil.rmtree(aside, ignore_errors=True)

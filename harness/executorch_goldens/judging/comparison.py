@@ -13,13 +13,15 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcom
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import EQUAL
-from executorch_goldens.goldens.compact import compact
+from executorch_goldens.goldens.compact import compact, recorded_runs
 from executorch_goldens.goldens.quantities import Budgets, over
 from executorch_goldens.judging import divergence, rightness, verdict
 from executorch_goldens.judging.diagnosis import Diagnoses
+from executorch_goldens.judging.known import is_as_known
 from executorch_goldens.judging.likeness import RENAMED
+from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.releases import Release
+from executorch_goldens.releases import KnownDefect, Release
 from executorch_goldens.settings.config import RENAMES
 
 
@@ -74,18 +76,18 @@ def compare(
         objection = _over_budget(cell, texts, budgets)
     defect = release.known.get(str(cell))
     if objection is not None:
-        is_named = defect is not None and defect.verdict == objection.name
-        known = is_named and not objection.is_of_harness
-        return Comparison(dataclasses.replace(_diverging(objection, outcomes, reviewed), known=known))
+        return Comparison(_known_as(defect, _diverging(objection, outcomes, reviewed)))
     if defect is not None and isinstance(artifact.result, Lowered) and artifact.result.not_run:
         # Nothing says that it is right.
         detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
         return Comparison(Verdict(cell, defect.verdict, defect.reason, detail, known=True))
     if defect is not None:
         known_as = f"{defect.verdict} ({defect.reason})"
-        way_out = "--snapshot-update deletes that entry" if compacted else "delete that entry"
-        reason = f"is right now, but {release.known_in} knows it as {known_as}: {way_out}"
-        return Comparison(Verdict(cell, "changed", reason))
+        reason = f"is right now, but {release.known_in} knows it as {known_as}"
+        if not compacted:
+            return Comparison(Verdict(cell, "changed", f"{reason}: delete that entry"))
+        reason += f": {UPDATE}, or a review, deletes that entry"
+        return Comparison(Verdict(cell, "changed", reason, recordable=True), compact(texts))
     if compacted:
         texts = compact(texts)
     if reviewed is None:
@@ -97,6 +99,16 @@ def compare(
         # The golden stays, and with it the names that people have reviewed.
         return Comparison(dataclasses.replace(judged, recordable=False, allowed=True), reviewed)
     return Comparison(_diverging(judged, outcomes, reviewed), texts)
+
+
+def _known_as(defect: KnownDefect | None, judged: Verdict) -> Verdict:
+    """Return a verdict as known where its defect is declared, with the declared cause where it is not the one."""
+    if defect is None or judged.is_of_harness:
+        return judged
+    if is_as_known(judged, defect):
+        return dataclasses.replace(judged, known=True)
+    otherwise = f"is known for something else, {defect.verdict}: {defect.reason}"
+    return dataclasses.replace(judged, detail=(otherwise, *judged.detail)) if defect.cause else judged
 
 
 def _over_budget(cell: Cell, texts: golden.Texts, budgets: Budgets) -> Verdict | None:
@@ -114,9 +126,7 @@ def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:
 
 def undecodable(cell: Cell, error: DecodeError, release: Release) -> Verdict:
     """Say that a payload of `cell` is not what the schema of its release says."""
-    defect = release.known.get(str(cell))
-    known = defect is not None and defect.verdict == "undecodable"
-    return Verdict(cell, "undecodable", str(error), known=known)
+    return _known_as(release.known.get(str(cell)), Verdict(cell, "undecodable", str(error)))
 
 
 def _diverging(judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None) -> Verdict:
@@ -139,9 +149,7 @@ def _divergence(
     Where variations disagree it is the first at which two of them diverge; else the first whose result is not the one
     in the golden's trace.
     """
-    recorded: Sequence[PassRun] | None = (
-        golden.read_trace(reviewed[golden.TRACE]) if reviewed and golden.TRACE in reviewed else None
-    )
+    recorded = recorded_runs(reviewed, passes(outcomes[0])) if reviewed else None
     if judged.name in verdict.DISAGREEING:
         one, other = (passes(group[0]) for group in verdict.group_by_content(outcomes)[:2])
         return divergence.divergence(one, other, recorded or ())

@@ -119,8 +119,9 @@ class Judge:
     ) -> Judged:
         """Let syrupy compare once more, count and, where that was asked for, record."""
         judged, texts = comparison.verdict, comparison.texts
-        if texts is None:
-            return Judged(judged, None, reviewed)
+        if texts is None or (judged.name == "changed" and reviewed is None):
+            # What is known to be wrong, and is right now, has no golden before that is known no more.
+            return Judged(judged, texts, reviewed)
         if (
             self.updating.changed
             and reviewed is not None

@@ -1,17 +1,31 @@
 """What is known to be wrong with cells of a further zoo: beside its goldens, and accepted as these are.
 
 ``known.toml`` in the folder of a release has the form of ``releases.toml``. A run that finds the same verdict accepts
-it. That of a compact root is written by ``--snapshot-update``; that of any other, by a person.
+it. That of a compact root is written by ``--snapshot-update``, by cause; that of any other, by a person::
+
+    [[releases."1.5.1".causes]]
+    verdict = "corrupt"
+    reason = "output 0: is float32[], expected float16[]"
+    why = "half-times-number"
+    cells = ["tosa-fp/addcdiv", "tosa-fp/addcmul"]
+
+``reason`` is that of the first cell, and ``why`` what a person said, if one has. A run accepts a cell that is wrong
+with this verdict for the same cause (`executorch_goldens.goldens.causes.general`), and for no other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from executorch_goldens import releases
-from executorch_goldens.files import durable
+from executorch_goldens.artifact import Cell
+from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden, merging, roots
+from executorch_goldens.goldens.causes import general
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import KnownDefect
 
@@ -22,17 +36,42 @@ NEVER = ("timed-out", "out-of-memory", "damaged-golden")
 FROM_OUTSIDE = "killed by SIGKILL"
 
 
+class _Cause(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What is wrong with some cells; see the module."""
+
+    verdict: str
+    reason: str
+    cells: list[str]
+    why: str = ""
+
+    @property
+    def defect(self) -> KnownDefect:
+        return KnownDefect(self.verdict, self.reason, general(self.reason), self.why)
+
+
 def read(folder: Path, release: str) -> dict[str, KnownDefect]:
     """Return the defects that a release's folder of goldens knows, by cell; raise `releases.MatrixError`."""
     path = folder / FILE
     if not path.is_file():
         return {}
     try:
-        return releases.known_defects(path).get(release, {})
+        stated = releases.known_defects(path).get(release, {})
+        return {**stated, **{cell: cause.defect for cause in _causes(path, release) for cell in cause.cells}}
     except releases.MatrixError as error:
         if conflict := merging.conflict_in(path):
             raise releases.MatrixError(f"{path}: {conflict}. {merging.take_a_side(path)}") from error
         raise
+
+
+def _causes(path: Path, release: str) -> list[_Cause]:
+    """Return the causes that a file states for a release; raise `releases.MatrixError`."""
+    stated = untrusted.toml(path)["releases"].get(release, {}).get("causes", [])
+    try:
+        return msgspec.convert(stated, list[_Cause])
+    except msgspec.ValidationError as error:
+        raise releases.MatrixError(
+            f'{path}: expected tables [[releases."VERSION".causes]] ({error})'
+        ) from error
 
 
 def own(root: Path, release: str) -> bool:
@@ -62,7 +101,22 @@ def settled(known: Mapping[str, KnownDefect], judged: Verdict) -> dict[str, Know
     passing = judged.name in NEVER or FROM_OUTSIDE in judged.reason or judged.is_of_harness
     if judged.recordable or judged.name == "stable" or passing:
         return others
-    return {**others, str(judged.cell): KnownDefect(judged.name, judged.reason.strip() or judged.name)}
+    reason = judged.reason.strip() or judged.name
+    before = known.get(str(judged.cell))
+    same = before is not None and before.verdict == judged.name and before.cause in ("", general(reason))
+    why = before.why if same and before is not None else ""
+    return {**others, str(judged.cell): KnownDefect(judged.name, reason, general(reason), why)}
+
+
+def forget(root: Path, release: str, cell: Cell) -> None:
+    """Delete what a compact root knows to be wrong with a cell, which is right now; raise `GoldenError`."""
+    if roots.is_compact(root) and str(cell) in (known := read(root / release, release)):
+        write(root / release, release, {name: defect for name, defect in known.items() if name != str(cell)})
+
+
+def is_as_known(judged: Verdict, defect: KnownDefect) -> bool:
+    """Whether a cell is wrong as its defect says: with its verdict and, where it states one, for its cause."""
+    return defect.verdict == judged.name and defect.cause in ("", general(judged.reason))
 
 
 def write(folder: Path, release: str, known: Mapping[str, KnownDefect]) -> None:
@@ -71,15 +125,39 @@ def write(folder: Path, release: str, known: Mapping[str, KnownDefect]) -> None:
     # Only here: what reads them does without.
     import tomlkit
 
-    texts = {cell: f"{defect.verdict}: {defect.reason}" for cell, defect in sorted(known.items())}
-    # Half of a pair of UTF-16, which no TOML can hold, is there as its escape.
-    texts = {cell: text.encode("utf-8", "backslashreplace").decode() for cell, text in texts.items()}
+    causes: dict[tuple[str, str, str], _Cause] = {}
+    for cell, defect in sorted(known.items()):
+        key = (defect.verdict, general(defect.reason), defect.why)
+        new = _Cause(defect.verdict, _written(defect.reason), [], _written(defect.why))
+        causes.setdefault(key, new).cells.append(cell)
+    document = tomlkit.document()
+    tables = tomlkit.aot()
+    for key in sorted(causes):
+        table = tomlkit.table()
+        for name, value in msgspec.to_builtins(causes[key]).items():
+            table.add(name, _lines(value) if name == "cells" else value)
+        tables.append(table)
+    document["releases"] = {release: {"causes": tables}}
     try:
         if known:
-            durable.replace(path, tomlkit.dumps({"releases": {release: {"known": texts}}}))
+            durable.replace(path, tomlkit.dumps(document))
         else:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise golden.UnwritableError(
             path, f"cannot be written ({error})", "Make room for it, then record it again."
         ) from error
+
+
+def _written(text: str) -> str:
+    """Return a text as TOML can hold it: half of a pair of UTF-16 is there as its escape."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _lines(cells: list[str]) -> Any:
+    """Return an array with a line for each of its cells: so a merge and a review see them."""
+    import tomlkit
+
+    array = tomlkit.array()
+    array.extend(cells)
+    return array.multiline(True)

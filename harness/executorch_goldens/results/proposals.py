@@ -1,7 +1,8 @@
 """What a cell proposes: the golden that it would get, and how that was made.
 
 A run leaves ``proposal.json`` in the folder that it keeps of a cell. Where the artifact may be recorded, the
-golden-to-be stands beside it in ``proposal/``, and the file has its digest.
+golden-to-be stands beside it in ``proposal/``, and the file has its digest. A compact golden-to-be is there in its
+compact form; ``golden/`` has the whole texts of the compact golden that it replaces, where these are known.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from executorch_goldens.goldens.golden import GoldenError, Texts
 FILE = "proposal.json"
 #: The golden-to-be beside it.
 FOLDER = "proposal"
+#: The whole texts of the compact golden that it replaces.
+REPLACED = "golden"
 #: Version of the file.
 FORMAT = 1
 
@@ -86,12 +89,13 @@ class Proposal:
     def name(self) -> str:
         return f"{self.release} {self.cell}"
 
-    def write(self, texts: Texts | None) -> None:
-        """Write it into `folder`, and `texts` beside it, the golden-to-be."""
+    def write(self, texts: Texts | None, replaced: Texts | None = None) -> None:
+        """Write it into `folder`, and `texts` beside it, the golden-to-be; also the whole texts of what it replaces."""
         discard(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        if texts is not None:
-            golden.write(self.folder / FOLDER, texts)
+        for name, of_side in ((FOLDER, texts), (REPLACED, replaced)):
+            if of_side is not None:
+                golden.write_folder(self.folder / name, of_side)
         self._write_file()
 
     def _write_file(self) -> None:
@@ -132,6 +136,13 @@ class Proposal:
             raise _refusal(place, f"is not what {FILE} proposes, by digest")
         return texts
 
+    def replaced(self) -> Texts | None:
+        """Return the whole texts of the compact golden that it replaces; None where they are not known."""
+        try:
+            return golden.read(self.folder / REPLACED)
+        except GoldenError as error:
+            raise _refusal(self.folder / REPLACED, error.what) from error
+
     def made(self) -> list[Texts]:
         """Return what its variations made that differ, each once, as golden texts; none where they left none."""
         return made(self.folder)
@@ -153,7 +164,8 @@ def made(folder: Path) -> list[Texts]:
 def discard(folder: Path) -> None:
     """Delete the proposal in the folder of a cell, if there is one."""
     (folder / FILE).unlink(missing_ok=True)
-    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    for name in (FOLDER, REPLACED):
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def find(sweeps: Path) -> Iterator[Proposal]:

@@ -134,6 +134,7 @@ class Results:
         reviewed: golden.Texts | None,
         came: Provenance,
         accuracy: Accuracy | None = None,
+        whole: golden.Texts | None = None,
     ) -> Proposal:
         """Leave, and return, what the cell would be recorded as, for a review.
 
@@ -145,6 +146,8 @@ class Results:
             The golden that it would replace, if there is one that can be used.
         accuracy
             Of the program, right or wrong, if it ran.
+        whole
+            Of a compact `reviewed`, the whole texts, where they are known.
         """
         proposal = Proposal(
             release=self.release.version,
@@ -162,7 +165,7 @@ class Results:
             accuracy=accuracy,
             folder=self.folder(judged.cell),
         )
-        proposal.write(texts)
+        proposal.write(texts, whole)
         return proposal
 
     def take_junit(self, file: Path) -> None:

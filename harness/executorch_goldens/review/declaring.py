@@ -1,4 +1,4 @@
-"""Writes causes that were rejected as known defects into the file that a repository names for them."""
+"""Writes causes that were rejected as known defects: into the file that a repository names, or a compact root's own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
+from executorch_goldens.goldens.causes import general
+from executorch_goldens.judging import known
+from executorch_goldens.releases import KnownDefect
 from executorch_goldens.review.groups import BARRED, Group
 
 #: Release to the cells that are known to be wrong on it, with verdict and reason.
@@ -35,6 +38,25 @@ def entries(groups: Sequence[Group], reasons: Mapping[str, str]) -> Entries:
             text = f"{proposal.verdict}: {' '.join(reasons[group.cause].split())}"
             found.setdefault(proposal.release, {})[str(proposal.cell)] = text
     return found
+
+
+def declare_in(goldens: Path, groups: Sequence[Group], reasons: Mapping[str, str]) -> None:
+    """Write groups into what a compact root knows, each cell with its cause.
+
+    Raises
+    ------
+    executorch_goldens.goldens.golden.GoldenError
+        Where that cannot be written.
+    """
+    found: dict[str, dict[str, KnownDefect]] = {}
+    for group in groups:
+        for proposal in (member.proposal for member in group.members if member.state == BARRED):
+            reason, why = proposal.reason.strip() or proposal.verdict, " ".join(reasons[group.cause].split())
+            defect = KnownDefect(proposal.verdict, reason, general(reason), why)
+            found.setdefault(proposal.release, {})[str(proposal.cell)] = defect
+    for release, cells in found.items():
+        folder = goldens / release
+        known.write(folder, release, {**known.read(folder, release), **cells})
 
 
 def declare(file: Path | None, declared: Entries) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.causes import general
+from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.golden import GoldenError, Texts
 from executorch_goldens.judging.likeness import RENAMED, names_alone
 from executorch_goldens.judging.verdict import DISAGREEING
@@ -68,13 +70,18 @@ class Member:
     Attributes
     ----------
     before
-        Its golden; None where there is none. Of variations that disagree, what the first of them made.
+        Its golden; None where there is none. Of variations that disagree, what the first of them made. Of a compact
+        golden the whole texts, where these are known.
     after
-        The golden-to-be, or what its exports made; None where they left nothing.
+        The golden-to-be, or what its exports made, in the form of `before`; None where they left nothing.
     edits
         How these differ, with what this cell shows of each.
     objection
         Why it cannot be recorded as things stand; empty if it can.
+    proposed
+        The golden-to-be as it would be recorded; None for what may not be.
+    recorded
+        Whether that stands among the goldens already.
     """
 
     proposal: Proposal
@@ -83,6 +90,8 @@ class Member:
     edits: Mapping[Edit, str]
     quantities: Quantities
     objection: str
+    proposed: Texts | None = None
+    recorded: bool = False
 
     @property
     def state(self) -> str:
@@ -170,7 +179,7 @@ class Group:
             cells = f"{count(len(self.members), 'cell')}, as " if len(self.members) > 1 else ""
             return f"{NAMES_ALONE}: {cells}{self.specimen.edits[NAMES_ALONE]}"
         proposal = first.proposal
-        what = "; ".join(self._named()) or _general(proposal.reason)
+        what = "; ".join(self._named()) or general(proposal.reason)
         if not first.edits or proposal.verdict in DISAGREEING:
             what = f"{proposal.verdict}: {what}"
         if not _is_pass(proposal.blamed):
@@ -281,7 +290,7 @@ def grouped(proposals: Iterable[Proposal], goldens: Path, standing: Standing | N
     found: dict[object, list[Member]] = defaultdict(list)
     for proposal in proposals:
         member = seen(proposal, goldens, standing)
-        if member.before is not None and golden.digest(member.before) == proposal.content:
+        if member.recorded:
             # A review has recorded it, and was interrupted before it could delete what was proposed.
             continue
         found[tuple(_key(member))].append(member)
@@ -309,7 +318,7 @@ def _key(member: Member) -> tuple[str, ...]:
     proposal = member.proposal
     place = proposal.blamed if _is_pass(proposal.blamed) else _place(proposal.blamed)
     if not member.edits:
-        return place or "", proposal.verdict, _general(proposal.reason)
+        return place or "", proposal.verdict, general(proposal.reason)
     kind = _class(member)
     disagreeing = proposal.verdict if proposal.verdict in DISAGREEING else ""
     if _is_pass(proposal.blamed) and not disagreeing:
@@ -356,7 +365,11 @@ def _backend(member: Member) -> str:
 
 def seen(proposal: Proposal, goldens: Path, standing: Standing | None = None) -> Member:
     """Return how a cell differs from its golden; without `standing`, not whether it may be recorded."""
-    before, after = _sides(proposal, goldens)
+    reviewed: Texts | None = None
+    with contextlib.suppress(GoldenError):
+        reviewed = golden.read(golden.directory(goldens / proposal.release, proposal.cell))
+    proposed = proposal.texts() if proposal.content is not None else None
+    before, after = _sides(proposal, reviewed, proposed)
     compared = after is not None and (before is not None or proposal.content is not None)
     return Member(
         proposal,
@@ -365,6 +378,8 @@ def seen(proposal: Proposal, goldens: Path, standing: Standing | None = None) ->
         _edits(proposal, before, after) if compared and after is not None else {},
         quantities(before, after) if compared and after is not None else Quantities(),
         standing.objection(proposal) if standing is not None and proposal.content is not None else "",
+        proposed,
+        reviewed is not None and golden.digest(reviewed) == proposal.content,
     )
 
 
@@ -375,15 +390,23 @@ def _edits(proposal: Proposal, before: Texts | None, after: Texts) -> Mapping[Ed
     return edits(before, after)
 
 
-def _sides(proposal: Proposal, goldens: Path) -> tuple[Texts | None, Texts | None]:
-    """Return what a cell is compared with, and what was made of it."""
-    made = proposal.made() if proposal.content is None else [proposal.texts()]
+def _sides(
+    proposal: Proposal, reviewed: Texts | None, proposed: Texts | None
+) -> tuple[Texts | None, Texts | None]:
+    """Return what a cell is compared with, and what was made of it: two forms of one kind."""
     if proposal.verdict in DISAGREEING:
+        made = proposal.made()
         return (made[0], made[1]) if len(made) > 1 else (None, None)
-    before: Texts | None = None
-    with contextlib.suppress(GoldenError):
-        before = golden.read(golden.directory(goldens / proposal.release, proposal.cell))
-    return before, made[0] if made else None
+    form = reviewed or proposed
+    if form is None or not golden.is_compact(form):
+        return reviewed, proposed or next(iter(proposal.made()), None)
+    whole = next(iter(proposal.made()), None)
+    if reviewed is None:
+        return None, whole or proposed
+    replaced = proposal.replaced()
+    if whole is not None and replaced is not None and golden.equal(compact(replaced), reviewed):
+        return replaced, whole
+    return reviewed, proposed or (compact(whole) if whole is not None else None)
 
 
 def _unlike(members: Sequence[Member]) -> Iterator[tuple[str, str]]:
@@ -433,11 +456,6 @@ def _place(blamed: str | None) -> str:
 
 def _stage(blamed: str) -> str:
     return re.sub(r"_\d+$", "", blamed)
-
-
-def _general(reason: str) -> str:
-    """Return a reason without what is one cell's own: variations, numbers and the numbers of names."""
-    return re.sub(r"-?\d[\d.,]*(e-?\d+)?", "…", re.sub(r"^seed\d+-heap\d+: ", "", reason))
 
 
 def _contents(proposal: Proposal) -> list[str | None]:

@@ -11,6 +11,7 @@ import filelock
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.judging import known
 from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.results import proposals
 from executorch_goldens.results.proposals import Proposal, ProposalError
@@ -45,6 +46,7 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
             roots.claim(goldens, proposal.models)
             place = golden.directory(goldens / proposal.release, proposal.cell)
             golden.write(place, of_cell)
+            known.forget(goldens, proposal.release, proposal.cell)
             proposals.discard(proposal.folder)
             written.append(place)
     return written
@@ -57,7 +59,7 @@ def _reviewed(member: Member, standing: Standing) -> Texts:
         texts = now.texts()
     except ProposalError as error:
         raise UsageError(str(error)) from error
-    if now != member.proposal or texts != member.after:
+    if now != member.proposal or texts != member.proposed:
         raise _refused(now, "is proposed otherwise than it was reviewed: review it again")
     if objection := standing.objection(now):
         raise _refused(now, objection)

@@ -184,14 +184,11 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
         yield from run.reuse.lines()
     for judged in run.verdicts.values():
         if judged.known:
-            reason = run.release.known[str(judged.cell)].reason
+            reason = run.release.known[str(judged.cell)].words
             yield f"{KNOWN}: {judged.cell} is {judged.name}: {reason}"
     if allowed := [judged for judged in run.verdicts.values() if judged.allowed]:
         more = f", and {count(len(allowed) - 1, 'cell')} more" if len(allowed) > 1 else ""
         yield f"{ALLOWED}: {allowed[0].cell} {allowed[0].reason}{more}"
-    # The causes of others have theirs.
-    if run.plan.compact:
-        yield from (f"{cell}: {proof}" for cell, proof in run.proofs.items())
     yield from run.prover.looking.failed
     yield from (f"recorded: {cause}" for cause in run.recorded)
     yield from accepted(run.verdicts.values())
@@ -301,7 +298,7 @@ def labels(judged: Iterable[Verdict], defects: Mapping[str, KnownDefect]) -> tup
     lines = [f"{each.name}: {each.cell}: {each.reason}" for each in judged if not each.accepted]
     # A known defect that is as declared has its reason there.
     declared = (each for each in judged if each.known)
-    lines += [f"{KNOWN}: {each.cell} is {each.name}: {defects[str(each.cell)].reason}" for each in declared]
+    lines += [f"{KNOWN}: {each.cell} is {each.name}: {defects[str(each.cell)].words}" for each in declared]
     return names, lines
 
 

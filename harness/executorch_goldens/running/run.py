@@ -6,17 +6,20 @@ records, `results` keeps the rest, `explaining` looks into what is wrong, `messa
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.cluster.sweep import ClusterSweep
+from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.goldens.compact import compact
 from executorch_goldens.judging import known
+from executorch_goldens.judging.comparison import made_with
 from executorch_goldens.judging.judge import Judge, Judged
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import Release
@@ -74,7 +77,7 @@ class Run:
             plan.root,
             plan.options.update,
             plan.compact,
-            # A compact root proposes nothing, so that its causes are not known.
+            # With what is wrong with a compact root's cells, a run that updates writes it.
             holding=not plan.compact,
             budgets=plan.options.budgets,
             allow=plan.options.allow,
@@ -178,8 +181,7 @@ class Run:
         self.verdicts[cell] = judged
         # What is held back is not recorded before every cell is judged.
         self._note(dataclasses.replace(judged, recorded=judged.recorded and not found.held), outcomes)
-        # There is nothing in a compact golden that a review could show.
-        if (found.held or not judged.accepted) and not self.plan.compact:
+        if found.held or not judged.accepted:
             self._propose(judged, found, outcomes[0])
         return judged
 
@@ -220,11 +222,25 @@ class Run:
         texts = found.texts if recordable else None
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
         accuracy = Accuracy.of(made) if isinstance(made, Lowered) and made.samples else None
-        proposal = self.results.propose(judged, texts, found.reviewed, self.provenance, accuracy)
+        whole = self._whole(judged.cell, found.reviewed)
+        proposal = self.results.propose(judged, texts, found.reviewed, self.provenance, accuracy, whole)
         if found.held:
             self._held.add(judged.cell)
         else:
             self.edits[judged.cell] = Edited.of(seen(proposal, self.plan.goldens))
+
+    def _whole(self, cell: Cell, reviewed: golden.Texts | None) -> golden.Texts | None:
+        """Return the whole texts of a compact golden, rendered from an export that is kept; None where none is its."""
+        if reviewed is None or not golden.is_compact(reviewed) or self.reuse is None:
+            return None
+        names = [variation.name for variation in self.plan.variations]
+        for variation in self.plan.variations:
+            for artifact in self.reuse.made_before(self.settings, (cell, variation, ())):
+                with contextlib.suppress(DecodeError):
+                    texts = golden.render(artifact, made_with(artifact, names, self.release, reviewed))
+                    if golden.equal(compact(texts), reviewed):
+                        return texts
+        return None
 
     def _count(self, found: Judged, outcome: Outcome) -> None:
         """Count what the summary says of goldens, and how near a program that is right is to eager."""
@@ -281,12 +297,6 @@ class Run:
         if not whole:
             return causes
         of_causes = [[member.proposal.cell for member in group.members] for group in worst_first(causes)]
-        if self.plan.compact:
-            by_pass: dict[str, list[Cell]] = defaultdict(list)
-            for cell, judged in self.verdicts.items():
-                if judged.divergence is not None:
-                    by_pass[judged.divergence.name].append(cell)
-            of_causes = list(by_pass.values())
         self.proofs = self.prover.proofs(of_causes, says)
         return [group.with_proofs(self.proofs) for group in causes]
 
@@ -322,7 +332,7 @@ class Run:
             self.verdicts[cell] = dataclasses.replace(self.verdicts[cell], recorded=False, refusal=why)
 
     def _proposed(self) -> list[Proposal]:
-        """Return what the checked cells propose; a compact root proposes nothing."""
+        """Return what the checked cells propose."""
         files = [self.results.folder(cell) / proposals.FILE for cell in self.verdicts]
         return [Proposal.read(file) for file in files if file.is_file()]
 

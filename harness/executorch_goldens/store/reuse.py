@@ -182,6 +182,13 @@ class Reuse:
             return None if None in lists else tuple(fact for facts in lists for fact in facts or ())
         return None
 
+    def made_before(self, settings: Settings, wanted: Wanted) -> Iterator[Artifact]:
+        """Yield what is kept of an export, that of the last time first, whatever has changed since it was made."""
+        schemas = self._environment(settings).schemas
+        for made in self.store.made(digest(self.listing(settings, wanted))):
+            if (kept := self.store.get(made.key)) is not None:
+                yield _with_schemas(kept.artifact, schemas)
+
     def view(self, settings: Settings) -> View:
         """Return what is so here and now."""
         from executorch_goldens.settings.exports import absolute, worker_environment

@@ -188,7 +188,10 @@ def entry(zoo: str, numbers: Sequence[int], place: int, target: str, releases: S
 
 
 def source(of: Sequence[Sample]) -> str:
-    """Return a sheet as Python: the class ``Sheet``, whose ``forward`` makes every call."""
+    """Return a sheet as Python: the class ``Sheet``, whose ``forward`` makes every call.
+
+    Its ``counts`` says how many outputs each call gives.
+    """
     inputs, calls = [], []
     for number, sample in enumerate(of):
         names = []
@@ -197,20 +200,18 @@ def source(of: Sequence[Sample]) -> str:
             if tensor.kind == INPUT:
                 inputs.append(name)
             names.append(name if tensor.kind == INPUT else f"self.{name}")
-        calls.append(f"            {sample.call.format(*names)},")
-    head = (
-        "import torch",
-        "",
-        "",
-        "class Sheet(torch.nn.Module):",
-        f"    def forward(self, {', '.join(inputs)}):",
-        "        return (",
-    )
-    return "\n".join((*head, *calls, "        )", ""))
+        calls.append(sample.call.format(*names))
+    text = ["import torch", "", "", "class Sheet(torch.nn.Module):"]
+    for name, form in (("forward", "{}"), ("counts", "len(({},))")):
+        text += [f"    def {name}(self, {', '.join(inputs)}):", "        return ("]
+        text += [*(f"            {form.format(call)}," for call in calls), "        )", ""]
+    return "\n".join(text)
 
 
 def example(of: Sequence[Sample]) -> Example:
-    """Return the program of a sheet with its inputs."""
+    """Return the program of a sheet with its inputs; its parts are the samples."""
+    import torch
+
     from executorch_goldens.exporting.data import Example
 
     names: dict[str, Any] = {}
@@ -224,7 +225,12 @@ def example(of: Sequence[Sample]) -> Example:
                 inputs.append(made)
             else:
                 module.register_buffer(f"x{number}_{place}", made)
-    return Example(module, tuple(inputs), fill=False)
+    counts = (1,) * len(of)
+    if any(sample.call.startswith("*") for sample in of):
+        with torch.no_grad():
+            counts = module.counts(*(each.clone() for each in inputs))
+    parts = tuple((sample.name, count) for sample, count in zip(of, counts, strict=True))
+    return Example(module, tuple(inputs), fill=False, parts=parts)
 
 
 def filled(sample: Sample, place: int) -> torch.Tensor:
