@@ -184,9 +184,7 @@ def begin(repository: Path, toolchain: str = "1.4.1") -> None:
     from executorch_goldens.starting.source import models_of
 
     (model,) = models_of(repository)
-    beginning = Beginning(
-        model, {"x": (1, 40)}, ("tosa-fp",), toolchain, HARNESS[1], releases.load().python
-    )
+    beginning = Beginning(model, {"x": (1, 40)}, ("tosa-fp",), toolchain, HARNESS[1], releases.load().python)
     write(repository, beginning.texts(repository, ()))
 
 
@@ -209,7 +207,9 @@ def test_the_session_installs_the_harness_alone_and_names_the_toolchain_of_the_s
     begin(repository, toolchain)
     assert config.load(repository).toolchains == (toolchain,)
     # A program of the session's name takes the words that the session would run; nothing is installed.
-    (repository / "goldens").write_text('#!/bin/sh\necho "$EXECUTORCH_GOLDENS_CALLED_AS"; printf "%s\\n" "$@"\n')
+    (repository / "goldens").write_text(
+        '#!/bin/sh\necho "$EXECUTORCH_GOLDENS_CALLED_AS"; printf "%s\\n" "$@"\n'
+    )
     (repository / "goldens").chmod(0o755)
     ran = subprocess.run(
         ["nox", "--no-venv", "--no-install", "-s", f"goldens({toolchain})", "--", "--cell", "tosa-fp/*"],
