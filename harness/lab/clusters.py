@@ -85,7 +85,7 @@ def worker(
     folder: Path, name: str, address: str, python: str = sys.executable
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a worker with one job and a store of its own, which offers the release that is installed here."""
-    command = ["-m", "executorch_goldens", "worker", address, "--interpreter", sys.executable, "--jobs", "1"]
+    command = ["-m", "executorch_goldens", "worker", address, "--toolchain", sys.executable, "--jobs", "1"]
     with process(
         folder, name, *command, "--cache-dir", str(folder / f"store-{name}"), python=python
     ) as started:

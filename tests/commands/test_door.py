@@ -59,12 +59,12 @@ def theirs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(python: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(python: Path, folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
     return subprocess.run(
         [python, "-m", "executorch_goldens", "run", *words],
         cwd=folder,
-        env={**inherited, "PYTHONPATH": "", "PYTHONSAFEPATH": "1"},
+        env={**inherited, "PYTHONPATH": "", "PYTHONSAFEPATH": "1", **variables},
         capture_output=True,
         text=True,
         check=False,
@@ -72,21 +72,35 @@ def run(python: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[
     )
 
 
-def test_without_executorch_a_run_is_that_of_the_environment_that_nox_made(
-    bare: Path, theirs: Path, release: str
-) -> None:
-    made = theirs / ".nox" / f"goldens-{release.replace('.', '-')}"
-    made.parent.mkdir()
-    made.symlink_to(sys.prefix)
-    words = ("--release", release, "--collect-only", "-q", "--cell", "tosa-fp/*")
+def test_a_command_goes_on_in_the_python_of_its_toolchain(bare: Path, theirs: Path) -> None:
+    words = ("-t", sys.executable, "--collect-only", "-q", "--cell", "tosa-fp/*")
     done = run(bare, theirs, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "tosa-fp/theirs" in done.stdout
 
 
-def test_without_that_environment_the_command_that_makes_it_is_named(
+def test_without_uv_a_toolchain_that_is_not_made_is_one_clear_error(
     bare: Path, theirs: Path, release: str
 ) -> None:
-    done = run(bare, theirs, "--release", release)
+    done = run(bare, theirs, "-t", release, PATH="/nowhere", XDG_CACHE_HOME=str(theirs / "cache"))
     assert done.returncode == ERROR, done.stdout + done.stderr
-    assert f'nox -s "goldens({release})"' in done.stderr
+    assert "pip install uv" in done.stderr
+    assert not [path for path in (theirs / "cache").rglob("*") if path.suffix != ".lock" and path.is_file()]
+
+
+def test_a_zoo_that_is_installed_from_a_folder_is_found_by_the_python_that_takes_over(
+    bare: Path, theirs: Path, tmp_path: Path
+) -> None:
+    (theirs / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["elsewhere.zoo"]\n')
+    package = tmp_path / "somewhere" / "elsewhere"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (theirs / "their_zoo.py").rename(package / "zoo.py")
+    (packages,) = bare.parent.parent.glob("lib/python*/site-packages")
+    (packages / "elsewhere.pth").write_text(str(package.parent))
+    words = ("-t", sys.executable, "--collect-only", "-q", "--cell", "tosa-fp/*")
+    try:
+        done = run(bare, theirs, *words)
+    finally:
+        (packages / "elsewhere.pth").unlink()
+    assert "tosa-fp/theirs" in done.stdout, done.stdout + done.stderr

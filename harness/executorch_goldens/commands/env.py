@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import sys
-from pathlib import Path
 from typing import Any
 
 from executorch_goldens.cli import SAME
@@ -52,14 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
     if unknown := [name for name in arguments.names if name not in there]:
         raise CommandError(f"no environment {unknown[0]!r}; there are {', '.join(there) or 'none'}")
     for name in arguments.names:
-        _remove(there[name])
+        of_person().remove(there[name])
+        print(f"removed {there[name]}")
     return SAME
-
-
-def _remove(folder: Path) -> None:
-    # Nobody takes half of one for an environment.
-    gone = folder.with_name(f"{folder.name}.gone~")
-    folder.rename(gone)
-    shutil.rmtree(gone)
-    folder.with_name(f"{folder.name}.lock").unlink(missing_ok=True)
-    print(f"removed {folder}", file=sys.stderr)

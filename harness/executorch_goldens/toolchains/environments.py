@@ -44,6 +44,9 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 #: Seconds to wait for it. uv itself finds out only after ten seconds of retries.
 CPU_INDEX_TIMEOUT = 3.0
 
+#: For which Pythons its wheels are, of the releases of the matrix.
+PYTHONS = "3.10 to 3.13, and for 3.14 from 1.4.0"
+
 #: Says a line of what takes long.
 Says = Callable[[str], None]
 
@@ -123,7 +126,7 @@ class Environments:
         def make(aside: Path) -> None:
             self.says(f"making the environment of {name.word}, in {place} (torch: {why})")
             _Maker(name.word, aside, matrix).make(name, layer, elsewhere)
-            (aside / MADE).write_text(json.dumps({"name": name.word, "content": content}, indent=1) + "\n")
+            self.sign(aside, name.word)
 
         return self.once(place, make)
 
@@ -157,6 +160,18 @@ class Environments:
         finally:
             lock.release()
 
+    def sign(self, aside: Path, word: str) -> None:
+        """Write into an environment by which name it was asked for."""
+        (aside / MADE).write_text(json.dumps({"name": word}) + "\n", encoding="utf-8")
+
+    def remove(self, place: Path) -> None:
+        """Delete an environment; nobody takes half of one for a whole one."""
+        gone = place.with_name(f"{place.name}{PARTIAL}")
+        with self._alone(place):
+            shutil.rmtree(gone, ignore_errors=True)
+            place.rename(gone)
+            shutil.rmtree(gone)
+
     def there(self) -> dict[str, Path]:
         """Return the environments that there are: the name of each, and its folder."""
         found = {}
@@ -189,7 +204,7 @@ def _content(
         names = [release.version] + ([locking.torch_of(release)] if elsewhere is None else [])
         locks = [hashlib.sha256(locking.path(each).read_bytes()).hexdigest() for each in names]
     return {
-        "python": matrix.python,
+        "python": name.interpreter or matrix.python,
         "version": name.version,
         "wheel": hashlib.sha256(name.wheel.read_bytes()).hexdigest() if name.wheel is not None else None,
         "locks": locks,
@@ -222,7 +237,7 @@ class _Maker:
 
     def make(self, name: Name, layer: Layer, elsewhere: Sequence[str] | None) -> None:
         # Entry points say where their Python is by a path of their own: the folder is renamed.
-        self._uv("venv", "--quiet", "--relocatable", "--python", self.matrix.python, str(self.aside))
+        self._venv(name.interpreter or self.matrix.python)
         release = self.matrix.releases.get(name.version or "")
         if release is not None and name.wheel is None:
             for step in locking.steps(release, (), elsewhere):
@@ -237,6 +252,15 @@ class _Maker:
         if layer.requirements:
             words = (word for each in layer.requirements for word in _words(each))
             self._install(self._over(tuple(words), elsewhere), layer.folder)
+
+    def _venv(self, python: str) -> None:
+        try:
+            self._uv("venv", "--quiet", "--relocatable", "--python", python, str(self.aside))
+        except ToolchainError as error:
+            raise ToolchainError(
+                f"{error}; get it by `uv python install {python}`, or say one that is there behind the release, such "
+                f"as '+ python==3.12': ExecuTorch has wheels for {PYTHONS}"
+            ) from error
 
     def _over(self, requirements: Sequence[str], elsewhere: Sequence[str] | None) -> Step:
         of_torch = any(not each.startswith("-") and named_or_none(each) == "torch" for each in requirements)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 from dataclasses import dataclass, replace
@@ -34,14 +35,9 @@ class Installed:
     extensions: dict[str, list[str]]
 
     @classmethod
-    def probe(cls, interpreter: Path, named: str = "the toolchain") -> Installed:
-        """Ask `interpreter` for its versions, without importing torch; raise UsageError.
-
-        Parameters
-        ----------
-        named
-            How the command line names it.
-        """
+    @functools.cache
+    def probe(cls, interpreter: Path) -> Installed:
+        """Ask `interpreter` for its versions, once and without importing torch; raise UsageError."""
         code = (
             "import json, sysconfig; from importlib import metadata as m\n"
             "def v(n):\n"
@@ -55,7 +51,7 @@ class Installed:
                 [interpreter, "-c", code], capture_output=True, text=True, check=True, timeout=PROBE_LIMIT
             ).stdout
         except (OSError, subprocess.SubprocessError) as error:
-            raise UsageError(f"{named} {interpreter} cannot be run: {error}") from error
+            raise UsageError(f"the toolchain {interpreter} cannot be run: {error}") from error
         found, site_packages, points = json.loads(printed)
         versions = {name: version.partition("+")[0] for name, version in found.items() if version}
         return cls(versions, Path(site_packages), points)

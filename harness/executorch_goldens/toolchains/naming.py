@@ -6,6 +6,7 @@
 ``./executorch-1.6.0.whl``    a wheel, likewise
 ``path/to/python``            an environment that there is, or its folder, or a checkout with ``.venv`` in it
 ``… + torch==2.15.0``         with another version of a distribution
+``… + python==3.12``          in another Python than the matrix names
 ``… + path/to/executorch``    with the Python sources of a checkout in place of the installed ones
 ``… + path@REV``              of one of its revisions
 ============================  ===================================================================================
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from executorch_goldens import releases
 from executorch_goldens.errors import UsageError
 
 #: What stands between the parts of a name; a local version has a plus sign without spaces.
@@ -68,6 +70,8 @@ class Name:
         What is installed over what belongs to the release, as pip reads it.
     sources
         What replaces the installed Python sources; None for nothing.
+    interpreter
+        Version of Python of an environment that is made; None for the matrix's.
     """
 
     word: str
@@ -76,6 +80,7 @@ class Name:
     python: Path | None = None
     requirements: tuple[str, ...] = ()
     sources: Sources | None = None
+    interpreter: str | None = None
 
     @classmethod
     def read(cls, word: str) -> Name:
@@ -86,20 +91,30 @@ class Name:
         ('1.5.1', ('torch==2.15.0',))
         """
         first, *further = PLUS.split(word.strip())
-        requirements = [each for each in further if _is_requirement(each)]
-        sources = [_sources(word, each) for each in further if each not in requirements]
+        # A folder comes first: ``checkout@main`` is a requirement as well.
+        sources = [found for each in further if (found := _sources(each)) is not None]
+        requirements = [each for each in further if _sources(each) is None]
+        for each in requirements:
+            if not _is_requirement(each):
+                raise ToolchainError(
+                    f"{word!r}: {each} is neither a requirement, such as torch==2.15.0, nor a folder: say e.g. "
+                    f"{EXAMPLES}"
+                )
         if len(sources) > 1:
             raise ToolchainError(f"{word!r} names two checkouts: one replaces the installed sources")
+        interpreters = [each for each in requirements if named(each) == "python"]
+        requirements = [each for each in requirements if each not in interpreters]
         own = dict(_first(word, first))
-        if "python" in own and requirements:
+        if "python" in own and (requirements or interpreters):
             raise ToolchainError(
-                f"{word!r}: {requirements[0]} would be installed in an environment of yours: install it there "
-                "yourself, or begin with a release, whose environment is made"
+                f"{word!r}: {(*requirements, *interpreters)[0]} would be installed in an environment of yours: install "
+                "it there yourself, or begin with a release, whose environment is made"
             )
         return cls(
             word=word.strip(),
             requirements=tuple(requirements),
             sources=sources[0] if sources else None,
+            interpreter=_interpreter(word, interpreters),
             **own,  # type: ignore[arg-type]
         )
 
@@ -110,7 +125,7 @@ def _first(word: str, first: str) -> Iterator[tuple[str, object]]:
     if path.suffix == ".whl":
         yield "wheel", _existing(word, path).resolve()
         yield "version", _version_of(word, path)
-    elif path.exists() or (os.sep in first and "==" not in first):
+    elif first and (path.exists() or (os.sep in first and "==" not in first)):
         yield "python", _python(word, _existing(word, path))
     else:
         yield "version", _version(word, first)
@@ -133,12 +148,19 @@ def _version_of(word: str, wheel: Path) -> str:
 
 
 def _version(word: str, text: str) -> str:
-    """Return the version that ``1.5.1`` or ``executorch==1.5.1`` names."""
+    """Return the version that ``1.5.1``, a release of the matrix, or ``executorch==1.6.0`` names."""
     bare = text.removeprefix("executorch==")
     try:
-        return Version(bare).public
+        version = Version(bare).public
     except InvalidVersion as error:
         raise ToolchainError(f"{word!r} is no toolchain: say e.g. {EXAMPLES}") from error
+    known = releases.load().releases
+    if bare == text and version not in known:
+        raise ToolchainError(
+            f"{word!r}: no release of releases.toml is {text}: it knows {', '.join(known)}; executorch=={text} names "
+            "one that it lacks"
+        )
+    return version
 
 
 def _python(word: str, path: Path) -> Path:
@@ -162,18 +184,26 @@ def _is_requirement(text: str) -> bool:
     return bool(parsed.specifier) or parsed.url is not None
 
 
-def _sources(word: str, text: str) -> Sources:
-    """Return the checkout, and its revision, that ``path`` or ``path@REV`` names."""
+def _sources(text: str) -> Sources | None:
+    """Return the checkout, and its revision, that ``path`` or ``path@REV`` names; None where no folder is there."""
     path = Path(text).expanduser()
     if path.is_dir():
         return Sources(path.resolve())
     place, at, revision = text.rpartition("@")
     folder = Path(place).expanduser()
-    if at and folder.is_dir() and revision:
+    if at and place and revision and folder.is_dir():
         return Sources(folder.resolve(), revision)
-    raise ToolchainError(
-        f"{word!r}: {text} is neither a requirement, such as torch==2.15.0, nor a folder: say e.g. {EXAMPLES}"
-    )
+    return None
+
+
+def _interpreter(word: str, requirements: Sequence[str]) -> str | None:
+    """Return the version of Python that ``python==3.12`` names; None where nothing does."""
+    versions = [each for text in requirements for each in Requirement(text).specifier]
+    if not versions:
+        return None
+    if len(versions) > 1 or versions[0].operator != "==" or "*" in versions[0].version:
+        raise ToolchainError(f"{word!r}: a Python is named by its version alone, e.g. python==3.12")
+    return versions[0].version
 
 
 def named(requirement: str) -> str:

@@ -16,11 +16,13 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from executorch_goldens.toolchains.environments import DIGITS, MADE, Environments
+from executorch_goldens.toolchains.environments import DIGITS, MADE, Environments, said_of
 from executorch_goldens.toolchains.naming import Sources, ToolchainError
 
 #: What the package has, of which at least one is in a checkout.
 PARTS = ("exir", "backends")
+#: Environments over one other that are kept.
+KEPT = 16
 #: In a checkout that is laid out as an installed package.
 PACKAGE = "executorch"
 
@@ -52,11 +54,24 @@ def laid_over(environments: Environments, below: Path, sources: Sources) -> Path
     def make(aside: Path) -> None:
         environments.says(f"laying {len(changed)} files of {described(sources)} over {below.name}")
         shutil.copytree(below, aside, symlinks=True, copy_function=os.link)
+        # A link to the file of the environment below.
         (aside / MADE).unlink(missing_ok=True)
+        environments.sign(aside, f"{said_of(below)} + {described(sources)}")
         for name, content in changed.items():
             _put(aside / package.relative_to(below) / name, content)
 
-    return environments.once(place, make)
+    made = environments.once(place, make)
+    os.utime(made)
+    _forget(environments, below)
+    return made
+
+
+def _forget(environments: Environments, below: Path) -> None:
+    """Delete the environments laid over another that were asked for longest ago; a bisection makes many."""
+    above = [path for path in environments.there().values() if path.name.startswith(f"{below.name}-")]
+    above.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    for place in above[KEPT:]:
+        environments.remove(place)
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -111,7 +111,7 @@ class Toolchain:
     @classmethod
     def _installed(cls, name: str, python: Path, source: str, is_plain: bool) -> Toolchain:
         """Return what an interpreter has; `is_plain` where nothing but a release's wheels can be in it."""
-        installed = Installed.probe(python, "the toolchain")
+        installed = Installed.probe(python)
         version = installed.versions.get("executorch")
         if version is None:
             raise ToolchainError(f"{name!r}: no ExecuTorch is installed for {python}")

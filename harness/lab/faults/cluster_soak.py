@@ -107,7 +107,7 @@ class Cluster:
         while len(self.workers) < WORKERS:
             name, self.started = f"worker-{self.started}", self.started + 1
             store = ("--cache-dir", str(self.place.folder / f"store-{name}"))
-            offered = ("--interpreter", str(default_interpreter()), "--jobs", "1", *store)
+            offered = ("--toolchain", str(default_interpreter()), "--jobs", "1", *store)
             self.workers.append(self._start(name, "executorch_goldens", "worker", self.address, *offered))
         for worker in self.workers:
             until(functools.partial(worker.says, "Registered to"), "a worker does not register")

@@ -107,7 +107,7 @@ def environments(place: Place) -> None:
             path.unlink()
         demand(found or missing == "lib", f"there is no {missing} in an environment")
         ended = place.run(
-            f"--interpreter={environment / 'bin' / 'python'}", "--variations", "1", cells=("sound",)
+            f"--toolchain={environment / 'bin' / 'python'}", "--variations", "1", cells=("sound",)
         )
         if missing.startswith("tosa_serializer"):
             continue

@@ -133,7 +133,7 @@ def removed_environment(place: Place) -> None:
     """Delete the exporting environment, a copy of this one made of links, in the middle of an export."""
     environment = place.folder / "environment"
     linked(environment)
-    words = (f"--interpreter={environment / 'bin' / 'python'}", "--variations", "0,4", "--snapshot-update")
+    words = (f"--toolchain={environment / 'bin' / 'python'}", "--variations", "0,4", "--snapshot-update")
     process = place.start(place.run_command(*words, "--jobs", "1"))
     place.await_export()
     shutil.rmtree(environment)

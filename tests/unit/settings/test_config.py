@@ -29,6 +29,7 @@ WHOLE = """
     goldens = "reviewed"
     targets = ["tosa-int"]
     releases = ["1.4.1"]
+    toolchains = ["1.4.1", "1.4.1 + torch==2.14.1"]
     variations = 6
     jobs = 2
     export-timeout = 60
@@ -36,6 +37,9 @@ WHOLE = """
     tolerances = { tosa-int = 0.01 }
     known-defects = "known.toml"
     budgets = { "tosa-*/unet" = { memory = 8000, outside = 0 } }
+
+    [tool.goldens.environment]
+    requirements = ["timm==1.0.20", "-e ."]
 """
 
 Write = Callable[[str], Path]
@@ -59,6 +63,8 @@ def test_every_key_is_read_and_paths_are_relative_to_the_file(write: Write) -> N
         goldens=root / "reviewed",
         targets=("tosa-int",),
         releases=("1.4.1",),
+        toolchains=("1.4.1", "1.4.1 + torch==2.14.1"),
+        requirements=("timm==1.0.20", "-e ."),
         variations="6",
         jobs=2,
         export_timeout=60.0,
@@ -67,9 +73,8 @@ def test_every_key_is_read_and_paths_are_relative_to_the_file(write: Write) -> N
         known_defects=root / "known.toml",
         budgets={"tosa-*/unet": {"memory": 8000, "outside": 0}},
     )
-    assert set(config.KEYS) == {name.replace("_", "-") for name in config.Config.__dataclass_fields__} - {
-        "root"
-    }
+    fields = {name.replace("_", "-") for name in config.Config.__dataclass_fields__}
+    assert set(config.KEYS) - {"environment"} == fields - {"root", "requirements"}
 
 
 def test_the_nearest_table_upwards_counts_and_files_without_one_do_not(write: Write) -> None:

@@ -1,0 +1,161 @@
+"""``goldens compare``: two environments with real exports; the head has other Python sources of ExecuTorch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executorch_goldens.cli import DIFFERENT, ERROR, SAME
+from executorch_goldens.toolchains.environments import Environments, python_of
+from executorch_goldens.toolchains.naming import Sources
+from executorch_goldens.toolchains.sources import laid_over, package_in
+from tests import REPOSITORY
+from tests.support.runner import DROPPED, RUN_LIMIT
+
+PASS = "backends/arm/_passes/rewrite_conv_pass.py"
+#: One that the pass makes, and one of the other backend.
+CELLS = ("tosa-fp/conv2d-depthwise-scaled", "xnnpack-fp32/linear")
+#: What the pass says, and what is said in its place.
+DILATION = "                dilation = tuple(dilation_list)\n"
+SWAPPED = f"{DILATION}                stride = tuple(reversed(stride))\n"
+REFACTORED = "                same = dilation_list\n                dilation = tuple(same)\n"
+
+Head = Callable[[str], Path]
+Compare = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
+    """Make an environment whose pass says something else; return its Python."""
+    # Files are linked, which one file system takes.
+    place = Path(tempfile.mkdtemp(prefix="heads-", dir=Path(sys.prefix).parent))
+    below = Path(sys.prefix)
+    text = (package_in(below) / PASS).read_text()
+    assert text.count(DILATION) == 1
+
+    def made(instead: str) -> Path:
+        checkout = tmp_path_factory.mktemp("checkout")
+        (checkout / PASS).parent.mkdir(parents=True)
+        (checkout / PASS).write_text(text.replace(DILATION, instead))
+        return python_of(laid_over(Environments(place, lambda line: None), below, Sources(checkout)))
+
+    yield made
+    shutil.rmtree(place)
+
+
+@pytest.fixture(scope="module")
+def compare(tmp_path_factory: pytest.TempPathFactory) -> Compare:
+    """Run the command, over two cells; exports are kept from one call to the next."""
+    folder = tmp_path_factory.mktemp("compare")
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
+        cells = [word for cell in CELLS for word in ("--cell", cell)]
+        command = [sys.executable, "-m", "executorch_goldens", "compare", *words, *cells]
+        return subprocess.run(
+            [*command, "--folder", str(folder / "made"), "--jobs", "2"],
+            cwd=REPOSITORY,
+            env={**inherited, "XDG_CACHE_HOME": str(folder / "cache")},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=RUN_LIMIT,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def swapped(head: Head, compare: Compare) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    python = head(SWAPPED)
+    return python, compare(sys.executable, str(python))
+
+
+def test_a_pass_that_swaps_strides_is_newly_wrong_and_named(
+    swapped: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    _, done = swapped
+    assert done.returncode == DIFFERENT, done.stdout + done.stderr
+    first, *lines = done.stdout.splitlines()
+    assert first == "identical: 1 of 2 cells; 1 newly wrong"
+    assert "newly wrong: 1 cell" in lines
+    (cause,) = (line for line in lines if line.startswith("  RewriteConvPass (TOSA): "))
+    assert "(1 newly wrong)" in cause
+    assert any(line.startswith("    tosa-fp/conv2d-depthwise-scaled: corrupt: ") for line in lines)
+
+
+def test_what_is_known_of_both_sides_is_not_exported_again(
+    swapped: tuple[Path, subprocess.CompletedProcess[str]], compare: Compare
+) -> None:
+    python, before = swapped
+    done = compare(sys.executable, str(python), "--json")
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert {cell: each["kind"] for cell, each in found["cells"].items()} == {
+        "tosa-fp/conv2d-depthwise-scaled": "wrong",
+        "xnnpack-fp32/linear": "identical",
+    }
+    assert found["cells"]["tosa-fp/conv2d-depthwise-scaled"]["cause"].startswith("RewriteConvPass (TOSA): ")
+    again = compare(sys.executable, str(python))
+    assert "  exports: 8, 8 of them from the cache" in again.stdout.splitlines()
+    counted = [line for line in before.stdout.splitlines() if "from the cache" in line]
+    # The other backend's export depends on nothing that differs: the base's serves for the head.
+    assert counted == ["  exports: 8, 2 of them from the cache"]
+
+
+def test_a_refactoring_that_changes_nothing_is_identical(head: Head, compare: Compare) -> None:
+    done = compare(sys.executable, str(head(REFACTORED)))
+    assert done.returncode == SAME, done.stdout + done.stderr
+    assert done.stdout.splitlines()[0] == "identical: all 2 cells"
+
+
+def test_a_pass_chooses_the_cells_that_it_changes(
+    swapped: tuple[Path, subprocess.CompletedProcess[str]], compare: Compare
+) -> None:
+    python, _ = swapped
+    found = json.loads(compare(sys.executable, str(python), "--pass", "RewriteConvPass", "--json").stdout)
+    assert list(found["cells"]) == ["tosa-fp/conv2d-depthwise-scaled"]
+    none = compare(sys.executable, str(python), "--pass", "NoSuchPass")
+    assert none.returncode == ERROR
+    assert "--pass NoSuchPass: it changes the graph of no cell" in none.stderr
+
+
+def test_the_comment_and_the_report_have_the_cause(
+    swapped: tuple[Path, subprocess.CompletedProcess[str]], compare: Compare, tmp_path: Path
+) -> None:
+    python, _ = swapped
+    report = tmp_path / "report.html"
+    done = compare(sys.executable, str(python), "--markdown", "--html", str(report))
+    assert done.returncode == DIFFERENT, done.stderr
+    assert "**identical: 1 of 2 cells; 1 newly wrong**" in done.stdout
+    assert "<summary>newly wrong: 1 cell</summary>" in done.stdout
+    assert "RewriteConvPass" in report.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "facts"),
+    [
+        (("first", sys.executable), ("'first' is no toolchain",)),
+        ((sys.executable, sys.executable, "--allow", "names"), ("'names'", "renames, order")),
+        ((sys.executable, sys.executable, "--variations", "1"), ("--variations quick",)),
+        ((sys.executable, sys.executable, "--patches", "no-such"), ("'no-such'", "partition-order")),
+        ((sys.executable, sys.executable, "--cell", "tosa-fp/no-such"), ("'no-such'",)),
+    ],
+    ids=lambda value: " ".join(value[1:]) if isinstance(value, tuple) else None,
+)
+def test_what_cannot_be_compared_is_one_error(
+    compare: Compare, words: tuple[str, ...], facts: tuple[str, ...]
+) -> None:
+    done = compare(*words)
+    assert done.returncode == ERROR, done.stdout + done.stderr
+    for fact in facts:
+        assert fact in done.stderr
+    assert "Traceback" not in done.stderr

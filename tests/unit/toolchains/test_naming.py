@@ -1,0 +1,85 @@
+"""Names of toolchains: what each form says, and one clear error for what is none."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens.toolchains.naming import Name, Sources, ToolchainError
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: a checkout without an environment, and one with."""
+    (tmp_path / "checkout" / "exir").mkdir(parents=True)
+    inside = tmp_path / "with" / ".venv" / "bin"
+    inside.mkdir(parents=True)
+    (inside / "python").symlink_to(sys.executable)
+    (tmp_path / "executorch-1.6.0a0-cp311-cp311-linux_x86_64.whl").touch()
+    (tmp_path / "torch-2.15.0-cp311-cp311-linux_x86_64.whl").touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_release_of_the_matrix() -> None:
+    assert Name.read(" 1.5.1 ") == Name("1.5.1", version="1.5.1")
+
+
+def test_another_version_of_a_distribution_and_of_executorch() -> None:
+    name = Name.read("1.5.1 + torch==2.15.0+cpu + torchao>=0.18")
+    assert (name.version, name.requirements) == ("1.5.1", ("torch==2.15.0+cpu", "torchao>=0.18"))
+    assert Name.read("executorch==1.6.0").version == "1.6.0"
+
+
+def test_another_python() -> None:
+    name = Name.read("1.5.1 + python==3.12 + torch==2.15.0")
+    assert (name.interpreter, name.requirements) == ("3.12", ("torch==2.15.0",))
+
+
+def test_a_wheel_has_the_version_of_its_name(folder: Path) -> None:
+    name = Name.read("./executorch-1.6.0a0-cp311-cp311-linux_x86_64.whl")
+    assert name.version == "1.6.0a0"
+    assert name.wheel == folder / "executorch-1.6.0a0-cp311-cp311-linux_x86_64.whl"
+
+
+def test_the_python_of_an_environment_is_kept_as_the_link_that_it_is(folder: Path) -> None:
+    python = folder / "with" / ".venv" / "bin" / "python"
+    assert (
+        Name.read("with").python == Name.read("with/.venv").python == Name.read(str(python)).python == python
+    )
+
+
+def test_sources_of_a_checkout_and_of_one_of_its_revisions(folder: Path) -> None:
+    checkout = folder / "checkout"
+    assert Name.read("1.5.1 + checkout").sources == Sources(checkout)
+    assert Name.read("1.5.1 + checkout@main~3").sources == Sources(checkout, "main~3")
+    name = Name.read("1.5.1 + torch==2.15.0 + checkout")
+    assert (name.requirements, name.sources) == (("torch==2.15.0",), Sources(checkout))
+
+
+@pytest.mark.parametrize(
+    ("word", "facts"),
+    [
+        ("", ("'' is no toolchain", "1.5.1 + torch==2.15.0")),
+        ("newest", ("'newest' is no toolchain",)),
+        ("1.5", ("1.5.1", "executorch==1.5 names one")),
+        ("executorch==newest", ("is no toolchain",)),
+        ("no/such/python", ("there is no no/such/python",)),
+        ("checkout", ("has no environment in it", "'1.5.1 + checkout'")),
+        ("torch-2.15.0-cp311-cp311-linux_x86_64.whl", ("is a wheel of torch",)),
+        ("no-name.whl", ("there is no no-name.whl",)),
+        ("1.5.1 + nowhere", ("nowhere is neither a requirement",)),
+        ("1.5.1 + checkout@", ("is neither a requirement",)),
+        ("1.5.1 + checkout + with", ("names two checkouts",)),
+        ("1.5.1 + python>=3.12", ("by its version alone", "python==3.12")),
+        ("with + python==3.12", ("an environment of yours",)),
+        ("with + torch==2.15.0", ("an environment of yours", "begin with a release")),
+    ],
+)
+def test_what_is_none_is_one_error_with_a_way_out(folder: Path, word: str, facts: tuple[str, ...]) -> None:
+    with pytest.raises(ToolchainError) as raised:
+        Name.read(word)
+    for fact in facts:
+        assert fact in str(raised.value)
