@@ -161,7 +161,7 @@ def is_run(words: Sequence[str], request: pytest.FixtureRequest) -> None:
 
 
 def are_compared(words: Sequence[str], request: pytest.FixtureRequest) -> None:
-    """Assert that ``compare`` takes the words, that the names are some of toolchains, and that the goldens have the cells."""
+    """Assert that ``compare`` takes the words, that both names are ones, and that the goldens have the cells."""
     subcommand("compare")(words, request)
     recorded = {str(cell) for root in GOLDENS.iterdir() for cell in golden.recorded(root)}
     for option, pattern in itertools.pairwise(words):
