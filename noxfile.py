@@ -104,7 +104,7 @@ def compile(session: nox.Session, release: str) -> None:
 
 @nox.session(python=MATRIX.python)
 def worker(session: nox.Session) -> None:
-    """Offer releases to a Dask cluster: ``-- tcp://host:8786 --make 1.4.1``; docs/running.md."""
+    """Offer releases to a Dask cluster: ``-- tcp://host:8786 -t 1.4.1``; docs/running.md."""
     install_with_extra(session, "cluster")
     session.run("goldens", "worker", *session.posargs)
 

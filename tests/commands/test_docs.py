@@ -12,6 +12,7 @@ import doctest
 import fnmatch
 import functools
 import importlib
+import itertools
 import json
 import os
 import re
@@ -30,11 +31,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from executorch_goldens import extensions
 from executorch_goldens.cli import COMMANDS, MODULES
 from executorch_goldens.commands.run import PYTEST
+from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import KEYS
 from executorch_goldens.targets import TARGETS
-from lab import OVER_RELEASES
+from executorch_goldens.toolchains.naming import Name
 from lab.__main__ import GUEST, INSTRUMENTS
 from lab.guests import ZOOS
 from tests import REPOSITORY
@@ -148,13 +150,25 @@ def parsed(request: pytest.FixtureRequest, *words: str) -> pytest.Config:
 
 def is_run(words: Sequence[str], request: pytest.FixtureRequest) -> None:
     """Assert that a run takes the words, and that the goldens have the cells and the zoo the families they name."""
-    # The one option of the command that never reaches pytest.
-    option = parsed(request, *PYTEST, *(word for word in words if word != "--plan")).option
+    # The options of the command that never reach pytest as they are.
+    taken = ("--toolchain" if word == "-t" else word for word in words if word != "--plan")
+    option = parsed(request, *PYTEST, *taken).option
     recorded = {str(cell) for root in GOLDENS.iterdir() for cell in golden.recorded(root)}
     for pattern in option.cells or ():
         assert fnmatch.filter(recorded, pattern), pattern
     for family in option.families or ():
         assert (REPOSITORY / "models" / f"{family}.py").exists(), family
+
+
+def are_compared(words: Sequence[str], request: pytest.FixtureRequest) -> None:
+    """Assert that ``compare`` takes the words, that both names are ones, and that the goldens have the cells."""
+    subcommand("compare")(words, request)
+    recorded = {str(cell) for root in GOLDENS.iterdir() for cell in golden.recorded(root)}
+    for option, pattern in itertools.pairwise(words):
+        assert option != "--cell" or fnmatch.filter(recorded, pattern), pattern
+    for word in words[:2]:
+        # A page names a checkout that its reader has.
+        Name.read(re.sub(r"\.\./executorch(@\w+)?$", str(REPOSITORY), word))
 
 
 def is_pytest(words: Sequence[str], request: pytest.FixtureRequest) -> None:
@@ -177,9 +191,7 @@ def is_instrument(words: Sequence[str], _: pytest.FixtureRequest) -> None:
         return
     parser = argparse.ArgumentParser()
     importlib.import_module(INSTRUMENTS[name]).add_to(parser.add_subparsers())
-    # What the session adds.
-    between = ["1.4.1=python"] if name in OVER_RELEASES else []
-    parser.parse_args([name, *between, *others])
+    parser.parse_args([name, *others])
 
 
 #: What ``nox -s SESSION -- ARGUMENTS`` hands its arguments to.
@@ -275,6 +287,9 @@ UNRUN = (
     Unrun(
         ("goldens", "init"), "needs a repository without goldens, exports for a minute", subcommand("init")
     ),
+    Unrun(("goldens", "compare"), "makes environments, exports for minutes", are_compared),
+    Unrun(("goldens", "bisect"), "makes environments, exports for minutes", subcommand("bisect")),
+    Unrun(("goldens", "env"), "makes environments, and deletes them", subcommand("env")),
     Unrun(("goldens", "merge"), "needs the results of runs", subcommand("merge")),
     Unrun(("goldens", "review"), "needs the results of runs", subcommand("review")),
     Unrun(
@@ -369,6 +384,12 @@ def test_a_command_that_is_not_run_is_one_that_would_be_taken(
         "nox -s lab -- coverage --no-such-option",
         "goldens run --no-such-option",
         "goldens repro 1.4.1",
+        "goldens compare 1.4.1",
+        "goldens compare 1.4.1 1.5.1 --no-such-option",
+        "goldens compare 1.4.1 1.5.1 --cell tosa-fp/no-such-case",
+        "goldens compare 1.4.1 '1.5.1 + no-such-requirement!'",
+        "goldens bisect tosa-int/linear --good 1.4.1",
+        "goldens env grow 1.4.1",
         "git diff no-such-folder",
         "git merge --no-such-option",
         "git add no-such-folder",
@@ -377,10 +398,10 @@ def test_a_command_that_is_not_run_is_one_that_would_be_taken(
     ],
 )
 def test_a_command_that_would_be_refused_is_found(line: str, request: pytest.FixtureRequest) -> None:
-    command = Command("", tuple(line.split()), ())
+    command = Command("", tuple(shlex.split(line)), ())
     row = unrun(command)
     assert row is not None
-    with pytest.raises((AssertionError, SystemExit, InvalidRequirement, pytest.UsageError)):
+    with pytest.raises((AssertionError, SystemExit, InvalidRequirement, UsageError, pytest.UsageError)):
         row.check(command.words[len(row.prefix) :], request)
 
 

@@ -209,7 +209,7 @@ def test_an_exporting_environment_without_the_extension_is_refused(
         patch.syspath_prepend(str(installed))
         extensions.points.cache_clear()
         cell = Cell("example-operators", "smooth")
-        said = "example-extension 1.0.*--interpreter.*install it there"
+        said = "example-extension 1.0.*the environment of .*install it there"
         with pytest.raises(UsageError, match=f"'example-operators' comes from {said}"):
             require_extensions(there, default_interpreter(), [cell], ())
         with pytest.raises(UsageError, match=f"'example-gelu' comes from {said}"):

@@ -182,7 +182,7 @@ class ClusterSweep(Sweep):
         if not workers:
             raise self._error(
                 f"no worker there can export with ExecuTorch {self.release}; start one in a checkout of this "
-                f"repository: nox -s worker -- {shlex.quote(self.address)} --make {self.release}",
+                f"repository: nox -s worker -- {shlex.quote(self.address)} -t {self.release}",
             )
         self.waiting = {batch.number: batch for batch in batches(jobs, workers)}
         for batch in self.waiting.values():

@@ -27,7 +27,8 @@ from executorch_goldens.settings.exports import worker_environment
 from executorch_goldens.starting.files import OPTIONAL, Beginning, write
 from executorch_goldens.starting.source import ModelName, model_named, models_of
 from executorch_goldens.toolchains import handing
-from executorch_goldens.toolchains.toolchain import chosen
+from executorch_goldens.toolchains.naming import Name
+from executorch_goldens.toolchains.toolchain import Toolchain, chosen
 from executorch_goldens.workers.worker import with_harness
 
 DISTRIBUTION = "executorch-goldens"
@@ -105,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
         model=model,
         shapes=first.named(made, arguments.input or _shapes(first.guessed(made), ask)),
         targets=_targets(arguments.target, release, ask),
-        release=release,
+        toolchain=_portable(toolchain),
         harness=_harness(arguments.harness, ask),
         python=releases.load().python,
     )
@@ -130,6 +131,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"the model is not lowered, and its golden is the failure: {failure.relative_to(folder)}")
     print(f"next: goldens run {UPDATE} records the other targets; review goldens/ and commit")
     return SAME
+
+
+def _portable(toolchain: Toolchain) -> str:
+    """Return a toolchain's name for other machines: of an environment that is here, its release."""
+    return toolchain.release.version if Name.read(toolchain.name).python is not None else toolchain.name
 
 
 def _own(arguments: argparse.Namespace) -> str | None:

@@ -54,7 +54,7 @@ def require_extensions(
             if point.name in wanted and point.name not in there:
                 raise UsageError(
                     f"{point.name!r} comes from {extensions.distribution(point)} (an entry point of group {group}), "
-                    f"which --interpreter {interpreter} does not have: install it there, or choose cells and patches "
+                    f"which the environment of {interpreter} lacks: install it there, or choose cells and patches "
                     "without it"
                 )
 

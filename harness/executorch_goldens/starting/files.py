@@ -12,7 +12,6 @@ import jinja2
 
 from executorch_goldens.errors import UsageError
 from executorch_goldens.registry import NAME_PATTERN
-from executorch_goldens.releases import Release
 from executorch_goldens.settings import config
 from executorch_goldens.starting.source import ModelName
 
@@ -23,6 +22,8 @@ OPTIONAL: Mapping[str, Path] = {
     "nox": Path("noxfile.py"),
     "workflow": Path(".github/workflows/goldens.yml"),
 }
+#: What runs leave in a repository that is no part of it, in git's words.
+IGNORED = ("build/", ".nox/", "goldens/**/.*.lock")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Beginning:
         Of the model's inputs, by name.
     targets
         What the model is exported for.
+    toolchain
+        Name of what exports it.
     harness
         The requirement that installs this project.
     python
@@ -44,7 +47,7 @@ class Beginning:
     model: ModelName
     shapes: Mapping[str, tuple[int, ...]]
     targets: tuple[str, ...]
-    release: Release
+    toolchain: str
     harness: str
     python: str
 
@@ -83,7 +86,7 @@ class Beginning:
             "is_project": "project" in tomllib.loads(before),
         }
         table = environment.get_template("settings.toml.jinja").render(values)
-        texts = {Path(config.FILE): with_table(settings, before, table)}
+        texts = {Path(config.FILE): with_table(settings, before, table), **ignoring(folder)}
         return texts | {path: environment.get_template(name).render(values) for path, name in chosen.items()}
 
 
@@ -111,20 +114,32 @@ def with_table(file: Path, before: str, table: str) -> str:
     return after
 
 
+def ignoring(folder: Path) -> dict[Path, str]:
+    """Return the ``.gitignore`` of a folder with the lines of `IGNORED` that it lacks at its end; nothing for none."""
+    path = Path(".gitignore")
+    before = (folder / path).read_text(encoding="utf-8") if (folder / path).exists() else ""
+    missing = [line for line in IGNORED if line not in before.splitlines()]
+    gap = "\n" if before and not before.endswith("\n") else ""
+    return {path: before + gap + "".join(f"{line}\n" for line in missing)} if missing else {}
+
+
 def write(folder: Path, texts: Mapping[Path, str]) -> None:
     """Write all files, or none; raise UsageError."""
     aside = {path: folder / path.with_name(f".{path.name}.partial") for path in texts}
+    before = {folder / path: (folder / path).read_bytes() for path in texts if (folder / path).exists()}
     made: list[Path] = []
     try:
         for path, text in texts.items():
             aside[path].parent.mkdir(parents=True, exist_ok=True)
             made.append(aside[path])
             aside[path].write_text(text, encoding="utf-8")
-        # The settings, which may be there already, come last: what fails before leaves them as they were.
-        for path in sorted(texts, key=lambda path: (folder / path).exists()):
+        # What is there already comes last.
+        for path in sorted(texts, key=lambda path: folder / path in before):
             aside[path].replace(folder / path)
             made.append(folder / path)
     except OSError as error:
         for path in made:
             path.unlink(missing_ok=True)
+            if path in before:
+                path.write_bytes(before[path])
         raise UsageError(f"{error.filename or folder} cannot be written: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""``python -m lab fielded RELEASE=PYTHON ...``: programs of each release in the runtime of each other.
+"""``python -m lab fielded TOOLCHAIN ...``: programs of each release in the runtime of each other.
 
 It makes the programs of a release in that release's environment, runs them in every
 environment, and compares what came of them with the goldens.
