@@ -11,13 +11,17 @@ import argparse
 import fnmatch
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
+from executorch_goldens.running.plan import Plan
 from executorch_goldens.settings.zoo import load_zoo
 from lab import GOLDENS, pages
+from lab.further import SOURCES as FURTHER
+from lab.further import is_held_out
 from lab.guests import ZOOS as GUESTS
 from lab.guests import sheets
 from lab.mutants.__main__ import prepare
@@ -54,6 +58,7 @@ ZOOS = {
     SITUATIONS: ("models.situations", Path("situations")),
     **{guests.name: (guests.module, guests.folder) for guests in GUESTS.values()},
     PAIRS: ("lab.pairs.zoo", Path("pairs")),
+    **{source.name: (source.module, source.folder) for source in FURTHER.values()},
 }
 #: The guest zoos of upstream's own tests.
 UPSTREAM = tuple(name for name in GUESTS if name != SHEETS)
@@ -109,13 +114,14 @@ def run(options: argparse.Namespace) -> int:
         if options.check:
             return check(of_release, prepared.release.version)
         searching = Search(
-            prepared,
+            held_out(prepared, module) if options.zoo in FURTHER else prepared,
             of_release,
             kept(options.zoo, prepared.release.version),
             options.minutes,
             guarded(module) if options.guarded else None,
             print if options.verbose else lambda _: None,
-            ENOUGH_SHEETS if options.zoo == SHEETS else ENOUGH,
+            ENOUGH_SHEETS if options.zoo in (SHEETS, *FURTHER) else ENOUGH,
+            options.zoo in FURTHER,
         )
         search(searching)
     found = [met(fix) for fix in fixes]
@@ -190,9 +196,17 @@ def lines(cell: Tried) -> list[str]:
     ]
 
 
+def held_out(planned: Plan, module: str) -> Plan:
+    """Return a run over those cells of a zoo without goldens that the release before the fixes has."""
+    cases, before = load_zoo([module]), SINCE[planned.release.version]
+    asked = frozenset(cell for cell in planned.asked if is_held_out(cell, cases[cell.case], before))
+    return replace(planned, asked=asked)
+
+
 def kept(zoo: str, release: str) -> Kept:
-    _, folder = ZOOS[zoo]
-    return Kept(KEPT / folder / f"{release}.jsonl", GOLDENS / folder / release)
+    module, folder = ZOOS[zoo]
+    models = {name: case.guards for name, case in load_zoo([module]).items()} if zoo in FURTHER else None
+    return Kept(KEPT / folder / f"{release}.jsonl", GOLDENS / folder / release, models)
 
 
 def cells(*zoos: str) -> dict[str, int]:

@@ -15,18 +15,18 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden
-from executorch_goldens.judging.comparison import undecodable
+from executorch_goldens.judging.comparison import Comparison, compare, undecodable
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.workers.sweep import Sweep
 from lab.mutants.history.fix import Fix
 from lab.mutants.mutant import Mutated
-from lab.mutants.table import judge, named
+from lab.mutants.table import named
 
 #: A fix that so many cells have seen is not tried on others.
 ENOUGH = 10
@@ -112,14 +112,24 @@ def numbers(guards: str) -> frozenset[int]:
 
 
 class Kept:
-    """The file of what earlier sessions found in one release; what was found with another golden is not read."""
+    """The file of what earlier sessions found in one release; what was found with another golden is not read.
 
-    def __init__(self, file: Path, goldens: Path) -> None:
+    Parameters
+    ----------
+    models
+        What the cases are, by name, where they have no goldens: in the place of these it is what must be the same.
+    """
+
+    def __init__(self, file: Path, goldens: Path, models: Mapping[str, str] | None = None) -> None:
         self.file = file
         self.goldens = goldens
+        self.models = models
 
     def golden(self, cell: str) -> str:
         """Return the digest of a cell's golden; empty where there is none."""
+        if self.models is not None:
+            model = self.models.get(cell.partition("/")[2], "")
+            return hashlib.sha256(model.encode()).hexdigest()[:12] if model else "none"
         texts = golden.read(golden.directory(self.goldens, Cell(*cell.split("/"))))
         return "" if texts is None else golden.digest(texts)[:12]
 
@@ -237,6 +247,9 @@ class Search:
         Gets a line for each export.
     enough
         A fix that so many cells have seen is not tried on others.
+    unedited
+        Whether cells have no goldens: an export without any edit, of this session, is in the place of one. Those that
+        are not right then say nothing.
     """
 
     def __init__(
@@ -248,8 +261,10 @@ class Search:
         guarded: Mapping[str, Collection[int]] | None = None,
         says: Callable[[str], None] = lambda line: None,
         enough: int = ENOUGH,
+        unedited: bool = False,
     ) -> None:
         self.planned = planned
+        self.unedited = unedited
         self.kept = kept
         self.guarded = guarded
         self.end = time.monotonic() + 60 * minutes
@@ -260,6 +275,7 @@ class Search:
         self.enough = enough
         self.exports = 0
         self.core_seconds: dict[str, float] = {}
+        self.recorded: dict[Cell, Comparison] = {}
         self.says: Callable[[str], None] = says
 
     def cells(self) -> list[Cell]:
@@ -268,8 +284,9 @@ class Search:
         They have a golden, or it is known what is wrong with them: then another verdict is seen.
         """
         cells = [cell for cell in self.planned.zoo if cell in self.planned.asked]
-        accepted = {*self.planned.release.known, *map(str, golden.recorded(self.planned.root))}
-        cells = [cell for cell in cells if str(cell) in accepted]
+        if not self.unedited:
+            accepted = {*self.planned.release.known, *map(str, golden.recorded(self.planned.root))}
+            cells = [cell for cell in cells if str(cell) in accepted]
         random.Random(SHUFFLE).shuffle(cells)
         return cells
 
@@ -308,10 +325,14 @@ class Search:
         wanted = self._wanted(cell)
         if not wanted or time.monotonic() > self.end:
             return None
-        seen = self._split(cell, wanted)
-        if seen is None:
-            return None
-        control = self._judge(cell, []).verdict if seen else ""
+        seen: dict[Fix, Seen] | None = {}
+        control = self._record(cell) if self.unedited else ""
+        if not control:
+            seen = self._split(cell, wanted)
+            if seen is None:
+                return None
+            control = self._judge(cell, []).verdict if seen else ""
+        self.recorded.pop(cell, None)
         tried = Tried(
             str(cell),
             tuple(map(key, wanted)),
@@ -337,19 +358,39 @@ class Search:
         first, second = self._split(cell, fixes[:middle]), self._split(cell, fixes[middle:])
         return None if first is None or second is None else {**first, **second}
 
+    def _record(self, cell: Cell) -> str:
+        """Export `cell` without any edit, for others to be compared with; return its verdict where it is not right."""
+        made = self._compare(cell, [], None)
+        self.recorded[cell] = made
+        return made.verdict.name if made.texts is None else ""
+
     def _judge(self, cell: Cell, fixes: Sequence[Fix]) -> Seen:
         """Export `cell` with `fixes` taken back; return what the harness says of it."""
+        if cell in self.recorded:
+            reviewed = self.recorded[cell].texts
+        else:
+            reviewed = golden.read(golden.directory(self.planned.root, cell))
+        verdict = self._compare(cell, fixes, reviewed).verdict
+        return Seen(STABLE if verdict.known else verdict.name, named(verdict))
+
+    def _compare(self, cell: Cell, fixes: Sequence[Fix], reviewed: golden.Texts | None) -> Comparison:
+        """Export `cell` with `fixes` taken back, and compare it with a golden."""
         mutated = Mutated(cell.target, cell.case, " ".join(fix.name for fix in fixes) or "nothing")
         self.installed[mutated] = tuple(fix.name for fix in fixes)
         self.exports += 1
+        release = self.planned.release
         try:
             outcomes = self.sweep.again(mutated, self.planned.variations)
             # One thread tries a cell, from the first export to the last.
             spent = sum(outcome.core_seconds for outcome in outcomes)
             self.core_seconds[str(cell)] = self.core_seconds.get(str(cell), 0.0) + spent
-            verdict = judge(self.planned, cell, outcomes)
+            if self.unedited:
+                # What is known of a cell of the zoo says nothing of one of these.
+                made = compare(cell, outcomes, reviewed, replace(release, known={}))
+            else:
+                budgets = self.planned.options.budgets
+                made = compare(cell, outcomes, reviewed, release, self.planned.compact, budgets)
         except DecodeError as error:
-            verdict = undecodable(cell, error, self.planned.release)
-        seen = Seen(STABLE if verdict.known else verdict.name, named(verdict))
-        self.says(f"  {seen.verdict}: {mutated}")
-        return seen
+            made = Comparison(undecodable(cell, error, release))
+        self.says(f"  {made.verdict.name}: {mutated}")
+        return made
