@@ -349,7 +349,9 @@ TARGETS: Mapping[str, Target] = {
             opt_in=True,
         ),
         _xnnpack(
-            "xnnpack-int8-per-tensor", "post-training quantized, int8, per tensor", **_int8(is_per_channel=False)
+            "xnnpack-int8-per-tensor",
+            "post-training quantized, int8, per tensor",
+            **_int8(is_per_channel=False),
         ),
         _xnnpack(
             "xnnpack-int8-qat",

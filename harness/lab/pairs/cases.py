@@ -29,7 +29,9 @@ def build(row: Row, data: Data) -> Example:
         return example_in(file, "pairs_model")
 
 
-def register(array: rows.Array, module: str, of_core: tuple[str, ...] = (), run_on: tuple[str, ...] = SAMPLES) -> None:
+def register(
+    array: rows.Array, module: str, of_core: tuple[str, ...] = (), run_on: tuple[str, ...] = SAMPLES
+) -> None:
     """Register the models of an array as cases of `module`.
 
     Parameters

@@ -29,7 +29,9 @@ OPERATORS: Mapping[str, Operator] = {
     "shift": Operator(("x << 1", "x >> 1", "x << (y & 3)", "torch.bitwise_right_shift(x, y & 3)"), INTEGERS),
     "bitwise-number": Operator(("x & 3", "x | 1", "x ^ 2"), INTEGERS),
     "logical-xor": Operator(("torch.logical_xor(x, y)", "x.logical_xor(y)"), ANYTHING),
-    "any-of-several": Operator(("torch.any(x > 0, dim=(0, -1))", "torch.all(x > 0, (0, -1))"), FLOATS, (2, 3, 4)),
+    "any-of-several": Operator(
+        ("torch.any(x > 0, dim=(0, -1))", "torch.all(x > 0, (0, -1))"), FLOATS, (2, 3, 4)
+    ),
     "addmm": Operator(
         (
             "torch.addmm(w[:, 0], x, w.T)",
@@ -40,7 +42,9 @@ OPERATORS: Mapping[str, Operator] = {
         (2,),
         (4, 5),
     ),
-    "eye": Operator(("x @ torch.eye(5, dtype=x.dtype)", "x + torch.eye(6, 5, dtype=x.dtype)"), FLOATS, (2, 3)),
+    "eye": Operator(
+        ("x @ torch.eye(5, dtype=x.dtype)", "x + torch.eye(6, 5, dtype=x.dtype)"), FLOATS, (2, 3)
+    ),
     "copy": Operator(("x.clone().copy_(y)", "torch.empty_like(x).copy_(x)"), ANYTHING),
     "quantize": Operator(
         (
@@ -113,7 +117,11 @@ def _dtype_fits(row: Mapping[str, Any]) -> bool:
 
 def _has_held(row: Mapping[str, Any]) -> bool:
     """Whether the model holds weights or constants, or else nothing is said of what holds them."""
-    return bool(OPERATORS[row["operator"]].weights) or row["shared"] in ("constant", "constant of two", "scalar")
+    return bool(OPERATORS[row["operator"]].weights) or row["shared"] in (
+        "constant",
+        "constant of two",
+        "scalar",
+    )
 
 
 def _computes(place: str) -> Callable[[Mapping[str, Any]], bool]:

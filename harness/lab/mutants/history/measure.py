@@ -183,34 +183,33 @@ class Met:
 
     Attributes
     ----------
-    zoo
-        What the zoo says, which was not made for such fixes.
-    situations
-        What the cases say that were written after them.
-    guests
-        What upstream's own test models say, of all guest zoos of these together.
-    sheets
-        What the samples of PyTorch's database of operators say.
-    pairs
-        What the matrix of situations says.
+    found
+        What each source says, by its name.
+    taught
+        Names of the sources that were made for fixes, or came with them.
     """
 
     fix: Fix
-    zoo: Result
-    situations: Result
-    guests: Result
-    sheets: Result
-    pairs: Result
+    found: Mapping[str, Result]
+    taught: frozenset[str] = frozenset()
+
+    def is_seen(self, *sources: str) -> bool:
+        """Whether some cell of some of these sources has seen it."""
+        return any(self.found[name].seen for name in sources)
+
+    def tried(self, *sources: str) -> int:
+        """Return how many cells of these sources have met it."""
+        return sum(self.found[name].tried for name in sources)
 
     @property
-    def untaught(self) -> tuple[Result, ...]:
-        """What those say that nobody made for a fix."""
-        return self.zoo, self.guests, self.sheets, self.pairs
+    def untaught(self) -> tuple[str, ...]:
+        """Names of the sources that nobody made for a fix."""
+        return tuple(name for name in self.found if name not in self.taught)
 
     @property
     def seen(self) -> list[Seen]:
         """What cells of all have seen."""
-        return [seen for zoo in (*self.untaught, self.situations) for seen in zoo.seen.values()]
+        return [seen for result in self.found.values() for seen in result.seen.values()]
 
 
 def results(fixes: Sequence[Fix], tried: Sequence[Tried]) -> list[Result]:
