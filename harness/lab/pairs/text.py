@@ -38,6 +38,8 @@ AFTER = {
 CONSTANT = ("constant", "constant of two", "scalar")
 RESULTS = {"output as well": ("made",), "computed twice": ("again",), "returned twice": ("after",)}
 FLOATING = (*FLOATS, *HALVES)
+#: What a form needs beside torch: what registers its operators.
+FURTHER = {"quantized_decomposed": "torch.ao.quantization.fx._decomposed"}
 
 
 def source(row: Row) -> str:
@@ -49,12 +51,13 @@ def source(row: Row) -> str:
         shape = tuple(1 if place % 2 == 0 else size for place, size in enumerate(shape[:-1])) + shape[-1:]
     form = of.forms[row.form]
     has_y, has_w = bool(re.search(r"\by\b", form)), bool(re.search(r"\bw\b", form))
-    return "\n".join([*_class(row, form, shape, has_y, has_w), "", "", *_inputs(row, shape, has_y)]) + "\n"
+    modules = [f"import {name}" for text, name in FURTHER.items() if text in form]
+    return "\n".join(["import torch", *modules, *_class(row, form, shape, has_y, has_w), "", "", *_inputs(row, shape, has_y)]) + "\n"
 
 
 def _class(row: Row, form: str, shape: Sequence[int], has_y: bool, has_w: bool) -> Iterator[str]:
     constant = has_y and row.shared in CONSTANT
-    yield from ("import torch", "", "", "class Model(torch.nn.Module):", "    def __init__(self):")
+    yield from ("", "", "class Model(torch.nn.Module):", "    def __init__(self):")
     yield "        super().__init__()"
     if constant:
         of_what = () if row.shared == "scalar" else shape

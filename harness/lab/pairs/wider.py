@@ -46,6 +46,22 @@ OPERATORS: Mapping[str, Operator] = {
         ("x @ torch.eye(5, dtype=x.dtype)", "x + torch.eye(6, 5, dtype=x.dtype)"), FLOATS, (2, 3)
     ),
     "copy": Operator(("x.clone().copy_(y)", "torch.empty_like(x).copy_(x)"), ANYTHING),
+    # What the extensions of TOSA's specification are for, beside dtypes and states.
+    "condition": Operator(
+        (
+            "torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x + 1, (x,))",
+            "torch.cond(x.sum() > 0, lambda x, y: x * y, lambda x, y: x - y, (x, y))",
+        ),
+        ("float32",),
+    ),
+    "loop": Operator(
+        (
+            "torch._higher_order_ops.while_loop(lambda n, x: n < 3, lambda n, x: (n + 1, x * 0.5), "
+            "(torch.zeros((), dtype=torch.int32), x))[1]",
+        ),
+        ("float32",),
+    ),
+    "fft": Operator(("torch.fft.rfft(x).abs()", "torch.fft.fft(x).real", "torch.fft.rfft2(x).abs()"), ("float32",), (2, 3)),
     "quantize": Operator(
         (
             f"{_QUANTIZED}.dequantize_per_tensor({_QUANTIZED}.quantize_per_tensor(x, 0.1, 3, -128, 127, torch.int8)"

@@ -123,11 +123,9 @@ def recall(found: Sequence[Met], efforts: Efforts) -> Iterator[str]:
     """Yield the table of how many fixes each source sees, by pair of releases and by what they corrected."""
     yield from markdown.head(("source", "from", "to", *KINDS, "all", "cells", "core seconds"))
     taught = found[0].taught
-    sources = {name: (name,) for name in found[0].found if name not in taught}
-    sources |= {
-        "all untaught": found[0].untaught,
-        **{f"{name}, not counted": (name,) for name in sorted(taught)},
-    }
+    sources: dict[str, Sequence[str]] = {name: (name,) for name in found[0].untaught}
+    sources["all untaught"] = found[0].untaught
+    sources |= {f"{name}, not counted": (name,) for name in sorted(taught)}
     for release, before in SINCE.items():
         of_it = [each for each in found if each.fix.release == release]
         for label, names in sources.items():

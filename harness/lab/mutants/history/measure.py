@@ -324,13 +324,12 @@ class Search:
         wanted = self._wanted(cell)
         if not wanted or time.monotonic() > self.end:
             return None
-        seen: dict[Fix, Seen] | None = {}
         control = self._record(cell) if self.unedited else ""
-        if not control:
-            seen = self._split(cell, wanted)
-            if seen is None:
-                return None
-            control = self._judge(cell, []).verdict if seen else ""
+        seen = {} if control else self._split(cell, wanted)
+        if seen is None:
+            return None
+        if seen:
+            control = self._judge(cell, []).verdict
         self.recorded.pop(cell, None)
         tried = Tried(
             str(cell),
