@@ -52,7 +52,19 @@ def source(row: Row) -> str:
     form = of.forms[row.form]
     has_y, has_w = bool(re.search(r"\by\b", form)), bool(re.search(r"\bw\b", form))
     modules = [f"import {name}" for text, name in FURTHER.items() if text in form]
-    return "\n".join(["import torch", *modules, *_class(row, form, shape, has_y, has_w), "", "", *_inputs(row, shape, has_y)]) + "\n"
+    return (
+        "\n".join(
+            [
+                "import torch",
+                *modules,
+                *_class(row, form, shape, has_y, has_w),
+                "",
+                "",
+                *_inputs(row, shape, has_y),
+            ]
+        )
+        + "\n"
+    )
 
 
 def _class(row: Row, form: str, shape: Sequence[int], has_y: bool, has_w: bool) -> Iterator[str]:

@@ -61,7 +61,9 @@ OPERATORS: Mapping[str, Operator] = {
         ),
         ("float32",),
     ),
-    "fft": Operator(("torch.fft.rfft(x).abs()", "torch.fft.fft(x).real", "torch.fft.rfft2(x).abs()"), ("float32",), (2, 3)),
+    "fft": Operator(
+        ("torch.fft.rfft(x).abs()", "torch.fft.fft(x).real", "torch.fft.rfft2(x).abs()"), ("float32",), (2, 3)
+    ),
     "quantize": Operator(
         (
             f"{_QUANTIZED}.dequantize_per_tensor({_QUANTIZED}.quantize_per_tensor(x, 0.1, 3, -128, 127, torch.int8)"
