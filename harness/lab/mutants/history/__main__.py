@@ -31,6 +31,7 @@ from lab.mutants.history.fix import Fix, misfits
 from lab.mutants.history.left_out import LEFT_OUT
 from lab.mutants.history.measure import (
     ENOUGH,
+    ENOUGH_FURTHER,
     ENOUGH_SHEETS,
     Kept,
     Met,
@@ -135,7 +136,7 @@ def run(options: argparse.Namespace) -> int:
             options.minutes,
             guarded(module) if options.guarded else None,
             print if options.verbose else lambda _: None,
-            ENOUGH_SHEETS if options.zoo in (SHEETS, *FURTHER) else ENOUGH,
+            ENOUGH_FURTHER if options.zoo in FURTHER else ENOUGH_SHEETS if options.zoo == SHEETS else ENOUGH,
             options.zoo in FURTHER,
         )
         search(searching)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from executorch_goldens.files import markdown
 from lab.mutants.history import AREAS, KINDS, SINCE
 from lab.mutants.history.fix import Fix
-from lab.mutants.history.measure import ENOUGH, ENOUGH_SHEETS, Met, Result
+from lab.mutants.history.measure import ENOUGH, ENOUGH_FURTHER, ENOUGH_SHEETS, Met, Result
 from lab.mutants.table import NONE
 
 INTRODUCTION = """\
@@ -51,7 +51,7 @@ $ nox -s lab -- history --so-far --update             # writes what was measured
 A cell is exported under one variation with all fixes of its release that it is to meet taken back at once.
 If it is as its golden says, it sees none of them; two whose effects hide each other would be missed. If not,
 the fixes are halved until one alone makes the difference. Fixes of one backend are not tried on cells of the
-other, nor further once {enough} cells of a zoo have seen them, or {sheets} sheets or cells without goldens. `wider` and
+other, nor further once {enough} cells of a zoo, {sheets} sheets, or {further} cell without a golden have seen them. `wider` and
 what is called `further` have no goldens: a cell is compared with an export without any edit of the same session. Cells
 that are not right then, or not stable without any edit, say nothing. What sessions found is kept, and committed, in
 `harness/lab/mutants/history/kept`; what was found with another golden, another model or another edit does not count.
@@ -200,7 +200,12 @@ def introduction(table: Iterator[str], frozen: tuple[int, str, int, str, int, st
         samples=samples, digest=digest[:16], rows=rows, matrix=matrix, wider=wider, wider_matrix=wider_matrix
     )
     yield from INTRODUCTION.format(
-        releases=releases, enough=ENOUGH, sheets=ENOUGH_SHEETS, sources=sources, recall="\n".join(table)
+        releases=releases,
+        enough=ENOUGH,
+        sheets=ENOUGH_SHEETS,
+        further=ENOUGH_FURTHER,
+        sources=sources,
+        recall="\n".join(table),
     ).splitlines()
 
 

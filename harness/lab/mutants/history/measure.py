@@ -31,8 +31,9 @@ from lab.mutants.table import named
 #: A fix that so many cells have seen is not tried on others.
 ENOUGH = 10
 
-#: The same of sheets, which are many.
+#: The same of sheets, which are many, and of cells without goldens, each of which takes two exports.
 ENOUGH_SHEETS = 3
+ENOUGH_FURTHER = 1
 
 #: Cells go in an order that nobody chose: those that a stopped session has tried are a sample of all.
 SHUFFLE = 17
