@@ -48,12 +48,12 @@ $ nox -s lab -- history --zoo wider --minutes 60      # the wider matrix; pairs:
 $ nox -s lab -- history --so-far --update             # writes what was measured so far to this page
 ```
 
-A cell is exported under one variation with all fixes of its release that it is to meet taken back at once.
-If it is as its golden says, it sees none of them; two whose effects hide each other would be missed. If not,
-the fixes are halved until one alone makes the difference. Fixes of one backend are not tried on cells of the
-other, nor further once {enough} cells of a zoo, {sheets} sheets, or {further} cell without a golden have seen them. `wider` and
-what is called `further` have no goldens: a cell is compared with an export without any edit of the same session. Cells
-that are not right then, or not stable without any edit, say nothing. What sessions found is kept, and committed, in
+A cell is exported under one variation with all fixes of its release that it is to meet taken back at once. If it is as
+its golden says, it sees none of them; two whose effects hide each other would be missed. If not, the fixes are halved
+until one alone makes the difference. Fixes of one backend are not tried on cells of the other, nor further once
+{enough} cells of a zoo, {sheets} sheets, or {further} cell without a golden have seen them. `wider` and what is called
+`further` have no goldens: a cell is compared with an export without any edit of the same session. Cells that are not
+right then, or not stable without any edit, say nothing. What sessions found is kept, and committed, in
 `harness/lab/mutants/history/kept`; what was found with another golden, another model or another edit does not count.
 What the first session found over the zoo in 1.5.1, before there were situations, was not kept: of it there are counts.
 """
