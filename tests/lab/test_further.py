@@ -12,7 +12,7 @@ from executorch_goldens.registry import load
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.targets import TARGETS
 from lab.further import SOURCES, further, guests, is_held_out, turns
-from lab.guests import sheets
+from lab.guests import modules, sheets
 from lab.mutants.history import SINCE
 
 
@@ -59,3 +59,28 @@ def test_each_sample_is_a_case_and_targets_have_as_many_as_take_its_dtype() -> N
     assert {*of_target} == {*TARGETS}
     halves = {case.backends[0] for case in cases.values() if "-float16-" in case.name}
     assert not any(TARGETS[target].is_quantized for target in halves)
+
+
+def test_samples_of_modules_are_python_that_torch_runs() -> None:
+    there = modules.samples()
+    assert len({sample.name for sample in there}) == len(there) > 200
+    for sample in there[::29]:
+        example = modules.example(sample)
+        outputs = example.module.eval()(*example.inputs)
+        assert outputs is not None
+    named = "\n".join(sample.made for sample in there)
+    assert all(
+        f"torch.nn.{name}(" in named for name in ("LSTM", "Conv2d", "MultiheadAttention", "BatchNorm2d")
+    )
+
+
+def test_a_sample_of_a_module_is_read_as_it_was_written() -> None:
+    sample = modules.samples()[0]
+    name, made, call, tensors = sample.line().split("  ")
+    assert (name, made, call) == (sample.name, sample.made, sample.call)
+    assert tensors.count("input") == len(sample.tensors)
+
+
+def test_every_target_has_some_modules() -> None:
+    cases = load([SOURCES["torch-modules"].module])
+    assert {target for case in cases.values() for target in case.backends} == {*TARGETS}

@@ -22,7 +22,7 @@ from lab import GOLDENS, pages
 from lab.further import SOURCES as FURTHER
 from lab.further import is_held_out
 from lab.guests import ZOOS as GUESTS
-from lab.guests import listing, sheets
+from lab.guests import listing, modules, sheets
 from lab.mutants.__main__ import prepare
 from lab.mutants.history import FIXES, SINCE
 from lab.mutants.history.document import Effort, document, recall
@@ -71,6 +71,7 @@ SOURCES = {
     "upstream's tests": UPSTREAM,
     "upstream's tests, further targets": FURTHER_UPSTREAM,
     SHEETS: (SHEETS, "torch-ops-further"),
+    "torch-modules": ("torch-modules",),
     PAIRS: (PAIRS,),
     "wider": ("wider",),
     LATER: UPSTREAM,
@@ -152,10 +153,22 @@ def parts() -> Iterator[Part]:
 
 
 def _committed() -> Iterator[str]:
-    frozen = (len(sheets.samples(SHEETS)), sheets.digest(SHEETS), len(rows.read()), rows.digest())
-    wider = (len(rows.read(rows.WIDER)), rows.digest(rows.WIDER))
-    page = document([met(fix) for fix in FIXES], efforts(), LEFT_OUT, (*frozen, *wider))
+    page = document([met(fix) for fix in FIXES], efforts(), LEFT_OUT, frozen())
     return map(str.rstrip, page)
+
+
+def frozen() -> dict[str, object]:
+    """Return how much there is of each source that is drawn, and its digest, as the page names them."""
+    return {
+        "samples": len(sheets.samples(SHEETS)),
+        "digest": sheets.digest(SHEETS)[:16],
+        "modules": len(modules.samples()),
+        "of_modules": modules.digest()[:16],
+        "rows": len(rows.read()),
+        "matrix": rows.digest(),
+        "wider": len(rows.read(rows.WIDER)),
+        "wider_matrix": rows.digest(rows.WIDER),
+    }
 
 
 def efforts() -> dict[str, dict[str, Effort]]:

@@ -74,6 +74,10 @@ SOURCES = {
         "1.1.0, the oldest release here, and frozen: {samples} samples, sha256 `{digest}`; in sheets, and "
         "each alone, where they take turns in all targets"
     ),
+    "torch-modules": (
+        "samples of PyTorch's own database of modules, drawn and frozen in the same way: {modules} of them, sha256 "
+        "`{of_modules}`; each for some of all targets, which take turns"
+    ),
     "pairs": (
         "a [matrix of situations](maintaining.md#the-lab): {rows} small models that have every pair of values "
         "of operator, form of call, dtype, rank, layout, sharing, neighbours, users and target, frozen, "
@@ -152,7 +156,7 @@ def document(
     found: Sequence[Met],
     efforts: Efforts,
     left_out: Sequence[str],
-    frozen: tuple[int, str, int, str, int, str],
+    frozen: Mapping[str, object],
 ) -> Iterator[str]:
     """Yield the lines of the page.
 
@@ -161,7 +165,7 @@ def document(
     found
         For every fix.
     frozen
-        Number and digest of the samples of torch-ops, of the rows of the matrix, and of those of the wider one.
+        What there is of the sources that are drawn, and their digests, by name.
     left_out
         Lines about fixes that no edit stands for.
     """
@@ -188,17 +192,14 @@ def document(
     yield from left_out
 
 
-def introduction(table: Iterator[str], frozen: tuple[int, str, int, str, int, str]) -> Iterator[str]:
+def introduction(table: Iterator[str], frozen: Mapping[str, object]) -> Iterator[str]:
     releases = ", ".join(f"{release} for those after {before}" for release, before in SINCE.items())
-    samples, digest, rows, matrix, wider, wider_matrix = frozen
     sources = "\n".join(
         (
             *markdown.head(("source", "what its cases are")),
             *(markdown.row((f"`{name}`", text)) for name, text in SOURCES.items()),
         )
-    ).format(
-        samples=samples, digest=digest[:16], rows=rows, matrix=matrix, wider=wider, wider_matrix=wider_matrix
-    )
+    ).format_map(frozen)
     yield from INTRODUCTION.format(
         releases=releases,
         enough=ENOUGH,
