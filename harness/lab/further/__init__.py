@@ -4,6 +4,7 @@
 the cases and the targets that the older one ships (`is_held_out`). Which target a case is exported for follows from a
 rule, and the rule from no fix:
 
+- ``zoo-further``: each case of the zoo, for some of the targets that it does not ask for, which take turns;
 - ``wider``: the wider matrix of situations (`lab.pairs.wider`), each model for the target that its row names;
 - ``arm-ops-further``, ``xnnpack-ops-further``, ``suite-ops-further``: every case of upstream's own tests, the core's or
   not. The cases of a file, which is an operator, take turns in the targets that the guest zoo does not have
@@ -52,6 +53,7 @@ class Source:
 SOURCES = {
     source.name: source
     for source in (
+        Source("zoo-further", f"{__name__}.zoo"),
         Source("wider", f"{__name__}.wider"),
         Source("arm-ops-further", f"{__name__}.arm_ops"),
         Source("xnnpack-ops-further", f"{__name__}.xnnpack_ops"),

@@ -68,6 +68,7 @@ FURTHER_UPSTREAM = tuple(name for name in FURTHER if name.removesuffix("-further
 #: Sources of the page, in its order: the zoos of each.
 SOURCES = {
     ZOO: (ZOO,),
+    "zoo, further targets": ("zoo-further",),
     "upstream's tests": UPSTREAM,
     "upstream's tests, further targets": FURTHER_UPSTREAM,
     SHEETS: (SHEETS, "torch-ops-further"),

@@ -60,6 +60,9 @@ What the first session found over the zoo in 1.5.1, before there were situations
 #: What the cases of each source are.
 SOURCES = {
     "zoo": ("`models`, the zoo of this project"),
+    "zoo, further targets": (
+        "each of them for some of the targets that it does not ask for: all that the harness has take turns"
+    ),
     "upstream's tests": (
         "those models of upstream's own tests, in the cores of the [guest zoos](guests.md), that the older "
         "release has as well"
