@@ -23,6 +23,7 @@ from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import Comparison, compare, undecodable
 from executorch_goldens.running.plan import Plan
+from executorch_goldens.targets import find
 from executorch_goldens.workers.sweep import Sweep
 from lab.mutants.history.fix import Fix
 from lab.mutants.mutant import Mutated
@@ -293,11 +294,15 @@ class Search:
     def __call__(self) -> Iterator[Tried]:
         """Yield what becomes of each cell that some fix is still to be tried on."""
         cells = self.cells()
-        controls = list({cell.target: cell for cell in reversed(cells)}.values())
+        # Of targets that load the same, one is exported before others: each takes as long as a cell.
+        warmed = {
+            (find(name).backend, find(name).is_quantized): name
+            for name in sorted({cell.target for cell in cells})
+        }
+        run = self.planned
+        sweep = Sweep((), run.variations, run.settings, True, self.installed, sorted(warmed.values()))
         with (
-            Sweep(
-                controls, self.planned.variations, self.planned.settings, True, self.installed
-            ) as self.sweep,
+            sweep as self.sweep,
             ThreadPoolExecutor(self.planned.settings.jobs) as threads,
         ):
             try:
