@@ -232,6 +232,14 @@ def _xnnpack(name: str, what: str, **others: Any) -> Target:
 
 
 _INT8: Mapping[str, Any] = {"quantization": Quantization(), "floor": INT8_FLOOR}
+_INT16: Mapping[str, Any] = {"quantization": Quantization(INT16_CONFIG), "floor": INT16_FLOOR}
+
+
+def _int8(**arguments: bool | int) -> Mapping[str, Any]:
+    """Return the fields of a target that is quantized to int8 by other arguments of the release's config."""
+    return {"quantization": Quantization(arguments=arguments), "floor": INT8_FLOOR, "opt_in": True}
+
+
 _MIXED = Quantization(modules=("torch.nn.Linear", "torch.nn.Conv1d", "torch.nn.Conv2d"))
 _DYNAMIC = Quantization(arguments={"is_per_channel": True, "is_dynamic": True})
 
@@ -245,9 +253,27 @@ TARGETS: Mapping[str, Target] = {
             "tosa-int16",
             "TOSA-1.0+INT+int16",
             "post-training quantized, activations int16, weights int8",
-            quantization=Quantization(INT16_CONFIG),
-            floor=INT16_FLOOR,
             opt_in=True,
+            **_INT16,
+        ),
+        # What get_symmetric_a8w4_quantization_config gives; `quantizer` does not export that.
+        _tosa(
+            "tosa-int4",
+            "TOSA-1.0+INT+int4",
+            "as tosa-int, weights int4",
+            **_int8(is_per_channel=True, weight_qmin=-7, weight_qmax=7),
+        ),
+        _tosa(
+            "tosa-int-per-tensor",
+            "TOSA-1.0+INT",
+            "as tosa-int, weights per tensor",
+            **_int8(is_per_channel=False),
+        ),
+        _tosa(
+            "tosa-int-qat",
+            "TOSA-1.0+INT",
+            "as tosa-int, by the config for quantization-aware training, untrained",
+            **_int8(is_per_channel=True, is_qat=True),
         ),
         _tosa("tosa-fp+cf", "TOSA-1.0+FP+cf", "conditions and loops in the delegate", opt_in=True),
         _tosa("tosa-fp+shape", "TOSA-1.1+FP+shape", "symbolic sizes in the delegate", opt_in=True),
@@ -274,6 +300,22 @@ TARGETS: Mapping[str, Target] = {
             opt_in=True,
             **_INT8,
         ),
+        _tosa(
+            "tosa-u55-int16",
+            "TOSA-1.0+INT+int16+int4+u55",
+            "as tosa-int16, within what an Ethos-U55 can do",
+            opt_in=True,
+            **_INT16,
+        ),
+        _tosa(
+            "tosa-u85-int16",
+            "TOSA-1.0+INT+int16+int4+cf",
+            "as tosa-int16, what an Ethos-U85 takes",
+            opt_in=True,
+            **_INT16,
+        ),
+        # What VgfCompileSpec lowers for where it is given no specification.
+        _tosa("tosa-vgf", "TOSA-1.0+FP+INT", "as tosa-int, what VGF takes", opt_in=True, **_INT8),
         _tosa(
             "tosa-fp+int",
             "TOSA-1.0+INT+FP",
@@ -305,6 +347,16 @@ TARGETS: Mapping[str, Target] = {
             quantization=_DYNAMIC,
             floor=INT8_FLOOR,
             opt_in=True,
+        ),
+        _xnnpack(
+            "xnnpack-int8-per-tensor",
+            "post-training quantized, int8, per tensor",
+            **_int8(is_per_channel=False),
+        ),
+        _xnnpack(
+            "xnnpack-int8-qat",
+            "int8 by the config for quantization-aware training, untrained, per channel",
+            **_int8(is_per_channel=True, is_qat=True),
         ),
     )
 }

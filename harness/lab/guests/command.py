@@ -12,7 +12,7 @@ from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
 from executorch_goldens.toolchains.toolchain import here
 from lab import GOLDENS
-from lab.guests import ZOOS, GuestZoo, listing, sheets
+from lab.guests import ZOOS, GuestZoo, listing, modules, sheets
 from lab.guests.listing import Listing
 
 #: Lines of a difference that are shown.
@@ -71,9 +71,10 @@ def _installed(zoo: GuestZoo, update: bool) -> Listing:
 
         return listing_of(zoo, release.version)
     if release.version == sheets.DRAWN_FROM and update:
-        from lab.guests import opinfo
+        from lab.guests import modinfo, opinfo
 
         durable.replace(sheets.path_of(zoo.name), "".join(f"{each.line()}\n" for each in opinfo.drawn()))
+        durable.replace(modules.FILE, "".join(f"{each.line()}\n" for each in modinfo.drawn()))
         sheets.samples.cache_clear()
         return Listing(tuple(sheets.whole(zoo.name, (release.version,))))
     if not update:

@@ -230,7 +230,7 @@ def samples_of(entry: Any, tables: frozenset[str]) -> Iterator[Sample]:
             if taken is None:
                 continue
             sample, program = taken
-            known = known or _is_known(program, tables)
+            known = known or is_known(program, tables)
             if not known:
                 return
             number += 1
@@ -252,7 +252,7 @@ def exported(sample: Sample) -> tuple[Sample, torch.export.ExportedProgram] | No
             (output,) = example.module(*example.inputs)
         several = isinstance(output, list | tuple)
         outputs = output if several else (output,)
-        if not outputs or not all(map(_is_plain, outputs)):
+        if not outputs or not all(map(is_plain, outputs)):
             return None
         made = replace(sample, call=f"*{sample.call}") if several else sample
         example = sheets.example([made])
@@ -261,13 +261,13 @@ def exported(sample: Sample) -> tuple[Sample, torch.export.ExportedProgram] | No
         return None
 
 
-def _is_plain(output: object) -> bool:
+def is_plain(output: object) -> bool:
     if not isinstance(output, torch.Tensor) or output.is_complex() or output.layout is not torch.strided:
         return False
     return bool(torch.isfinite(output.to(torch.float64)).all())
 
 
-def _is_known(program: torch.export.ExportedProgram, tables: frozenset[str]) -> bool:
+def is_known(program: torch.export.ExportedProgram, tables: frozenset[str]) -> bool:
     """Whether a partitioner's table has an operator of a program, and no operator draws at random."""
     try:
         nodes = program.run_decompositions().graph.nodes

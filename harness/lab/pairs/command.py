@@ -1,7 +1,9 @@
-"""``python -m lab pairs``: a matrix of situations in which every pair of two factors' values is in some model.
+"""``python -m lab pairs``: matrices of situations in which every pair of two factors' values is in some model.
 
-``--update`` draws the array again, without the rows that PyTorch itself does not run; ``--show NAME`` prints a model.
-``goldens run --models lab.pairs.zoo --goldens goldens/pairs`` runs it.
+``--update`` draws the arrays again, without the rows that PyTorch itself does not run, or not export where a size is
+symbolic; with the torch of the oldest release. ``--show NAME`` prints a model.
+``goldens run --models lab.pairs.zoo --goldens goldens/pairs`` runs the first one; the wider one has no goldens:
+``python -m lab history --zoo wider`` measures with it.
 """
 
 from __future__ import annotations
@@ -14,38 +16,46 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
 from lab.pairs import rows, text
 from lab.pairs.factors import Row
+from lab.pairs.wider import SYMBOLIC
 
 
 def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("pairs", description=__doc__)
+    parser.add_argument("array", nargs="*", choices=[[], *rows.ARRAYS], help="only this one")
     parser.add_argument("--update", action="store_true", help="draw the array again")
     parser.add_argument("--show", metavar="NAME", help="print a model")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw the array, show a model, or say what there is."""
+    """Draw the arrays, show a model, or say what there is."""
+    arrays = [rows.ARRAYS[name] for name in options.array or rows.ARRAYS]
     if options.update:
-        durable.replace(rows.FILE, rows.text(rows.drawn(runs)))
-    found = rows.read()
+        for array in arrays:
+            durable.replace(array.file, rows.text(array, rows.drawn(array, runs)))
+    found = {name: row for array in arrays for name, row in rows.read(array).items()}
     if options.show:
         if options.show not in found:
-            raise UsageError(f"no model is called {options.show!r}; they are pairs-0000 to {list(found)[-1]}")
+            there = " or ".join(f"{array.name}-0000 to {list(rows.read(array))[-1]}" for array in arrays)
+            raise UsageError(f"no model is called {options.show!r}; they are {there}")
         print(text.source(found[options.show]), end="")
-    else:
-        print(f"{len(found)} models, {rows.digest()}")
+        return SAME
+    for array in arrays:
+        print(f"{array.name}: {len(rows.read(array))} models, {rows.digest(array)}")
     return SAME
 
 
 def runs(row: Row) -> bool:
-    """Whether PyTorch runs a model, and what comes of it is finite."""
+    """Whether PyTorch runs a model, and what comes of it is finite; where a size is symbolic, whether it exports it."""
     import torch
 
     made: dict[str, Any] = {}
     try:
         exec(text.source(row), made)  # noqa: S102 - a text of ours
         outputs = made["Model"]()(*made["inputs"])
+        if row.sized in SYMBOLIC:
+            torch.export.export(made["Model"](), made["inputs"], dynamic_shapes=made["dynamic_shapes"])
         return all(each.numel() and bool(torch.isfinite(each.float()).all()) for each in outputs)
-    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError, AttributeError):
+    except Exception:
         return False

@@ -1,38 +1,66 @@
-"""Reads and makes ``rows.tsv``, the frozen array: a line a model, with its name first."""
+"""Reads and makes the frozen arrays: a line a model, with its name first."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from executorch_goldens.errors import CommandError
-from lab.pairs.factors import FACTORS, RULES, Row
+from lab.pairs import factors, wider
+from lab.pairs.factors import Row
 
-FILE = Path(__file__).parent / "rows.tsv"
 LIBRARY = "covertable==3.2.0"
 #: Decides in which order pairs are covered.
 SALT = "1"
 
+Rules = Sequence[tuple[tuple[str, ...], Callable[[Mapping[str, Any]], bool]]]
 
-def read() -> dict[str, Row]:
-    """Return the rows by the names of their models."""
-    head, *lines = FILE.read_text(encoding="utf-8").splitlines()
-    assert head.split("\t") == ["name", *FACTORS]
+
+@dataclass(frozen=True)
+class Array:
+    """A covering array.
+
+    Attributes
+    ----------
+    name
+        With which those of its models begin.
+    triples
+        Factors of which every three values are in some row, not every two alone.
+    """
+
+    name: str
+    file: Path
+    factors: Mapping[str, Sequence[object]]
+    rules: Rules
+    triples: Sequence[Sequence[str]] = ()
+
+
+PAIRS = Array("pairs", Path(__file__).parent / "rows.tsv", factors.FACTORS, factors.RULES)
+WIDER = Array("wider", Path(__file__).parent / "wider.tsv", wider.FACTORS, wider.RULES, wider.TRIPLES)
+ARRAYS = {array.name: array for array in (PAIRS, WIDER)}
+
+
+def read(array: Array = PAIRS) -> dict[str, Row]:
+    """Return the rows of an array by the names of their models."""
+    head, *lines = array.file.read_text(encoding="utf-8").splitlines()
+    assert head.split("\t") == ["name", *array.factors]
     found = {}
     for line in lines:
         name, *values = line.split("\t")
-        row = dict(zip(FACTORS, values, strict=True))
+        row = dict(zip(array.factors, values, strict=True))
         found[name] = Row(**{**row, "form": int(row["form"]), "rank": int(row["rank"])})  # type: ignore[arg-type]
     return found
 
 
-def digest() -> str:
-    """Return a digest of the array: another one is another measure."""
-    return hashlib.sha256(FILE.read_bytes()).hexdigest()[:12]
+def digest(array: Array = PAIRS) -> str:
+    """Return a digest of an array: another one is another measure."""
+    return hashlib.sha256(array.file.read_bytes()).hexdigest()[:12]
 
 
-def drawn(runs: Callable[[Row], bool]) -> list[Row]:
+def drawn(array: Array, runs: Callable[[Row], bool]) -> list[Row]:
     """Return rows that have every pair of values which fit each other, as far as PyTorch itself `runs` them.
 
     Raises
@@ -46,15 +74,23 @@ def drawn(runs: Callable[[Row], bool]) -> list[Row]:
         raise CommandError(
             f"the array is made by a library that is not installed: pip install {LIBRARY}"
         ) from error
-    rules = [{"operator": "fn", "requires": fields, "evaluate": holds} for fields, holds in RULES]
-    found = covertable.make(dict(FACTORS), constraints=rules, sorter=covertable.sorters.hash, salt=SALT)
+    rules = [{"operator": "fn", "requires": fields, "evaluate": holds} for fields, holds in array.rules]
+    found = covertable.make(
+        dict(array.factors),
+        constraints=rules,
+        sorter=covertable.sorters.hash,
+        salt=SALT,
+        **({"sub_models": [{"fields": of, "strength": 3} for of in array.triples]} if array.triples else {}),
+    )
     # Whether PyTorch runs a row is asked at the end: asked in between, the greedy search would take hours.
-    made = (Row(**{name: row[name] for name in FACTORS}) for row in found)
+    made = (Row(**{name: row[name] for name in array.factors}) for row in found)
     return [row for row in made if runs(row)]
 
 
-def text(rows: Iterable[Row]) -> str:
+def text(array: Array, rows: Iterable[Row]) -> str:
     """Return the file of `rows`."""
-    lines = ["\t".join(("name", *FACTORS))]
-    lines += ["\t".join((f"pairs-{number:04}", *map(str, row))) for number, row in enumerate(rows)]
+    lines = ["\t".join(("name", *array.factors))]
+    for number, row in enumerate(rows):
+        values = row._asdict()
+        lines.append("\t".join((f"{array.name}-{number:04}", *(str(values[name]) for name in array.factors))))
     return "".join(f"{line}\n" for line in lines)

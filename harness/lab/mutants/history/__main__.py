@@ -11,23 +11,27 @@ import argparse
 import fnmatch
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from executorch_goldens.errors import UsageError
-from executorch_goldens.goldens import golden
+from executorch_goldens.running.plan import Plan
 from executorch_goldens.settings.zoo import load_zoo
 from lab import GOLDENS, pages
+from lab.further import SOURCES as FURTHER
+from lab.further import is_held_out
 from lab.guests import ZOOS as GUESTS
-from lab.guests import sheets
+from lab.guests import listing, modules, sheets
 from lab.mutants.__main__ import prepare
 from lab.mutants.history import FIXES, SINCE
-from lab.mutants.history.document import Source, document, summary
+from lab.mutants.history.document import Effort, document, recall
 from lab.mutants.history.earlier import earlier
 from lab.mutants.history.fix import Fix, misfits
 from lab.mutants.history.left_out import LEFT_OUT
 from lab.mutants.history.measure import (
     ENOUGH,
+    ENOUGH_FURTHER,
     ENOUGH_SHEETS,
     Kept,
     Met,
@@ -46,6 +50,8 @@ SWEEPS = Path("build/history")
 
 #: The zoo that was not made for fixes, and the one that was.
 ZOO, SITUATIONS = "zoo", "situations"
+#: Those of upstream's tests that came after the older release of a pair.
+LATER = "upstream's later tests"
 #: The zoo of sheets, and the matrix of situations.
 SHEETS, PAIRS = "torch-ops", "pairs"
 #: Zoos that fixes are tried on, by name: the module, and the folder in `GOLDENS` and in `KEPT`.
@@ -54,9 +60,26 @@ ZOOS = {
     SITUATIONS: ("models.situations", Path("situations")),
     **{guests.name: (guests.module, guests.folder) for guests in GUESTS.values()},
     PAIRS: ("lab.pairs.zoo", Path("pairs")),
+    **{source.name: (source.module, source.folder) for source in FURTHER.values()},
 }
 #: The guest zoos of upstream's own tests.
 UPSTREAM = tuple(name for name in GUESTS if name != SHEETS)
+FURTHER_UPSTREAM = tuple(name for name in FURTHER if name.removesuffix("-further") in UPSTREAM)
+#: Sources of the page, in its order: the zoos of each.
+SOURCES = {
+    ZOO: (ZOO,),
+    "zoo, further targets": ("zoo-further",),
+    "upstream's tests": UPSTREAM,
+    "upstream's tests, further targets": FURTHER_UPSTREAM,
+    SHEETS: (SHEETS, "torch-ops-further"),
+    "torch-modules": ("torch-modules",),
+    PAIRS: (PAIRS,),
+    "wider": ("wider",),
+    LATER: UPSTREAM,
+    SITUATIONS: (SITUATIONS,),
+}
+#: Those that were made for the fixes, or may have come with them.
+TAUGHT = frozenset((LATER, SITUATIONS))
 
 
 def add_to(subparsers: Any) -> None:
@@ -109,18 +132,17 @@ def run(options: argparse.Namespace) -> int:
         if options.check:
             return check(of_release, prepared.release.version)
         searching = Search(
-            prepared,
+            held_out(prepared, module) if options.zoo in FURTHER else prepared,
             of_release,
             kept(options.zoo, prepared.release.version),
             options.minutes,
             guarded(module) if options.guarded else None,
             print if options.verbose else lambda _: None,
-            ENOUGH_SHEETS if options.zoo == SHEETS else ENOUGH,
+            ENOUGH_FURTHER if options.zoo in FURTHER else ENOUGH_SHEETS if options.zoo == SHEETS else ENOUGH,
+            options.zoo in FURTHER,
         )
         search(searching)
-    found = [met(fix) for fix in fixes]
-    cells_of = {release: with_golden(release) for release in SINCE}
-    print("", *summary(found, cells_of), sep="\n")
+    print("", *recall([met(fix) for fix in fixes], efforts()), sep="\n")
     if options.update:
         pages.update(["history"])
     return 0
@@ -132,35 +154,33 @@ def parts() -> Iterator[Part]:
 
 
 def _committed() -> Iterator[str]:
-    cells_of = {release: with_golden(release) for release in SINCE}
-    frozen = (len(sheets.samples(SHEETS)), sheets.digest(SHEETS), len(rows.read()), rows.digest())
-    return map(str.rstrip, document([met(fix) for fix in FIXES], cells_of, LEFT_OUT, sources(), frozen))
+    page = document([met(fix) for fix in FIXES], efforts(), LEFT_OUT, frozen())
+    return map(str.rstrip, page)
 
 
-def sources() -> tuple[Source, ...]:
-    """Return the sources of docs/history.md, each untaught one, all of these together, and the situations."""
-    return (
-        Source(ZOO, lambda each: bool(each.zoo.seen), spent(ZOO)),
-        Source(
-            "upstream's own tests", lambda each: bool(each.guests.seen), spent(*UPSTREAM), cells(*UPSTREAM)
-        ),
-        Source(SHEETS, lambda each: bool(each.sheets.seen), spent(SHEETS), cells(SHEETS)),
-        Source(PAIRS, lambda each: bool(each.pairs.seen), spent(PAIRS), cells(PAIRS)),
-        # What the zoo and upstream's tests took was not noted.
-        Source("all untaught", lambda each: any(result.seen for result in each.untaught), {}),
-        Source(
-            "situations, taught",
-            lambda each: bool(each.situations.seen),
-            spent(SITUATIONS),
-            cells(SITUATIONS),
-        ),
-    )
-
-
-def spent(*zoos: str) -> dict[str, float]:
-    """Return the processor time that was noted of exports over `zoos`, by release."""
+def frozen() -> dict[str, object]:
+    """Return how much there is of each source that is drawn, and its digest, as the page names them."""
     return {
-        release: sum(each.core_seconds for zoo in zoos for each in tried(zoo, release)) for release in SINCE
+        "samples": len(sheets.samples(SHEETS)),
+        "digest": sheets.digest(SHEETS)[:16],
+        "modules": len(modules.samples()),
+        "of_modules": modules.digest()[:16],
+        "rows": len(rows.read()),
+        "matrix": rows.digest(),
+        "wider": len(rows.read(rows.WIDER)),
+        "wider_matrix": rows.digest(rows.WIDER),
+    }
+
+
+def efforts() -> dict[str, dict[str, Effort]]:
+    """Return over how many cells what each source says is known, and what that took, by release."""
+    return {
+        source: {
+            release: Effort(len({each.cell for each in found}), sum(each.core_seconds for each in found))
+            for release in SINCE
+            for found in ([each for zoo in zoos for each in tried_of(source, zoo, release)],)
+        }
+        for source, zoos in SOURCES.items()
     }
 
 
@@ -190,37 +210,36 @@ def lines(cell: Tried) -> list[str]:
     ]
 
 
+def held_out(planned: Plan, module: str) -> Plan:
+    """Return a run over those cells of a zoo without goldens that the release before the fixes has."""
+    cases, before = load_zoo([module]), SINCE[planned.release.version]
+    asked = frozenset(cell for cell in planned.asked if is_held_out(cell, cases[cell.case], before))
+    return replace(planned, asked=asked)
+
+
 def kept(zoo: str, release: str) -> Kept:
-    _, folder = ZOOS[zoo]
-    return Kept(KEPT / folder / f"{release}.jsonl", GOLDENS / folder / release)
-
-
-def cells(*zoos: str) -> dict[str, int]:
-    """Return how many cells of `zoos` have met fixes, by release."""
-    return {
-        release: sum(len({each.cell for each in tried(zoo, release)}) for zoo in zoos) for release in SINCE
-    }
-
-
-def with_golden(release: str) -> tuple[int, ...]:
-    """Return how many cells of the zoo, the situations, upstream's tests, the sheets and the matrix have a golden."""
-    counts = {
-        name: len(list(golden.recorded(GOLDENS / folder / release))) for name, (_, folder) in ZOOS.items()
-    }
-    return (
-        counts[ZOO],
-        counts[SITUATIONS],
-        sum(counts[name] for name in UPSTREAM),
-        counts[SHEETS],
-        counts[PAIRS],
-    )
+    module, folder = ZOOS[zoo]
+    models = {name: case.guards for name, case in load_zoo([module]).items()} if zoo in FURTHER else None
+    return Kept(KEPT / folder / f"{release}.jsonl", GOLDENS / folder / release, models)
 
 
 def met(fix: Fix) -> Met:
-    """Return what earlier sessions found of `fix` in each zoo."""
-    found = {name: results([fix], tried(name, fix.release))[0] for name in ZOOS}
-    upstream = joined(fix, [found[name] for name in UPSTREAM])
-    return Met(fix, earlier(fix, found[ZOO]), found[SITUATIONS], upstream, found[SHEETS], found[PAIRS])
+    """Return what earlier sessions found of `fix` in each source."""
+    found = {
+        source: joined(fix, [results([fix], tried_of(source, zoo, fix.release))[0] for zoo in zoos])
+        for source, zoos in SOURCES.items()
+    }
+    return Met(fix, {**found, ZOO: earlier(fix, found[ZOO])}, TAUGHT)
+
+
+def tried_of(source: str, zoo: str, release: str) -> list[Tried]:
+    """Return what is known of the cells of `zoo` that are of `source`: tests of upstream's are of one of two."""
+    found = tried(zoo, release)
+    if zoo not in UPSTREAM:
+        return found
+    before = SINCE[release]
+    there = {entry.name for entry in listing.read(zoo).entries if before in entry.releases}
+    return [each for each in found if (each.cell.partition("/")[2] in there) == (source != LATER)]
 
 
 @functools.cache

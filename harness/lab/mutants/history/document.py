@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from executorch_goldens.files import markdown
 from lab.mutants.history import AREAS, KINDS, SINCE
 from lab.mutants.history.fix import Fix
-from lab.mutants.history.measure import ENOUGH, ENOUGH_SHEETS, Met, Result
+from lab.mutants.history.measure import ENOUGH, ENOUGH_FURTHER, ENOUGH_SHEETS, Met, Result
 from lab.mutants.table import NONE
 
-HEAD = (
-    "| fix | release | it corrected | before it | zoo | guests | torch-ops | pairs | situations | verdict | named |",
-    "|---|---|---|---|---:|---:|---:|---:|---:|---|---|",
-)
 INTRODUCTION = """\
 # History as a measure
 
@@ -23,21 +19,17 @@ Real fixes of upstream's, taken back in a release that has them. [Mutants](mutan
 these went wrong. The releases: {releases}. Each fix taken back is a small edit of ours, in
 `harness/lab/mutants/history`, that brings the old behaviour back. It is tied to no cell.
 
-Five sources of cases meet them. Four are untaught: nobody made them for these fixes. `models` is the zoo. The
-[guest zoos](guests.md) are upstream's own test models, in their cores; a fix often came with a test, which is
-among them. `torch-ops` has samples of PyTorch's own database of operators, which are drawn by a rule with the
-torch and the tables of 1.1.0, the oldest release here, and frozen: {samples} samples, sha256 `{digest}`.
-`pairs` is a [matrix of situations](maintaining.md#the-lab): {rows} small models that have every pair of values of
-operator, form of call, dtype, rank, layout, sharing, neighbours, users and target, frozen as well, sha256 `{matrix}`.
-`models/situations` was taught: when few were seen, each class of situation that upstream's fixes corrected got a
-family of small cases there, whose `guards` name the fixes. It has goldens of its own, in `goldens/situations`, of
-these two releases, and it does not count as recall.
+Sources of cases meet them. Most are untaught: nobody made them for these fixes, and each is held out by time. Of a
+pair of releases it has what the older one ships: its torch and tables, its targets, its tests.
+
+{sources}
 
 ## Untaught recall
 
 Of the fixes between two releases, how many each source sees when they are taken back, by what they corrected; the
 last columns say over how many of its cells that is known so far, and what exports took that noted their processor
-time. `torch-ops` and `pairs` have been tried on a part of their cells: their numbers are least ones.
+time. Those of `wider`, `torch-ops` and further targets have been tried on a part of their cells, in an order of
+chance: their numbers are least ones. Until 26 November 2026 upstream's later tests were counted with the earlier ones.
 
 {recall}
 
@@ -50,73 +42,124 @@ are written by:
 $ nox -s lab -- history --minutes 60                  # the zoo; goes on where it was stopped
 $ nox -s lab -- history --zoo situations --guarded    # each fix on the cases that name it
 $ nox -s lab -- history --zoo arm-ops --minutes 60    # a guest zoo
-$ nox -s lab -- history --zoo torch-ops --minutes 60  # PyTorch's samples
-$ nox -s lab -- history --zoo pairs --minutes 60      # the matrix
+$ nox -s lab -- history --zoo arm-ops-further --minutes 60    # the same for further targets
+$ nox -s lab -- history --zoo torch-ops --minutes 60  # PyTorch's samples in sheets; torch-ops-further: alone
+$ nox -s lab -- history --zoo wider --minutes 60      # the wider matrix; pairs: the first one
 $ nox -s lab -- history --so-far --update             # writes what was measured so far to this page
 ```
 
-A cell is exported under one variation with all fixes of its release that it is to meet taken back at once.
-If it is as its golden says, it sees none of them; two whose effects hide each other would be missed. If not,
-the fixes are halved until one alone makes the difference. Fixes of one backend are not tried on cells of the
-other, nor further once {enough} cells of a zoo, or {sheets} sheets, have seen them. Cells that have no golden,
-because upstream gets them wrong, or that are not stable without any edit, say nothing. What sessions found is
-kept, and committed, in `harness/lab/mutants/history/kept`; what was found with another golden or another edit does
-not count. What the first session found over the zoo in 1.5.1, before there were situations, was not kept: of it
-there are counts.
-So the column "seen by the zoo" is what was seen before there were situations, and "seen by any" what is now.
+A cell is exported under one variation with all fixes of its release that it is to meet taken back at once. If it is as
+its golden says, it sees none of them; two whose effects hide each other would be missed. If not, the fixes are halved
+until one alone makes the difference. Fixes of one backend are not tried on cells of the other, nor further once
+{enough} cells of a zoo, {sheets} sheets, or {further} cell without a golden have seen them. `wider` and what is called
+`further` have no goldens: a cell is compared with an export without any edit of the same session. Cells that are not
+right then, or not stable without any edit, say nothing. What sessions found is kept, and committed, in
+`harness/lab/mutants/history/kept`; what was found with another golden, another model or another edit does not count.
+What the first session found over the zoo in 1.5.1, before there were situations, was not kept: of it there are counts.
 """
+#: What the cases of each source are.
+SOURCES = {
+    "zoo": ("`models`, the zoo of this project"),
+    "zoo, further targets": (
+        "each of them for some of the targets that it does not ask for: all that the harness has take turns"
+    ),
+    "upstream's tests": (
+        "those models of upstream's own tests, in the cores of the [guest zoos](guests.md), that the older "
+        "release has as well"
+    ),
+    "upstream's tests, further targets": (
+        "all of these, in the core or not, for the targets that the guest zoos do not have: Ethos-U55 and "
+        "U85, int16 and int4, bfloat16, conditions, symbolic sizes, VGF, weights per tensor, dynamic, the "
+        "config for training. The cases of one operator take turns in them"
+    ),
+    "torch-ops": (
+        "samples of PyTorch's own database of operators, drawn by a rule with the torch and the tables of "
+        "1.1.0, the oldest release here, and frozen: {samples} samples, sha256 `{digest}`; in sheets, and "
+        "each alone, where they take turns in all targets"
+    ),
+    "torch-modules": (
+        "samples of PyTorch's own database of modules, drawn and frozen in the same way: {modules} of them, sha256 "
+        "`{of_modules}`; each for some of all targets, which take turns"
+    ),
+    "pairs": (
+        "a [matrix of situations](maintaining.md#the-lab): {rows} small models that have every pair of values "
+        "of operator, form of call, dtype, rank, layout, sharing, neighbours, users and target, frozen, "
+        "sha256 `{matrix}`"
+    ),
+    "wider": (
+        "a matrix with all targets of the harness, all dtypes of the samples, all operators of the tables of "
+        "1.1.0, neighbours that do nothing, what holds constants, and sizes of one or symbolic: {wider} "
+        "models, frozen, sha256 `{wider_matrix}`"
+    ),
+    "upstream's later tests": (
+        "the tests that the older release does not have: a fix often came with one. They do not count as "
+        "recall"
+    ),
+    "situations": (
+        "`models/situations`, which was taught: when few fixes were seen, each class of situation that they "
+        "corrected got a family of small cases there, whose `guards` name the fixes. It has goldens of its "
+        "own, in `goldens/situations`, and does not count either"
+    ),
+}
 REPOSITORY = "https://github.com/pytorch/executorch/pull/"
 #: Of many verdicts and passes, so many are listed.
 LISTED = 3
 
 
 @dataclass(frozen=True)
-class Source:
-    """What cases that nobody made for a fix say, and what that took.
+class Effort:
+    """What a source was measured with.
 
     Attributes
     ----------
-    seen
-        Whether it has seen a fix.
-    core_seconds
-        By release; 0 where none were noted.
     cells
-        Cells that met fixes, by release; 0 where that is not counted.
+        That met fixes.
+    core_seconds
+        Of their exports, as far as it was noted.
     """
 
-    name: str
-    seen: Callable[[Met], bool]
-    core_seconds: Mapping[str, float]
-    cells: Mapping[str, int] = field(default_factory=dict)
+    cells: int
+    core_seconds: float
 
 
-def recall(found: Sequence[Met], sources: Sequence[Source]) -> Iterator[str]:
+#: By source, then by release.
+Efforts = Mapping[str, Mapping[str, Effort]]
+
+
+def recall(found: Sequence[Met], efforts: Efforts) -> Iterator[str]:
     """Yield the table of how many fixes each source sees, by pair of releases and by what they corrected."""
     yield from markdown.head(("source", "from", "to", *KINDS, "all", "cells", "core seconds"))
+    taught = found[0].taught
+    sources: dict[str, Sequence[str]] = {name: (name,) for name in found[0].untaught}
+    sources["all untaught"] = found[0].untaught
+    sources |= {f"{name}, not counted": (name,) for name in sorted(taught)}
     for release, before in SINCE.items():
         of_it = [each for each in found if each.fix.release == release]
-        for source in sources:
-            kinds = [[each for each in of_it if each.fix.kind == kind] for kind in KINDS]
-            counts = (f"{sum(map(source.seen, each))} of {len(each)}" for each in (*kinds, of_it))
-            seconds = source.core_seconds.get(release, 0.0)
-            spent = f"{seconds:.0f}" if seconds else NONE
-            yield markdown.row(
-                (source.name, before, release, *counts, str(source.cells.get(release) or NONE), spent)
-            )
-    for source in sources:
-        share = sum(map(source.seen, found)) / len(found)
-        kinds = [[each for each in found if each.fix.kind == kind] for kind in KINDS]
-        counts = (f"{sum(map(source.seen, each))} of {len(each)}" for each in kinds)
-        whole = f"{sum(map(source.seen, found))} of {len(found)} ({share:.0%})"
-        yield markdown.row((source.name, "both", "", *counts, whole, NONE, NONE))
+        for label, names in sources.items():
+            counted = [efforts[name][release] for name in names if name in efforts]
+            # What was not kept is known of the fixes alone.
+            cells = max(sum(each.cells for each in counted), *(each.tried(*names) for each in of_it), 0)
+            seconds = sum(each.core_seconds for each in counted)
+            spent = (str(cells or NONE), f"{seconds:.0f}" if seconds else NONE)
+            yield markdown.row((label, before, release, *_counts(of_it, names), *spent))
+    for label, names in sources.items():
+        share = sum(each.is_seen(*names) for each in found) / len(found)
+        *kinds, whole = _counts(found, names)
+        yield markdown.row((label, "both", "", *kinds, f"{whole} ({share:.0%})", NONE, NONE))
+
+
+def _counts(found: Sequence[Met], sources: Sequence[str]) -> Iterator[str]:
+    """Yield how many fixes of each kind, and of all, some of the sources have seen."""
+    for kinds in (*((kind,) for kind in KINDS), KINDS):
+        of_it = [each for each in found if each.fix.kind in kinds]
+        yield f"{sum(each.is_seen(*sources) for each in of_it)} of {len(of_it)}"
 
 
 def document(
     found: Sequence[Met],
-    cells: Mapping[str, Sequence[int]],
+    efforts: Efforts,
     left_out: Sequence[str],
-    sources: Sequence[Source],
-    frozen: tuple[int, str, int, str],
+    frozen: Mapping[str, object],
 ) -> Iterator[str]:
     """Yield the lines of the page.
 
@@ -124,24 +167,18 @@ def document(
     ----------
     found
         For every fix.
-    sources
-        In the order of their rows.
     frozen
-        Number and digest of the samples of torch-ops, and of the rows of the matrix.
-    cells
-        Number of cells with a golden in the zoo, the situations, the guest zoos, torch-ops and the matrix, by release.
+        What there is of the sources that are drawn, and their digests, by name.
     left_out
         Lines about fixes that no edit stands for.
     """
-    yield from introduction(recall(found, sources), frozen)
-    yield ""
-    yield from summary(found, cells)
+    yield from introduction(recall(found, efforts), frozen)
     for area, fixes in AREAS.items():
         yield ""
         yield f"## {area}"
         yield ""
-        yield from HEAD
-        yield from (row(each) for each in found if each.fix in fixes)
+        of_it = [each for each in found if each.fix in fixes]
+        yield from table(of_it)
     yield ""
     yield "## Not seen"
     yield ""
@@ -158,26 +195,36 @@ def document(
     yield from left_out
 
 
-def introduction(table: Iterator[str], frozen: tuple[int, str, int, str]) -> Iterator[str]:
+def introduction(table: Iterator[str], frozen: Mapping[str, object]) -> Iterator[str]:
     releases = ", ".join(f"{release} for those after {before}" for release, before in SINCE.items())
-    samples, digest, rows, matrix = frozen
+    sources = "\n".join(
+        (
+            *markdown.head(("source", "what its cases are")),
+            *(markdown.row((f"`{name}`", text)) for name, text in SOURCES.items()),
+        )
+    ).format_map(frozen)
     yield from INTRODUCTION.format(
         releases=releases,
         enough=ENOUGH,
         sheets=ENOUGH_SHEETS,
-        samples=samples,
-        digest=digest[:16],
-        rows=rows,
-        matrix=matrix,
+        further=ENOUGH_FURTHER,
+        sources=sources,
         recall="\n".join(table),
     ).splitlines()
+
+
+def table(found: Sequence[Met]) -> Iterator[str]:
+    """Yield the table of how many cells of each source have seen each fix."""
+    sources = tuple(found[0].found) if found else ()
+    yield f"| {' | '.join(('fix', 'release', 'it corrected', 'before it', *sources, 'verdict', 'named'))} |"
+    yield f"|---|---|---|---|{'---:|' * len(sources)}---|---|"
+    yield from map(row, found)
 
 
 def row(found: Met) -> str:
     verdicts, places = (most(vars(seen)[what] for seen in found.seen) for what in ("verdict", "named"))
     said = (link(found.fix), found.fix.release, found.fix.kind, found.fix.broke)
-    counts = map(count, (*found.untaught, found.situations))
-    return f"| {' | '.join((*said, *counts, verdicts, places))} |"
+    return f"| {' | '.join((*said, *map(count, found.found.values()), verdicts, places))} |"
 
 
 def link(fix: Fix) -> str:
@@ -209,31 +256,3 @@ def not_seen(found: Sequence[Met]) -> Iterator[str]:
             yield f"- {link(fix)}, {fix.release}: {fix.unseen}"
     if others := [link(fix) for fix in unseen if not fix.unseen]:
         yield f"- not looked into: {', '.join(others)}"
-
-
-def summary(found: Sequence[Met], cells: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """Yield how many there are, and how many were tried and seen, by release."""
-    yield (
-        "| release | fixes | out of reach | cells with a golden | tried on the zoo | seen by the zoo "
-        "| seen by the situations | tried on guests | seen by guests | tried on torch-ops | seen by torch-ops "
-        "| tried on pairs | seen by pairs | seen by any |"
-    )
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
-    for release in SINCE:
-        of_it = [each for each in found if each.fix.release == release]
-        counts = (
-            len(of_it),
-            sum(bool(each.fix.unreachable) for each in of_it),
-            " + ".join(map(str, cells.get(release, (0,)))),
-            sum(bool(each.zoo.tried) for each in of_it),
-            sum(bool(each.zoo.seen) for each in of_it),
-            sum(bool(each.situations.seen) for each in of_it),
-            sum(bool(each.guests.tried) for each in of_it),
-            sum(bool(each.guests.seen) for each in of_it),
-            sum(bool(each.sheets.tried) for each in of_it),
-            sum(bool(each.sheets.seen) for each in of_it),
-            sum(bool(each.pairs.tried) for each in of_it),
-            sum(bool(each.pairs.seen) for each in of_it),
-            sum(bool(each.seen) for each in of_it),
-        )
-        yield f"| {release} | {' | '.join(map(str, counts))} |"

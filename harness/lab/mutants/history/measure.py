@@ -15,24 +15,26 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden
-from executorch_goldens.judging.comparison import undecodable
+from executorch_goldens.judging.comparison import Comparison, compare, undecodable
 from executorch_goldens.running.plan import Plan
+from executorch_goldens.targets import find
 from executorch_goldens.workers.sweep import Sweep
 from lab.mutants.history.fix import Fix
 from lab.mutants.mutant import Mutated
-from lab.mutants.table import judge, named
+from lab.mutants.table import named
 
 #: A fix that so many cells have seen is not tried on others.
 ENOUGH = 10
 
-#: The same of sheets, which are many.
+#: The same of sheets, which are many, and of cells without goldens, each of which takes two exports.
 ENOUGH_SHEETS = 3
+ENOUGH_FURTHER = 1
 
 #: Cells go in an order that nobody chose: those that a stopped session has tried are a sample of all.
 SHUFFLE = 17
@@ -112,14 +114,24 @@ def numbers(guards: str) -> frozenset[int]:
 
 
 class Kept:
-    """The file of what earlier sessions found in one release; what was found with another golden is not read."""
+    """The file of what earlier sessions found in one release; what was found with another golden is not read.
 
-    def __init__(self, file: Path, goldens: Path) -> None:
+    Parameters
+    ----------
+    models
+        What the cases are, by name, where they have no goldens: in the place of these it is what must be the same.
+    """
+
+    def __init__(self, file: Path, goldens: Path, models: Mapping[str, str] | None = None) -> None:
         self.file = file
         self.goldens = goldens
+        self.models = models
 
     def golden(self, cell: str) -> str:
         """Return the digest of a cell's golden; empty where there is none."""
+        if self.models is not None:
+            model = self.models.get(cell.partition("/")[2], "")
+            return hashlib.sha256(model.encode()).hexdigest()[:12] if model else "none"
         texts = golden.read(golden.directory(self.goldens, Cell(*cell.split("/"))))
         return "" if texts is None else golden.digest(texts)[:12]
 
@@ -173,34 +185,33 @@ class Met:
 
     Attributes
     ----------
-    zoo
-        What the zoo says, which was not made for such fixes.
-    situations
-        What the cases say that were written after them.
-    guests
-        What upstream's own test models say, of all guest zoos of these together.
-    sheets
-        What the samples of PyTorch's database of operators say.
-    pairs
-        What the matrix of situations says.
+    found
+        What each source says, by its name.
+    taught
+        Names of the sources that were made for fixes, or came with them.
     """
 
     fix: Fix
-    zoo: Result
-    situations: Result
-    guests: Result
-    sheets: Result
-    pairs: Result
+    found: Mapping[str, Result]
+    taught: frozenset[str] = frozenset()
+
+    def is_seen(self, *sources: str) -> bool:
+        """Whether some cell of some of these sources has seen it."""
+        return any(self.found[name].seen for name in sources)
+
+    def tried(self, *sources: str) -> int:
+        """Return how many cells of these sources have met it."""
+        return sum(self.found[name].tried for name in sources)
 
     @property
-    def untaught(self) -> tuple[Result, ...]:
-        """What those say that nobody made for a fix."""
-        return self.zoo, self.guests, self.sheets, self.pairs
+    def untaught(self) -> tuple[str, ...]:
+        """Names of the sources that nobody made for a fix."""
+        return tuple(name for name in self.found if name not in self.taught)
 
     @property
     def seen(self) -> list[Seen]:
         """What cells of all have seen."""
-        return [seen for zoo in (*self.untaught, self.situations) for seen in zoo.seen.values()]
+        return [seen for result in self.found.values() for seen in result.seen.values()]
 
 
 def results(fixes: Sequence[Fix], tried: Sequence[Tried]) -> list[Result]:
@@ -237,6 +248,9 @@ class Search:
         Gets a line for each export.
     enough
         A fix that so many cells have seen is not tried on others.
+    unedited
+        Whether cells have no goldens: an export without any edit, of this session, is in the place of one. Those that
+        are not right then say nothing.
     """
 
     def __init__(
@@ -248,8 +262,10 @@ class Search:
         guarded: Mapping[str, Collection[int]] | None = None,
         says: Callable[[str], None] = lambda line: None,
         enough: int = ENOUGH,
+        unedited: bool = False,
     ) -> None:
         self.planned = planned
+        self.unedited = unedited
         self.kept = kept
         self.guarded = guarded
         self.end = time.monotonic() + 60 * minutes
@@ -260,6 +276,7 @@ class Search:
         self.enough = enough
         self.exports = 0
         self.core_seconds: dict[str, float] = {}
+        self.recorded: dict[Cell, Comparison] = {}
         self.says: Callable[[str], None] = says
 
     def cells(self) -> list[Cell]:
@@ -268,19 +285,24 @@ class Search:
         They have a golden, or it is known what is wrong with them: then another verdict is seen.
         """
         cells = [cell for cell in self.planned.zoo if cell in self.planned.asked]
-        accepted = {*self.planned.release.known, *map(str, golden.recorded(self.planned.root))}
-        cells = [cell for cell in cells if str(cell) in accepted]
+        if not self.unedited:
+            accepted = {*self.planned.release.known, *map(str, golden.recorded(self.planned.root))}
+            cells = [cell for cell in cells if str(cell) in accepted]
         random.Random(SHUFFLE).shuffle(cells)
         return cells
 
     def __call__(self) -> Iterator[Tried]:
         """Yield what becomes of each cell that some fix is still to be tried on."""
         cells = self.cells()
-        controls = list({cell.target: cell for cell in reversed(cells)}.values())
+        # Of targets that load the same, one is exported before others: each takes as long as a cell.
+        warmed = {
+            (find(name).backend, find(name).is_quantized): name
+            for name in sorted({cell.target for cell in cells})
+        }
+        run = self.planned
+        sweep = Sweep((), run.variations, run.settings, True, self.installed, sorted(warmed.values()))
         with (
-            Sweep(
-                controls, self.planned.variations, self.planned.settings, True, self.installed
-            ) as self.sweep,
+            sweep as self.sweep,
             ThreadPoolExecutor(self.planned.settings.jobs) as threads,
         ):
             try:
@@ -308,10 +330,13 @@ class Search:
         wanted = self._wanted(cell)
         if not wanted or time.monotonic() > self.end:
             return None
-        seen = self._split(cell, wanted)
+        control = self._record(cell) if self.unedited else ""
+        seen = {} if control else self._split(cell, wanted)
         if seen is None:
             return None
-        control = self._judge(cell, []).verdict if seen else ""
+        if seen:
+            control = self._judge(cell, []).verdict
+        self.recorded.pop(cell, None)
         tried = Tried(
             str(cell),
             tuple(map(key, wanted)),
@@ -337,19 +362,39 @@ class Search:
         first, second = self._split(cell, fixes[:middle]), self._split(cell, fixes[middle:])
         return None if first is None or second is None else {**first, **second}
 
+    def _record(self, cell: Cell) -> str:
+        """Export `cell` without any edit, for others to be compared with; return its verdict where it is not right."""
+        made = self._compare(cell, [], None)
+        self.recorded[cell] = made
+        return made.verdict.name if made.texts is None else ""
+
     def _judge(self, cell: Cell, fixes: Sequence[Fix]) -> Seen:
         """Export `cell` with `fixes` taken back; return what the harness says of it."""
+        if cell in self.recorded:
+            reviewed = self.recorded[cell].texts
+        else:
+            reviewed = golden.read(golden.directory(self.planned.root, cell))
+        verdict = self._compare(cell, fixes, reviewed).verdict
+        return Seen(STABLE if verdict.known else verdict.name, named(verdict))
+
+    def _compare(self, cell: Cell, fixes: Sequence[Fix], reviewed: golden.Texts | None) -> Comparison:
+        """Export `cell` with `fixes` taken back, and compare it with a golden."""
         mutated = Mutated(cell.target, cell.case, " ".join(fix.name for fix in fixes) or "nothing")
         self.installed[mutated] = tuple(fix.name for fix in fixes)
         self.exports += 1
+        release = self.planned.release
         try:
             outcomes = self.sweep.again(mutated, self.planned.variations)
             # One thread tries a cell, from the first export to the last.
             spent = sum(outcome.core_seconds for outcome in outcomes)
             self.core_seconds[str(cell)] = self.core_seconds.get(str(cell), 0.0) + spent
-            verdict = judge(self.planned, cell, outcomes)
+            if self.unedited:
+                # What is known of a cell of the zoo says nothing of one of these.
+                made = compare(cell, outcomes, reviewed, replace(release, known={}))
+            else:
+                budgets = self.planned.options.budgets
+                made = compare(cell, outcomes, reviewed, release, self.planned.compact, budgets)
         except DecodeError as error:
-            verdict = undecodable(cell, error, self.planned.release)
-        seen = Seen(STABLE if verdict.known else verdict.name, named(verdict))
-        self.says(f"  {seen.verdict}: {mutated}")
-        return seen
+            made = Comparison(undecodable(cell, error, release))
+        self.says(f"  {made.verdict.name}: {mutated}")
+        return made

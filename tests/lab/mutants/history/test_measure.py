@@ -11,10 +11,13 @@ from typing import Any
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
+from executorch_goldens.judging.comparison import Comparison
+from executorch_goldens.judging.verdict import Verdict
 from lab.mutants.history import FIXES
-from lab.mutants.history.__main__ import lines
+from lab.mutants.history.__main__ import SOURCES as MEASURED
+from lab.mutants.history.__main__ import frozen, lines, tried_of
 from lab.mutants.history.__main__ import met as met_of
-from lab.mutants.history.document import REPOSITORY, Source, document, not_seen, recall, row, summary
+from lab.mutants.history.document import REPOSITORY, SOURCES, Effort, document, not_seen, recall, row
 from lab.mutants.history.earlier import earlier
 from lab.mutants.history.fix import Fix
 from lab.mutants.history.measure import (
@@ -164,68 +167,55 @@ def test_a_cell_that_is_not_stable_by_itself_says_nothing() -> None:
     assert lines(tried[1]) == ["tosa-fp/b is changed without any fix taken back"]
 
 
-def met(
-    number: int,
-    zoo: int = 0,
-    situations: int = 0,
-    sees: int = 0,
-    guests: int = 0,
-    sheets: int = 0,
-    pairs: int = 0,
-) -> Met:
-    """Return a fix that so many cells of each zoo have met, and so many of the situations have seen."""
+def met(number: int, zoo: int = 0, taught: int = 0, sees: int = 0, of: Fix | None = None) -> Met:
+    """Return a fix that so many cells of the zoo and of what was taught have met; so many of these have seen it."""
+    each = of or fix(number)
     seen = {str(n): CORRUPT for n in range(sees)}
-    return Met(
-        fix(number),
-        Result(fix(number), zoo, {}),
-        Result(fix(number), situations, seen),
-        Result(fix(number), guests, {}),
-        Result(fix(number), sheets, {}),
-        Result(fix(number), pairs, {}),
-    )
+    found = {"zoo": Result(each, zoo, {}), "taught": Result(each, taught, seen)}
+    return Met(each, found, frozenset(("taught",)))
 
 
-def test_a_row_says_what_was_broken_and_how_many_of_each_zoo_saw_it() -> None:
+def test_a_row_says_what_was_broken_and_how_many_cells_of_each_source_saw_it() -> None:
     link = f"| [#5]({REPOSITORY}5) | 1.3.1 | crash | it broke |"
-    assert row(met(5)) == f"{link} not tried | not tried | not tried | not tried | not tried | - | - |"
-    others = f"{link} 0 of 40 | 0 of 9 | 0 of 7 | 0 of 2 | not tried | - | - |"
-    assert row(met(5, zoo=40, guests=9, sheets=7, pairs=2)) == others
-    seen = row(met(5, zoo=40, situations=3, sees=2))
-    assert seen == f"{link} 0 of 40 | not tried | not tried | not tried | 2 of 3 | corrupt | FoldPass |"
-    assert f" {ENOUGH} or more of 40 |" in row(met(5, situations=40, sees=ENOUGH))
+    assert row(met(5)) == f"{link} not tried | not tried | - | - |"
+    assert row(met(5, zoo=40)) == f"{link} 0 of 40 | not tried | - | - |"
+    assert row(met(5, zoo=40, taught=3, sees=2)) == f"{link} 0 of 40 | 2 of 3 | corrupt | FoldPass |"
+    assert f" {ENOUGH} or more of 40 |" in row(met(5, taught=40, sees=ENOUGH))
 
 
-def test_what_several_guest_zoos_say_counts_together_and_what_they_see_is_seen() -> None:
+def test_what_several_zoos_of_a_source_say_counts_together_and_what_they_see_is_seen() -> None:
     of_two = [Result(EIGHT[0], 3, {"tosa-fp/a": CORRUPT}), Result(EIGHT[0], 4, {"tosa-fp/a": CORRUPT})]
     guests = joined(EIGHT[0], of_two)
     assert (guests.tried, len(guests.seen)) == (7, 2)
-    nothing = Result(EIGHT[0], 0, {})
-    assert Met(EIGHT[0], nothing, nothing, guests, nothing, nothing).seen == [CORRUPT, CORRUPT]
+    assert Met(EIGHT[0], {"guests": guests}).seen == [CORRUPT, CORRUPT]
 
 
-def test_totals_count_fixes_by_release_before_and_after_the_situations() -> None:
-    found = [met(1), met(2, zoo=3), met(3, zoo=3, situations=2, sees=1), met(4, guests=2, sheets=5)]
-    assert "| 1.3.1 | 4 | 0 | 532 + 90 + 7 | 2 | 0 | 1 | 1 | 0 | 1 | 0 | 0 | 0 | 1 |" in summary(
-        found, {"1.3.1": (532, 90, 7)}
-    )
-
-
-def test_recall_counts_fixes_by_source_and_kind_and_what_was_taught_is_a_source_of_its_own() -> None:
-    nothing = Result(EIGHT[0], 3, {})
-    seen = Result(EIGHT[0], 3, {"tosa-fp/a": CORRUPT})
+def test_recall_counts_fixes_by_source_and_kind_and_what_was_taught_does_not_count() -> None:
     lost = replace(EIGHT[1], kind="lost delegate")
-    found = [
-        Met(EIGHT[0], nothing, seen, nothing, seen, nothing),
-        Met(lost, nothing, seen, nothing, nothing, nothing),
-    ]
-    of_sheets = Source("sheets", lambda each: bool(each.sheets.seen), {"1.3.1": 12.4}, {"1.3.1": 70})
-    taught = Source("taught", lambda each: bool(each.situations.seen), {})
-    rows = list(recall(found, [of_sheets, taught]))
-    assert "| sheets | 1.1.0 | 1.3.1 | 1 of 1 | 0 of 0 | 0 of 1 | 1 of 2 | 70 | 12 |" in rows
-    assert "| taught | 1.1.0 | 1.3.1 | 1 of 1 | 0 of 0 | 1 of 1 | 2 of 2 | - | - |" in rows
-    assert rows[-2].startswith("| sheets | both |")
-    assert "1 of 2 (50%)" in rows[-2]
-    assert seen not in found[1].untaught
+    untaught = Met(EIGHT[0], {**met(0, taught=3, sees=1).found, "zoo": Result(EIGHT[0], 3, {"a": CORRUPT})})
+    found = [replace(untaught, taught=frozenset(("taught",))), met(1, zoo=3, taught=3, sees=1, of=lost)]
+    rows = list(recall(found, {"zoo": {"1.3.1": Effort(70, 12.4), "1.5.1": Effort(0, 0.0)}}))
+    assert "| zoo | 1.1.0 | 1.3.1 | 1 of 1 | 0 of 0 | 0 of 1 | 1 of 2 | 70 | 12 |" in rows
+    assert "| all untaught | 1.1.0 | 1.3.1 | 1 of 1 | 0 of 0 | 0 of 1 | 1 of 2 | 70 | 12 |" in rows
+    assert "| taught, not counted | 1.1.0 | 1.3.1 | 1 of 1 | 0 of 0 | 1 of 1 | 2 of 2 | 3 | - |" in rows
+    assert "| all untaught | both |  | 1 of 1 | 0 of 0 | 0 of 1 | 1 of 2 (50%) | - | - |" in rows
+
+
+def test_a_test_of_upstream_that_the_older_release_does_not_have_is_not_held_out() -> None:
+    earlier_ones, later_ones = (
+        {each.cell for each in tried_of(source, "arm-ops", "1.3.1")}
+        for source in ("upstream's tests", "upstream's later tests")
+    )
+    assert earlier_ones
+    assert later_ones
+    assert not earlier_ones & later_ones
+    # test_abs.py is older than test_cosh.py's cases in bfloat16.
+    assert any(cell.endswith("-bf16") for cell in later_ones)
+    assert not any(cell.endswith("-bf16") for cell in earlier_ones)
+
+
+def test_every_source_is_described() -> None:
+    assert [*SOURCES] == [*MEASURED]
 
 
 def test_what_the_exports_of_a_cell_take_is_kept(tmp_path: Path) -> None:
@@ -236,18 +226,12 @@ def test_what_the_exports_of_a_cell_take_is_kept(tmp_path: Path) -> None:
 
 def test_a_fix_that_is_not_seen_is_listed_with_its_reason_unless_it_is_seen_after_all() -> None:
     why = replace(fix(2), unseen="two effects hide each other")
-    nothing = Result(why, 0, {})
-    found = [
-        met(1, zoo=3),
-        Met(why, Result(why, 1, {}), nothing, nothing, nothing, nothing),
-        met(3, situations=1, sees=1),
-    ]
+    found = [met(1, zoo=3), met(2, zoo=1, of=why), met(3, taught=1, sees=1)]
     assert list(not_seen(found)) == [
         f"- [#2]({REPOSITORY}2), 1.3.1: two effects hide each other",
         f"- not looked into: [#1]({REPOSITORY}1)",
     ]
-    seen = Met(why, Result(why, 1, {}), Result(why, 1, {"tosa-fp/a": CORRUPT}), nothing, nothing, nothing)
-    assert list(not_seen([seen])) == []
+    assert list(not_seen([met(2, taught=1, sees=1, of=why)])) == []
 
 
 def test_counts_of_the_session_that_was_not_kept_stand_until_a_kept_one_has_tried_more() -> None:
@@ -258,14 +242,13 @@ def test_counts_of_the_session_that_was_not_kept_stand_until_a_kept_one_has_trie
     assert earlier(EIGHT[0], Result(EIGHT[0], 0, {})).tried == 0
 
 
-def test_a_fix_out_of_reach_is_counted_and_listed_with_its_reason() -> None:
+def test_a_fix_out_of_reach_is_listed_with_its_reason() -> None:
     far = replace(fix(1), unreachable="nothing asks for it")
-    nothing = Result(far, 0, {})
-    found = [Met(far, nothing, nothing, nothing, nothing, nothing), met(2, zoo=1)]
-    page = list(document(found, {}, [], [], (7, "0123456789abcdef0", 9, "abc")))
-    assert "| 1.3.1 | 2 | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |" in page
-    assert any("7 samples, sha256 `0123456789abcdef`" in line for line in page)
-    assert any("9 small models" in line for line in page)
+    known = {**frozen(), "samples": 7, "digest": "0123", "rows": 9, "matrix": "abc"}
+    page = list(document([met(1, of=far), met(2, zoo=1)], {}, [], known))
+    assert any("7 samples, sha256 `0123`" in line for line in page)
+    assert any("9 small models" in line and "sha256 `abc`" in line for line in page)
+    assert not any("{" in line for line in page)
     assert [line for line in page if line.startswith("- ")] == [
         f"- not looked into: [#2]({REPOSITORY}2)",
         f"- [#1]({REPOSITORY}1): nothing asks for it",
@@ -275,5 +258,51 @@ def test_a_fix_out_of_reach_is_counted_and_listed_with_its_reason() -> None:
 def test_no_fix_with_a_reason_why_it_is_not_seen_is_seen() -> None:
     for each in FIXES:
         if each.unreachable or each.unseen:
-            found = met_of(each)
-            assert not any(seen.seen for seen in (*found.untaught, found.situations)), each.name
+            assert not met_of(each).seen, each.name
+
+
+class Compared(Search):
+    """A search over cells without goldens whose exports are texts: what the fixes that are seen leave of one."""
+
+    def __init__(self, folder: Path, unedited: str, sees: Collection[int]) -> None:
+        run: Any = SimpleNamespace(root=folder)
+        models = {CELL.case: "a sum"}
+        super().__init__(run, EIGHT, Kept(folder / "1.3.1.jsonl", folder, models), minutes=1.0, unedited=True)
+        self.first, self.sees = unedited, sees
+
+    def _compare(self, cell: Cell, fixes: Sequence[Fix], reviewed: golden.Texts | None) -> Comparison:
+        self.exports += 1
+        if reviewed is None:
+            right = self.first == "new"
+            return Comparison(Verdict(cell, self.first, ""), {"graph.txt": "a graph"} if right else None)
+        assert reviewed == {"graph.txt": "a graph"}
+        seen = any(fix.number in self.sees for fix in fixes)
+        return Comparison(Verdict(cell, "changed" if seen else STABLE, ""))
+
+
+def test_without_a_golden_an_export_without_any_edit_is_what_others_are_compared_with(tmp_path: Path) -> None:
+    search = Compared(tmp_path, "new", sees=(3,))
+    tried = search._try(CELL)
+    assert tried is not None
+    assert set(tried.seen) == {key(EIGHT[3])}
+    assert tried.control == STABLE
+    assert Compared(tmp_path, "new", sees=())._try(CELL) is None
+
+
+def test_without_a_golden_a_cell_that_is_not_right_says_nothing_and_is_not_tried_again(
+    tmp_path: Path,
+) -> None:
+    search = Compared(tmp_path, "failed", sees=(3,))
+    tried = search._try(CELL)
+    assert tried is not None
+    assert (tried.seen, tried.control, search.exports) == ({}, "failed", 1)
+    assert results(EIGHT, search.known)[3].tried == 0
+    assert Compared(tmp_path, "new", sees=())._try(CELL) is None
+
+
+def test_what_was_found_with_another_model_does_not_count(tmp_path: Path) -> None:
+    Compared(tmp_path, "new", sees=(3,))._try(CELL)
+    kept_of = Kept(tmp_path / "1.3.1.jsonl", tmp_path, {CELL.case: "a sum"})
+    assert len(kept_of.read()) == 1
+    assert Kept(tmp_path / "1.3.1.jsonl", tmp_path, {CELL.case: "a difference"}).read() == []
+    assert Kept(tmp_path / "1.3.1.jsonl", tmp_path, {}).read() == []

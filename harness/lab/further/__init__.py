@@ -1,0 +1,90 @@
+"""Sources of cases that have no goldens: what is measured with them is compared with an export of the same session.
+
+`lab.mutants.history` takes fixes of upstream's back over them. Each is held out by time: of a pair of releases, it has
+the cases and the targets that the older one ships (`is_held_out`). Which target a case is exported for follows from a
+rule, and the rule from no fix:
+
+- ``zoo-further``: each case of the zoo, for some of the targets that it does not ask for, which take turns;
+- ``wider``: the wider matrix of situations (`lab.pairs.wider`), each model for the target that its row names;
+- ``arm-ops-further``, ``xnnpack-ops-further``, ``suite-ops-further``: every case of upstream's own tests, the core's or
+  not. The cases of a file, which is an operator, take turns in the targets that the guest zoo does not have
+  (`further`): every case and every target comes at least once;
+- ``torch-ops-further``: each of the samples of PyTorch's database of operators alone, taking turns in all targets;
+- ``torch-modules``: each of those of its database of modules, for some of all targets, which take turns as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.registry import Case
+from executorch_goldens.targets import TARGETS
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Cases without goldens.
+
+    Attributes
+    ----------
+    name
+        As ``python -m lab history --zoo`` takes it.
+    module
+        Registers the cases.
+    """
+
+    name: str
+    module: str
+
+    @property
+    def folder(self) -> Path:
+        """Where what is found is kept."""
+        return Path("further", self.name)
+
+
+#: By name.
+SOURCES = {
+    source.name: source
+    for source in (
+        Source("zoo-further", f"{__name__}.zoo"),
+        Source("wider", f"{__name__}.wider"),
+        Source("arm-ops-further", f"{__name__}.arm_ops"),
+        Source("xnnpack-ops-further", f"{__name__}.xnnpack_ops"),
+        Source("suite-ops-further", f"{__name__}.suite_ops"),
+        Source("torch-ops-further", f"{__name__}.torch_ops"),
+        Source("torch-modules", f"{__name__}.torch_modules"),
+    )
+}
+
+
+def further(backends: Sequence[str], quantized: bool) -> tuple[str, ...]:
+    """Return the targets of some backends that a case must ask for: those that quantize, or those that do not."""
+    return tuple(
+        name
+        for name, target in TARGETS.items()
+        if target.opt_in and target.backend in backends and target.is_quantized == quantized
+    )
+
+
+def turns(cases: Sequence[T], targets: Sequence[str]) -> Iterator[tuple[T, str]]:
+    """Yield pairs of a case and a target: each takes its turn, until every one of both has come.
+
+    >>> list(turns(["a", "b", "c"], ["fp", "int"]))
+    [('a', 'fp'), ('b', 'int'), ('c', 'fp')]
+    """
+    if cases and targets:
+        for number in range(max(len(cases), len(targets))):
+            yield cases[number % len(cases)], targets[number % len(targets)]
+
+
+def is_held_out(cell: Cell, case: Case, before: str) -> bool:
+    """Whether the release `before` ships what a cell is made of: the target, and upstream's test, where it is one."""
+    known = releases.load().release(before).targets
+    return cell.target in known and (not case.releases or before in case.releases)

@@ -1,0 +1,48 @@
+"""The samples of PyTorch's database of modules, each for as many targets as all have their turn."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from executorch_goldens.registry import CASES, Case
+from executorch_goldens.targets import ANY_SQNR, TARGETS
+from lab.further import turns
+from lab.guests import modules
+
+if TYPE_CHECKING:
+    from executorch_goldens.exporting.data import Data, Example
+
+#: Targets of a sample.
+EACH = 4
+
+
+def build(number: int, data: Data) -> Example:
+    """Build the model of a sample."""
+    return modules.example(modules.samples()[number])
+
+
+def assigned() -> dict[int, tuple[str, ...]]:
+    """Return the targets of each sample by its number: `EACH` of them, all taking turns."""
+    found: dict[int, list[str]] = {}
+    numbers = [number for number in range(len(modules.samples())) for _ in range(EACH)]
+    for number, target in turns(numbers, tuple(TARGETS)):
+        found.setdefault(number, []).append(target)
+    return {number: tuple(targets) for number, targets in found.items()}
+
+
+for _number, _targets in assigned().items():
+    _sample = modules.samples()[_number]
+    _builder = functools.update_wrapper(functools.partial(build, _number), build)
+    CASES.add(
+        Case(
+            name=_sample.name,
+            family=_sample.name.rpartition("-")[0],
+            guards=_sample.line(),
+            build=_builder,
+            backends=_targets,
+            also=tuple(target for target in _targets if TARGETS[target].opt_in),
+            run_on=("example",),
+            sqnr=ANY_SQNR,
+        )
+    )

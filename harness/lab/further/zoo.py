@@ -1,0 +1,43 @@
+"""The models of this project's zoo, each for some of the targets that it does not ask for."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+from dataclasses import replace
+
+from executorch_goldens import registry
+from executorch_goldens.registry import CASES, Case
+from executorch_goldens.targets import TARGETS
+from lab.further import turns
+
+#: Targets of a case.
+EACH = 3
+
+
+def assigned() -> dict[str, tuple[str, ...]]:
+    """Return the targets of each case: `EACH` of those that a case must ask for and it does not, all taking turns."""
+    targets = [name for name, target in TARGETS.items() if target.opt_in]
+    cases = registry.load(["models"])
+    found: dict[str, list[str]] = {}
+    names = [name for name in cases for _ in range(EACH)]
+    for name, target in turns(names, targets):
+        case = cases[name]
+        if target not in case.also and TARGETS[target].is_for(case.backends):
+            found.setdefault(name, []).append(target)
+    return {name: tuple(chosen) for name, chosen in found.items()}
+
+
+def here(case: Case, targets: tuple[str, ...]) -> Case:
+    """Return a case of the zoo as one of this module, for other targets; what it guards names its source as well."""
+    builder = functools.update_wrapper(functools.partial(case.build), case.build)
+    builder.__module__ = __name__
+    source = hashlib.sha256(inspect.getsource(inspect.unwrap(case.build)).encode()).hexdigest()
+    return replace(
+        case, build=builder, backends=targets, also=targets, guards=f"{case.guards} ({source[:12]})"
+    )
+
+
+for _name, _targets in assigned().items():
+    CASES.add(here(registry.load(["models"])[_name], _targets))

@@ -1,0 +1,86 @@
+"""The sources that have no goldens: what they hold, and that each is held out by time."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from executorch_goldens import releases
+from executorch_goldens.artifact import Cell
+from executorch_goldens.registry import load
+from executorch_goldens.running.selection import load_cells
+from executorch_goldens.targets import TARGETS
+from lab.further import SOURCES, further, guests, is_held_out, turns
+from lab.guests import modules, sheets
+from lab.mutants.history import SINCE
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_has_cells_that_the_older_release_ships_and_no_others_are_measured(name: str) -> None:
+    cases = load([SOURCES[name].module])
+    for release, before in SINCE.items():
+        cells = load_cells((SOURCES[name].module,), releases.load().release(release))
+        held = [cell for cell in cells if is_held_out(cell, cases[cell.case], before)]
+        assert len(held) > 100
+        unsupported = releases.load().release(before).unsupported
+        assert not {cell.target for cell in held} & {*unsupported}
+        assert all(not cases[cell.case].releases or before in cases[cell.case].releases for cell in held)
+
+
+def test_symbolic_sizes_in_the_delegate_are_not_held_out_where_the_older_release_lacks_the_extension() -> (
+    None
+):
+    case = next(iter(load([SOURCES["wider"].module]).values()))
+    cell = Cell("tosa-fp+shape", case.name)
+    assert (is_held_out(cell, case, "1.1.0"), is_held_out(cell, case, "1.4.1")) == (False, True)
+
+
+def test_further_targets_are_those_that_a_case_must_ask_for() -> None:
+    assert "tosa-u55-int16" in further(("tosa",), quantized=True)
+    assert "tosa-bf16" in further(("tosa",), quantized=False)
+    assert further(("xnnpack",), quantized=False) == ()
+    assert not {"tosa-int", "xnnpack-int8"} & {*further(("tosa", "xnnpack"), quantized=True)}
+
+
+def test_every_case_and_every_target_has_its_turn() -> None:
+    assert list(turns(["a"], ["fp", "int"])) == [("a", "fp"), ("a", "int")]
+    assert list(turns([], ["fp"])) == []
+    assigned = guests.assigned("arm-ops")
+    of_add = {target for name, targets in assigned.items() if name.startswith("add-") for target in targets}
+    assert {*further(("tosa",), quantized=True)} <= of_add
+
+
+def test_each_sample_is_a_case_and_targets_have_as_many_as_take_its_dtype() -> None:
+    module = SOURCES["torch-ops-further"].module
+    cases = load([module])
+    assert len(cases) == len(sheets.samples("torch-ops"))
+    of_target = Counter(case.backends[0] for case in cases.values())
+    assert {*of_target} == {*TARGETS}
+    halves = {case.backends[0] for case in cases.values() if "-float16-" in case.name}
+    assert not any(TARGETS[target].is_quantized for target in halves)
+
+
+def test_samples_of_modules_are_python_that_torch_runs() -> None:
+    there = modules.samples()
+    assert len({sample.name for sample in there}) == len(there) > 200
+    for sample in there[::29]:
+        example = modules.example(sample)
+        outputs = example.module.eval()(*example.inputs)
+        assert outputs is not None
+    named = "\n".join(sample.made for sample in there)
+    assert all(
+        f"torch.nn.{name}(" in named for name in ("LSTM", "Conv2d", "MultiheadAttention", "BatchNorm2d")
+    )
+
+
+def test_a_sample_of_a_module_is_read_as_it_was_written() -> None:
+    sample = modules.samples()[0]
+    name, made, call, tensors = sample.line().split("  ")
+    assert (name, made, call) == (sample.name, sample.made, sample.call)
+    assert tensors.count("input") == len(sample.tensors)
+
+
+def test_every_target_has_some_modules() -> None:
+    cases = load([SOURCES["torch-modules"].module])
+    assert {target for case in cases.values() for target in case.backends} == {*TARGETS}
