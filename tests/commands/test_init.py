@@ -137,7 +137,6 @@ def test_answers_go_over_the_defaults_and_what_stands_in_the_settings_stays(
     assert config.load(repository).targets == ("xnnpack-fp32",)
     assert config.load(repository).models == ("goldens_zoo",)
     assert config.load(repository).toolchains == (release,)
-    assert config.load(repository).requirements == ("-e .",)
     assert not (repository / ".github").exists()
     assert 'data.tensor("sound", 2, 40)' in (repository / "goldens_zoo.py").read_text()
 
@@ -224,6 +223,15 @@ def test_the_session_installs_the_harness_alone_and_names_the_toolchain_of_the_s
     assert words == ["run", "-t", toolchain, "--cell", "tosa-fp/*"], ran.stdout + ran.stderr
     assert called == f"nox -s 'goldens({toolchain})' -- --cell 'tosa-fp/*'"
     assert re.findall(r"session.install\((.*)\)", (repository / "noxfile.py").read_text()) == ["HARNESS"]
+
+
+@pytest.mark.parametrize(("table", "requirements"), [('[project]\nname = "wake"\n', ("-e .",)), ("", ())])
+def test_a_project_is_installed_where_its_models_are_exported(
+    repository: Path, table: str, requirements: tuple[str, ...]
+) -> None:
+    (repository / "pyproject.toml").write_text(table)
+    begin(repository)
+    assert config.load(repository).requirements == requirements
 
 
 def test_what_runs_leave_is_ignored_by_git_and_what_was_ignored_before_stays(repository: Path) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from executorch_goldens import variations
-from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.errors import CommandError
+from executorch_goldens.running import reporting
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores
@@ -97,6 +100,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     if len(varied) < 2:
         raise CommandError("--variations: one says nothing of what repeats; say --variations quick")
+    if arguments.html is not None:
+        # A toolchain's Python has nothing that draws a report: this one may.
+        os.environ.setdefault(reporting.PYTHON, sys.executable)
+        reporting.require(arguments.html, "--html")
     repository = config.load()
     base, head = (Toolchain.of(word, repository) for word in (arguments.base, arguments.head))
     zoos = repository.zoos(arguments.models)
@@ -116,7 +123,7 @@ def compare(
 ) -> int:
     """Compare in this process, whose Python can import the zoo."""
     from executorch_goldens.against import programs
-    from executorch_goldens.against.making import Comparison, changed_by
+    from executorch_goldens.against.making import RESULTS, Comparison, changed_by
     from executorch_goldens.against.page import Page
     from executorch_goldens.against.sides import Sides
     from executorch_goldens.patches import shortcuts
@@ -153,7 +160,10 @@ def compare(
     else:
         print("\n".join(page.markdown() if arguments.markdown else page.lines()))
     if arguments.html is not None:
-        write_report(arguments.html, comparison.folder)
+        written, said = reporting.write(arguments.html, comparison.folder / RESULTS, comparison.artifacts)
+        print(said, file=sys.stderr)
+        if not written:
+            return ERROR
     return DIFFERENT if page.differs or (ran is not None and not ran.are_right) else SAME
 
 
@@ -179,19 +189,3 @@ def slug(*words: str) -> str:
     '1.4.1-1.4.1-executorch-main'
     """
     return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(words).replace("../", "")).strip("-.")
-
-
-def write_report(file: Path, folder: Path) -> None:
-    """Write what the head made, against what the base made, as one HTML file; raise CommandError."""
-    try:
-        from executorch_goldens.report import document, gathering, tables
-    except ModuleNotFoundError as error:
-        raise CommandError(
-            f"{error.name} is not installed, which a report is made with: install 'executorch-goldens[report]'"
-        ) from error
-    from executorch_goldens.against.making import ARTIFACTS, RESULTS
-
-    repository = config.load()
-    gathered = gathering.gather([folder / RESULTS], folder / ARTIFACTS, repository)
-    kept = list(tables.tables(repository.root, gathered.releases))
-    document.write(file, document.document(gathered, kept))

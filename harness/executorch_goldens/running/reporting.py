@@ -16,11 +16,11 @@ PYTHON = "EXECUTORCH_GOLDENS_REPORT_PYTHON"
 MAIN = "from executorch_goldens.cli import main; sys.exit(main())"
 
 
-def require(file: Path) -> None:
-    """Raise UsageError unless a report can be written to `file` when the run has ended."""
+def require(file: Path, option: str = "--report") -> None:
+    """Raise UsageError unless a report can be written to `file`, which `option` names, when the run has ended."""
     if not file.absolute().parent.is_dir():
         raise UsageError(
-            f"--report {file}: there is no folder {file.parent}: make it, or name a file elsewhere"
+            f"{option} {file}: there is no folder {file.parent}: make it, or name a file elsewhere"
         )
     try:
         found = subprocess.run(
@@ -31,7 +31,7 @@ def require(file: Path) -> None:
         why = [str(error)]
     if why:
         raise UsageError(
-            f"--report: {_python()} cannot draw one ({why[0]}): install 'executorch-goldens[report]' there, name "
+            f"{option}: {_python()} cannot draw one ({why[0]}): install 'executorch-goldens[report]' there, name "
             f"another Python in {PYTHON}, or run nox -s goldens, which has one"
         )
 
