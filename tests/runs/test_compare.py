@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -14,10 +15,15 @@ from typing import Any
 
 import pytest
 
+from executorch_goldens.against.sides import Sides
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME
+from executorch_goldens.patches import PATCHES
+from executorch_goldens.settings import config
+from executorch_goldens.settings.exports import Settings
 from executorch_goldens.toolchains.environments import Environments, python_of
 from executorch_goldens.toolchains.naming import Sources
 from executorch_goldens.toolchains.sources import laid_over, package_in
+from executorch_goldens.toolchains.toolchain import Toolchain
 from tests import REPOSITORY
 from tests.support.runner import DROPPED, RUN_LIMIT
 
@@ -138,6 +144,49 @@ def test_the_comment_and_the_report_have_the_cause(
     assert "**identical: 1 of 2 cells; 1 newly wrong**" in done.stdout
     assert "<summary>newly wrong: 1 cell</summary>" in done.stdout
     assert "RewriteConvPass" in report.read_text()
+
+
+def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
+    release: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (function, *_) = PATCHES["folded-scales"].fits[release]
+    module, _, name = function.partition(":")
+    file = Path(*module.split(".")[1:]).with_suffix(".py")
+    text = (package_in(Path(sys.prefix)) / file).read_text()
+    checkout = tmp_path_factory.mktemp("checkout")
+    (checkout / file).parent.mkdir(parents=True)
+    (checkout / file).write_text(with_a_comment(text, name.rpartition(".")[2]))
+    place = Path(tempfile.mkdtemp(prefix="heads-", dir=Path(sys.prefix).parent))
+    try:
+        environments = Environments(place, lambda line: None)
+        python = python_of(laid_over(environments, Path(sys.prefix), Sources(checkout)))
+        repository = config.load(REPOSITORY)
+        sides = Sides.of(
+            *(Toolchain.of(str(each), repository) for each in (sys.executable, python)),
+            Settings(python, ("tests.support.zoo",), (), 1, RUN_LIMIT, shortcuts=("lazy-code",)),
+            (),
+        )
+    finally:
+        shutil.rmtree(place)
+    assert sides.left_out == (
+        f"left out on both sides: patch folded-scales: {function} is not the function that it was written for (head)",
+    )
+    for side in (sides.base, sides.head):
+        assert "folded-scales" not in side.settings.patches
+        assert "partition-order" in side.settings.patches
+        assert side.settings.shortcuts == ("lazy-code",)
+
+
+def with_a_comment(text: str, function: str) -> str:
+    """Return a module's text with a comment more in one of its functions."""
+    (found,) = (
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and node.name == function
+    )
+    lines = text.splitlines(keepends=True)
+    lines.insert(found.body[-1].lineno - 1, f"{' ' * found.body[-1].col_offset}# Another function.\n")
+    return "".join(lines)
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,8 @@ def differences(release: releases.Release, off: States, on: States) -> Iterator[
                 "docs/findings/findings.toml and `CORRECTED` in harness/lab/stock/issues.py."
             )
     for row, shows in on.items():
-        if shows.state != "fixed":
+        # Of a toolchain that the matrix lacks no patch is declared.
+        if shows.state != "fixed" and release.issues:
             yield f"NOT FIXED: {row} on {release.version} is {shows.state!r} with patches on."
 
 
