@@ -189,7 +189,7 @@ def reordered(
     The order of inputs and outputs of delegates counts as such: the graph around them undoes it, or the program's
     outputs would differ.
     """
-    if _unnumbered(graph) != _unnumbered(other):
+    if unnumbered(graph) != unnumbered(other):
         return False
     remaining = list(others)
     for payload in payloads:
@@ -208,6 +208,6 @@ def _is_reordered(one: Decoded | str, other: Decoded | str) -> bool:
     )
 
 
-def _unnumbered(graph: str) -> Counter[str]:
+def unnumbered(graph: str) -> Counter[str]:
     """Return the multiset of a graph's words with the numbers at the end of names taken out."""
     return Counter(NUMBERED.sub("", word) for word in re.findall(r"\S+", graph.replace(",", " ")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -12,7 +11,7 @@ from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.reading import Reading, reading
-from executorch_goldens.judging.likeness import NUMBERED
+from executorch_goldens.judging.likeness import unnumbered
 from executorch_goldens.judging.verdict import FAILS, UNDELEGATED
 from executorch_goldens.structure import ConstantChanged, compare
 
@@ -131,7 +130,7 @@ def _texts(before: Texts, after: Texts) -> Iterator[Edit]:
         if name.startswith("delegate_") and old and new:
             found |= dict.fromkeys(_payload("delegate", old, new))
         elif name == golden.GRAPH:
-            renamed = _words(old) == _words(new)
+            renamed = unnumbered(old) == unnumbered(new)
             found[Edit(TEXT, "graph: names and order only" if renamed else "graph: operators' arguments")] = (
                 None
             )
@@ -159,10 +158,6 @@ def _payload(what: str, old: str, new: str) -> Iterator[Edit]:
             yield Edit("constants", f"of the {what}")
         else:
             yield Edit(TEXT, f"{what}: {_NUMBER.sub('…', next(change.lines()).partition(': ')[0])}")
-
-
-def _words(graph: str) -> Counter[str]:
-    return Counter(NUMBERED.sub("", word) for word in graph.replace(",", " ").split())
 
 
 def quantities(before: Texts | None, after: Texts) -> Quantities:
