@@ -192,9 +192,12 @@ def with_a_comment(text: str, function: str) -> str:
 
 
 def test_two_comparisons_do_not_share_a_folder(tmp_path: Path) -> None:
-    with alone(tmp_path / "made"):
-        with pytest.raises(UsageError, match="a different comparison works in"), alone(tmp_path / "made"):
-            pass
+    with (
+        alone(tmp_path / "made"),
+        pytest.raises(UsageError, match="a different comparison works in"),
+        alone(tmp_path / "made"),
+    ):
+        pass
     with alone(tmp_path / "made"):
         pass
 
