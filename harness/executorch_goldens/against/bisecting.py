@@ -1,7 +1,7 @@
 """Finds what made a cell another one: the commit of a checkout, or the distribution between two releases.
 
-The predicate is ``goldens compare`` over the one cell, which exports what the store does not have: a commit is one of
-after where it differs from the good one in the way that the bad one does, or in a worse way. Commits are gone through by
+The predicate is ``goldens compare`` over the one cell, which exports what the store does not have: a commit is of after
+where it differs from the good one in the way that the bad one does, or in a worse way. Git goes through commits, by
 ``git bisect run`` in a worktree of its own: the checkout stays as it is.
 """
 
