@@ -80,7 +80,8 @@ class Found:
         """Run a comparison, from a folder."""
         ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if ran.returncode not in (SAME, DIFFERENT):
-            return cls("", (ran.stderr.strip().splitlines() or [f"it ended with {ran.returncode}"])[-1])
+            last = (ran.stderr.strip().splitlines() or [f"it ended with {ran.returncode}"])[-1]
+            return cls("", last.removeprefix("goldens: "))
         (found,) = json.loads(ran.stdout)["cells"].values()
         words = (KINDS.get(found["kind"], found["kind"]), found["cause"] or "", found["what"])
         return cls(found["kind"], ": ".join(filter(None, words)))
