@@ -71,6 +71,7 @@ SOURCES = {
     "zoo, further targets": ("zoo-further",),
     "upstream's tests": UPSTREAM,
     "upstream's tests, further targets": FURTHER_UPSTREAM,
+    "upstream's unit tests": ("unit-tests",),
     SHEETS: (SHEETS, "torch-ops-further"),
     "torch-modules": ("torch-modules",),
     PAIRS: (PAIRS,),
