@@ -31,8 +31,8 @@ Of the fixes between two releases, how many each source sees when they are taken
 last columns say over how many of its cells that is known so far, and what exports took that noted their processor
 time. What has no goldens has been tried on a part of its cells, some by chance, some because they were likely to see a
 fix that is left, and has met few fixes but those that no other untaught source had seen: its rows say what it adds, and
-are least ones. Until 26 November 2026 upstream's later tests were counted with the earlier ones: 41 of 84. Held out by time
-the same cells, without the sources that came since, saw 34.
+are least ones. Until 26 November 2026 upstream's later tests were counted with the earlier ones: 41 of 84. Held out by
+time the same cells, without the sources that came since, saw 34.
 
 {recall}
 
