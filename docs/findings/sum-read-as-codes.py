@@ -17,15 +17,25 @@ class Variance(torch.nn.Module):
         return torch.masked.var(x, dim=0, keepdim=True, mask=mask, unbiased=True)
 
 
-inputs = (torch.arange(5, dtype=torch.int32), torch.tensor([True, False, True, True, False]))
-spec = TosaCompileSpec("TOSA-1.0+INT")
-quantizer = TOSAQuantizer(spec)
-quantizer.set_global(get_symmetric_quantization_config())
-prepared = prepare_pt2e(torch.export.export(Variance(), inputs).module(check_guards=False), quantizer)
-prepared(*inputs)
-program = torch.export.export(convert_pt2e(prepared), inputs)
-edge = to_edge_transform_and_lower(program, partitioner=[TOSAPartitioner(spec)])
-module = edge.exported_program().graph_module
+def lowered(inputs):
+    spec = TosaCompileSpec("TOSA-1.0+INT")
+    quantizer = TOSAQuantizer(spec)
+    quantizer.set_global(get_symmetric_quantization_config())
+    prepared = prepare_pt2e(torch.export.export(Variance(), inputs).module(check_guards=False), quantizer)
+    prepared(*inputs)
+    program = torch.export.export(convert_pt2e(prepared), inputs)
+    edge = to_edge_transform_and_lower(program, partitioner=[TOSAPartitioner(spec)])
+    return edge.exported_program().graph_module
+
+
+try:
+    module = lowered((torch.arange(5, dtype=torch.int32), torch.tensor([True, False, True, True, False])))
+except Exception as error:
+    while error.__cause__:
+        error = error.__cause__
+    message = next(line for line in str(error).splitlines() if line)
+    print(f"lowering stops: {type(error).__name__}: {message}")
+    sys.exit(1)
 for node in module.graph.nodes:
     if "dequantize_per_tensor" not in str(node.target) or "getitem" not in node.args[0].name:
         continue
