@@ -28,7 +28,7 @@ class Patch:
     unguarded
         Why no function needs a digest; None where `known` names functions.
     verdicts
-        Those that a cell may have for want of the patch, each to what its reason contains then: empty for any reason.
+        Those that a cell may have for want of the patch, each to what its message contains then: empty for any message.
     """
 
     name: str

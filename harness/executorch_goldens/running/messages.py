@@ -91,12 +91,13 @@ def unpatched(judged: Verdict, release: Release, asked: str, applied: Collection
         Names of the patches that exports had.
     """
     target, known = targets.available().get(judged.cell.target), patches.available()
+    message = "\n".join((judged.reason, *judged.detail))
     wanting = [
         patch
         for patch in map(known.__getitem__, release.patches)
         if patch.name not in applied
         and judged.name in patch.verdicts
-        and patch.verdicts[judged.name] in judged.reason
+        and patch.verdicts[judged.name] in message
         and (target is None or target.runs_any(patch.fits.get(release.version, ())))
     ]
     if wanting and asked != "auto":
