@@ -13,8 +13,8 @@ from tests.support.runner import Runner
 
 UPDATE = "--snapshot-update"
 #: What a message says where the release declares a patch that the run has not applied.
-WAY_OUT = 'patches = "auto" under [tool.goldens] in pyproject.toml, or --patches auto'
-PARTITIONS = "was exported without partition-order (#19045); to apply what it needs: " + WAY_OUT
+WAY_OUT = 'patches = "auto" under [tool.goldens] in pyproject.toml applies what'
+PARTITIONS = f"exported without partition-order (#19045), which may be why: {WAY_OUT}"
 
 #: Two delegates of TOSA, whose order follows the hash seed (#19045).
 MODEL = """
@@ -62,7 +62,7 @@ def test_cells_that_disagree_without_a_declared_patch_name_it_and_the_setting(
     assert set(found.verdicts().values()) == {"order-only"}, found.output
     assert applied(found.output) == "none"
     (line,) = [line for line in found.output.splitlines() if WAY_OUT in line]
-    assert line == f"  patches: ExecuTorch {runner.release} is known for this and {PARTITIONS}"
+    assert line == f"  patches: {PARTITIONS} {runner.release} needs, or --patches auto"
     # No patch that is declared edits what the other cell ran.
     assert line in message(found.output, "tosa-fp/alpha")
     for other in (repository('patches = "auto"')(*cells), repository("")(*cells, "--patches", "auto")):

@@ -103,8 +103,8 @@ def unpatched(judged: Verdict, release: Release, asked: str, applied: Collection
     if wanting and asked != "auto":
         named = ", ".join(f"{each.name} ({_corrects(each)})" for each in wanting)
         yield (
-            f"patches: ExecuTorch {release.version} is known for this and was exported without {named}; to apply what "
-            'it needs: patches = "auto" under [tool.goldens] in pyproject.toml, or --patches auto'
+            f"patches: exported without {named}, which may be why: patches = "
+            f'"auto" under [tool.goldens] in pyproject.toml applies what {release.version} needs, or --patches auto'
         )
 
 

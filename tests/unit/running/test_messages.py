@@ -107,8 +107,8 @@ def test_what_a_declared_patch_is_for_names_it_its_issue_and_the_line_that_appli
     release: str, judged: Verdict, patches: str
 ) -> None:
     assert named(release, judged) == (
-        f"patches: ExecuTorch {release} is known for this and was exported without {patches}; to apply what it needs: "
-        'patches = "auto" under [tool.goldens] in pyproject.toml, or --patches auto'
+        f'patches: exported without {patches}, which may be why: patches = "auto" under [tool.goldens] in '
+        f"pyproject.toml applies what {release} needs, or --patches auto"
     )
 
 
