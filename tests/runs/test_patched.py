@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from executorch_goldens import releases
+from tests import REPOSITORY
 from tests.support.making import GRAPH, RENUMBERED, artifact, lowered
-from tests.support.runner import Runner
+from tests.support.runner import DROPPED, RUN_LIMIT, Runner
 
 UPDATE = "--snapshot-update"
 #: What a message says where the release declares a patch that the run has not applied.
@@ -115,3 +120,43 @@ def test_the_manifest_of_a_repository_that_sets_nothing_says_that_nothing_was_pa
     assert recorded.code == 0, recorded.output
     (manifest,) = runner.root.rglob("manifest.txt")
     assert "patches: none\n" in manifest.read_text()
+
+
+def test_a_comparison_has_the_patches_that_the_repository_sets(runner: Runner, repository: Settings) -> None:
+    (runner.folder / "own_zoo.py").write_text(MODEL)
+    environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
+
+    def patches(*words: str) -> list[str]:
+        asked = (
+            "--cell",
+            "xnnpack-fp32/two-delegates",
+            "--variations",
+            "0,4",
+            "--jobs",
+            "2",
+            "--json",
+            *words,
+        )
+        done = subprocess.run(
+            [sys.executable, "-m", "executorch_goldens", "compare", sys.executable, sys.executable, *asked],
+            cwd=runner.folder,
+            env={
+                **environment,
+                "XDG_CACHE_HOME": str(runner.folder / "cache"),
+                "PYTHONPATH": f"{REPOSITORY / 'harness'}{os.pathsep}{runner.folder}",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=RUN_LIMIT,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        found: list[str] = json.loads(done.stdout)["patches"]
+        return found
+
+    repository("")
+    assert patches() == []
+    declared = list(releases.load().release(runner.release).patches)
+    assert patches("--patches", "auto") == declared
+    repository('patches = "auto"')
+    assert patches() == declared

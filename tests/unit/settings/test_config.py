@@ -19,6 +19,7 @@ from executorch_goldens.running.selection import require_supported, require_targ
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import Config, ConfigError
 from executorch_goldens.settings.exports import default_interpreter, worker_environment
+from executorch_goldens.toolchains import toolchain
 from executorch_goldens.toolchains.installed import Installed, find_release
 from executorch_goldens.workers.worker import with_harness
 from tests import REPOSITORY
@@ -127,6 +128,16 @@ def test_patches_of_the_command_line_go_over_those_of_the_file(
     write('[tool.goldens]\nmodels = ["zoo"]\npatches = ["list-qparams"]\n')
     assert options_of().patches == "list-qparams"
     assert options_of("--patches", "none").patches == "none"
+
+
+def test_what_a_toolchain_exports_with_follows_the_file(
+    write: Write, monkeypatch: pytest.MonkeyPatch, release: str
+) -> None:
+    here, declared = toolchain.here(), releases.load().release(release).patches
+    monkeypatch.chdir(write("[tool.goldens]\n"))
+    assert here.settings(("zoo",), 1).patches == ()
+    write('[tool.goldens]\npatches = "auto"\n')
+    assert here.settings(("zoo",), 1).patches == tuple(declared)
 
 
 def test_the_command_line_goes_over_the_file(write: Write) -> None:
