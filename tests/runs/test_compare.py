@@ -167,6 +167,7 @@ def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
             *(Toolchain.of(str(each), repository) for each in (sys.executable, python)),
             Settings(python, ("tests.support.zoo",), (), 1, RUN_LIMIT, shortcuts=("lazy-code",)),
             (),
+            "auto",
         )
     finally:
         shutil.rmtree(place)
