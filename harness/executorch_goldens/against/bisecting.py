@@ -195,17 +195,24 @@ def of_releases(predicate: Predicate, good: str, bad: str, says: Callable[[str],
     ends = _differing(predicate, good, bad, good, bad)
     yield f"from {good} to {bad}: {ends.words}"
     moved = {name: (old[name], new[name]) for name in old if old[name] != new[name]}
-    blamed = []
+    blamed: list[str] = []
+    untried: list[str] = []
     for name, (was, now) in moved.items():
         word = f"{good} + {name}=={now}"
         says(f"trying {word}")
         found = _place(predicate, word, good, bad)
-        if found != AS_GOOD:
+        if found.startswith(UNTRIED):
+            untried.append(name)
+        elif found != AS_GOOD:
             blamed.append(name)
         yield f"{name} {was} -> {now} alone: {found}"
     yield _blame(blamed, moved, predicate.cell)
+    if untried:
+        yield f"what {' and '.join(untried)} would change alone is not known"
 
 
+#: What is said of a distribution that cannot be moved.
+UNTRIED = "cannot be tried"
 #: What a cell is with one distribution moved.
 AS_GOOD, AS_BAD, NEITHER = (
     "as before",
@@ -218,7 +225,7 @@ def _place(predicate: Predicate, word: str, good: str, bad: str) -> str:
     """Return what a cell is with a toolchain: `AS_GOOD`, `AS_BAD`, `NEITHER`, or why it cannot be said."""
     found = predicate.found(good, word)
     if not found.kind:
-        return f"cannot be tried: {found.words}"
+        return f"{UNTRIED}: {found.words}"
     if found.is_same:
         return AS_GOOD
     return AS_BAD if predicate.found(word, bad).is_same else f"{NEITHER} ({found.words})"

@@ -92,8 +92,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _long(words: Sequence[str]) -> Iterator[str]:
-    """Yield words with ``--toolchain`` for ``-t``: pytest keeps short options to itself."""
-    for word in words:
-        if word.startswith("-t"):
-            word = f"--toolchain={word[2:].removeprefix('=')}" if len(word) > 2 else "--toolchain"
+    """Yield words with ``--toolchain=NAME`` for all ways to say it.
+
+    pytest keeps short options to itself, and takes a path by itself for a test, whose folder becomes its root.
+    """
+    listed = iter(words)
+    for word in listed:
+        if word in ("-t", "--toolchain"):
+            word = f"--toolchain={next(listed, '')}"
+        elif word.startswith("-t"):
+            word = f"--toolchain={word[2:].removeprefix('=')}"
         yield word
