@@ -58,6 +58,7 @@ until one alone makes the difference. Fixes of one backend are not tried on cell
 `further` have no goldens: a cell is compared with an export without any edit of the same session. Cells that are not
 right then, or not stable without any edit, say nothing. What sessions found is kept, and committed, in
 `harness/lab/mutants/history/kept`; what was found with another golden, another model or another edit does not count.
+What [drawn models](generator.md) add has not been measured.
 What the first session found over the zoo in 1.5.1, before there were situations, was not kept: of it there are counts.
 """
 #: What the cases of each source are.
