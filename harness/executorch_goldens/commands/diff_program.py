@@ -108,9 +108,8 @@ def _rebuilt(cell: Cell, pte: bytes, arguments: argparse.Namespace) -> str:
     for number, (build, program) in enumerate(made(cell, settings, tried), 1):
         if program == pte:
             return f"{arguments.before} is what ExecuTorch {toolchain.release.version} makes of {cell} with {build}"
-        failed = isinstance(program, str)
-        failures += [program] if failed else []
-        said = program if failed else "different bytes"
+        said = program if isinstance(program, str) else "different bytes"
+        failures += [said] if isinstance(program, str) else []
         print(f"build {number} of {len(tried)}: {build}: {said}", file=sys.stderr, flush=True)
     if len(failures) == len(tried):
         raise CommandError(

@@ -76,9 +76,14 @@ def builds(capabilities: Sequence[str], cores: int, patches: tuple[str, ...]) ->
     """
     threads = dict.fromkeys((cores, 1))
     machines = list(itertools.product(capabilities, (True, False), threads))
-    pinned = (Machine().capability, Machine().onednn, Machine().threads)
-    ordered = dict.fromkeys((machines[0], pinned, *machines))
-    return [Build(*machine, each) for machine in ordered for each in dict.fromkeys(((), patches))]
+    pinned = Machine()
+    likely = (machines[0], (pinned.capability, pinned.onednn, pinned.threads))
+    ordered = dict.fromkeys((*likely, *machines))
+    return [
+        Build(capability, onednn, count, each)
+        for capability, onednn, count in ordered
+        for each in dict.fromkeys(((), patches))
+    ]
 
 
 def made(cell: Cell, settings: Settings, tried: Sequence[Build]) -> Iterator[tuple[Build, bytes | str]]:

@@ -69,7 +69,8 @@ def _tensors(graph: Graph, name: str | None) -> Iterator[Value]:
     elif value.dtype in ("TensorList", "OptionalTensorList"):
         items = value.attributes.get("items")
         for item in items if isinstance(items, tuple) else ():
-            yield from _tensors(graph, f"%{item}")
+            if isinstance(item, int):
+                yield from _tensors(graph, f"%{item}")
 
 
 @dataclass(frozen=True)
