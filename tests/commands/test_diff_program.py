@@ -1,4 +1,4 @@
-"""A program that is about to ship is told from its golden: in bytes, in content, in how it was built, in its kernels."""
+"""A program that is about to ship, against its golden: its bytes, its content, its build, its kernels."""
 
 from __future__ import annotations
 

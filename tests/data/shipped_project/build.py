@@ -1,4 +1,4 @@
-"""Builds the firm's program as anyone would: ``python build.py FILE``, or ``python build.py FILE pinned`` as goldens are.
+"""Builds the firm's program as anyone would: ``python build.py FILE``; ``pinned`` after it builds it as goldens are.
 
 ``ATEN_CPU_CAPABILITY=default`` has to be set in the environment: torch reads it when it starts.
 """
