@@ -19,7 +19,7 @@ from executorch_goldens.decode import decode
 from executorch_goldens.goldens import golden
 from executorch_goldens.settings.exports import Machine, Settings, cores, default_interpreter
 from executorch_goldens.shipping import kernels
-from executorch_goldens.shipping.builds import Build, builds, capabilities, made
+from executorch_goldens.shipping.builds import builds, capabilities, made
 from tests import DATA, REPOSITORY
 from tests.support.decoding.other_order import other_order
 from tests.support.decoding.payloads import FIXTURES, SCHEMAS
@@ -341,11 +341,12 @@ def test_a_plain_build_is_not_and_its_settings_are_found(firm: Firm) -> None:
 
 
 @pytest.mark.slow
-def test_a_build_that_fails_says_why_and_the_next_is_made(firm: Firm) -> None:
+def test_a_build_that_does_not_finish_says_why_and_the_others_are_made(firm: Firm) -> None:
     settings = Settings(
-        default_interpreter(), ("zoo",), (), jobs=1, limit=LIMIT, machine=Machine(paths=(firm.folder,))
+        default_interpreter(), ("zoo",), (), jobs=1, limit=0.01, machine=Machine(paths=(firm.folder,))
     )
-    tried = [Build.pinned(("no-such-patch",)), Build.pinned(())]
-    (_, failed), (_, program) = made(Cell("xnnpack-int8", "firm"), settings, tried)
-    assert isinstance(failed, str)
-    assert program == (firm.folder / "pinned.pte").read_bytes()
+    ended = [
+        program for _, program in made(Cell("xnnpack-int8", "firm"), settings, builds(("",), 1, PATCHES)[:2])
+    ]
+    assert len(ended) == 2
+    assert all(isinstance(program, str) and program.startswith("timed-out: ") for program in ended)

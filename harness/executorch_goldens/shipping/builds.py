@@ -95,7 +95,8 @@ def made(cell: Cell, settings: Settings, tried: Sequence[Build]) -> Iterator[tup
         Where an environment cannot export at all.
     """
     variation = Variation(0, 0)
-    for machine, same in itertools.groupby(tried, _machine):
+    for (capability, onednn, threads), same in itertools.groupby(tried, _kernels):
+        machine = replace(settings.machine, capability=capability, onednn=onednn, threads=threads)
         further: dict[Cell, Sequence[str]] = {}
         of_machine = replace(settings, patches=(), execute=False, reuse=None, machine=machine)
         # One template serves both: patches are installed in what it forks.
@@ -106,8 +107,8 @@ def made(cell: Cell, settings: Settings, tried: Sequence[Build]) -> Iterator[tup
                 yield build, _program(outcome)
 
 
-def _machine(build: Build) -> Machine:
-    return Machine(build.capability, build.threads, build.onednn)
+def _kernels(build: Build) -> tuple[str, bool, int]:
+    return build.capability, build.onednn, build.threads
 
 
 def _program(outcome: Outcome) -> bytes | str:
