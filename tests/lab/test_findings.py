@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens import releases
+from executorch_goldens.judging import known
 from executorch_goldens.patches import PATCHES
+from lab import GOLDENS
 from lab.findings import FOLDER, load, shown
 from lab.stock.issues import CORRECTED, corrected_cells
 
@@ -63,3 +65,14 @@ def test_a_script_shows_its_defect_or_not_or_is_broken(
     path = tmp_path / "script.py"
     path.write_text(script)
     assert shown(path) == result
+
+
+@pytest.mark.parametrize("release", ["1.3.1", "1.5.1"])
+def test_what_is_wrong_in_the_pairs_is_explained_and_findings_that_are_named_are_there(release: str) -> None:
+    defects = known.read(GOLDENS / "pairs" / release, release)
+    assert defects
+    assert not [cell for cell, defect in defects.items() if not defect.why]
+    found = (re.search(r"docs/findings/([\w-]+)\.md", each.why) for each in defects.values())
+    named = {each[1] for each in found if each}
+    assert named
+    assert named <= set(load())

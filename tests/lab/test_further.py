@@ -84,3 +84,21 @@ def test_a_sample_of_a_module_is_read_as_it_was_written() -> None:
 def test_every_target_has_some_modules() -> None:
     cases = load([SOURCES["torch-modules"].module])
     assert {target for case in cases.values() for target in case.backends} == {*TARGETS}
+
+
+def test_upstreams_tests_of_passes_are_cases_for_the_common_targets_and_some_others() -> None:
+    cases = load([SOURCES["unit-tests"].module])
+    of_passes = [case for case in cases.values() if case.name.startswith("arm-passes-")]
+    assert len(of_passes) > 100
+    assert all({"tosa-fp", "tosa-int"} < {*case.backends} for case in of_passes)
+    assert {target for case in of_passes for target in case.backends} >= {*further(("tosa",), quantized=True)}
+    assert any(case.name.startswith("xnnpack-passes-") for case in cases.values())
+
+
+def test_a_case_of_the_zoo_comes_for_targets_that_it_does_not_ask_for() -> None:
+    own, others = load(["models"]), load([SOURCES["zoo-further"].module])
+    for name, case in others.items():
+        assert not {*case.backends} & {*own[name].also}
+        assert case.guards.startswith(own[name].guards)
+    # Some name backends that leave out the targets of their turn.
+    assert len(others) > 0.85 * len(own)

@@ -174,9 +174,23 @@ def test_integers_are_in_their_range() -> None:
 
 def test_causes_are_the_same_for_messages_that_differ_in_names_and_numbers() -> None:
     one = "aten.any.dim: Expected x2_0 to be 3.5, got DType.INT8 [a, b]\nmore"
-    other = "aten.any.dim: Expected x13_0 to be 4, got DType.INT32 [c]"
+    other = "aten.any.dim: Expected x13_0 to be 4, got DType.INT8 [c, d, e]"
     assert masked(one) == masked(other)
     assert "aten.any.dim" in masked(one)
+    assert masked(other.replace("INT8", "INT32")) != masked(one)
+
+
+def test_a_result_of_another_shape_is_a_different_cause_than_one_of_another_dtype() -> None:
+    """The first hid a replicate pad that does not cut off, as that of a product with a number."""
+    shape, other, dtype = (
+        f"corrupt: output {at}: is {made}, expected {expected}"
+        for at, made, expected in (
+            (0, "float32[1, 3, 5, 5]", "float32[1, 3, 3, 4]"),
+            (3, "float32[2, 7]", "float32[2]"),
+            (4, "float32[]", "float16[]"),
+        )
+    )
+    assert masked(shape) == masked(other) != masked(dtype)
 
 
 SPLIT = """

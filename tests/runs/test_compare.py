@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
+from executorch_goldens.against.making import MARK, alone, clear
 from executorch_goldens.against.sides import Sides
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME
+from executorch_goldens.errors import UsageError
 from executorch_goldens.patches import PATCHES
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
@@ -165,6 +167,7 @@ def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
             *(Toolchain.of(str(each), repository) for each in (sys.executable, python)),
             Settings(python, ("tests.support.zoo",), (), 1, RUN_LIMIT, shortcuts=("lazy-code",)),
             (),
+            "auto",
         )
     finally:
         shutil.rmtree(place)
@@ -187,6 +190,29 @@ def with_a_comment(text: str, function: str) -> str:
     lines = text.splitlines(keepends=True)
     lines.insert(found.body[-1].lineno - 1, f"{' ' * found.body[-1].col_offset}# Another function.\n")
     return "".join(lines)
+
+
+def test_two_comparisons_do_not_share_a_folder(tmp_path: Path) -> None:
+    with (
+        alone(tmp_path / "made"),
+        pytest.raises(UsageError, match="a different comparison works in"),
+        alone(tmp_path / "made"),
+    ):
+        pass
+    with alone(tmp_path / "made"):
+        pass
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match="has files that are of no comparison"):
+        clear(tmp_path)
+    assert (tmp_path / "base" / "thesis.txt").read_text() == "mine"
+    clear(tmp_path / "new")
+    (tmp_path / "new" / "head").mkdir()
+    clear(tmp_path / "new")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [MARK]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from executorch_goldens.artifact import Artifact
 from tests import REPOSITORY
-from tests.support.making import renamed
+from tests.support.making import GRAPH, RENUMBERED, artifact, lowered, renamed
 from tests.support.replay import VARIABLE
 from tests.support.runner import DROPPED, Runner
 
@@ -96,6 +96,22 @@ def test_a_golden_of_a_test_may_have_other_names_where_the_repository_allows_tha
     for words in ((), (UPDATE,)):
         assert suite(*words).returncode == 0
         assert runner.files() == before
+
+
+def test_a_test_whose_exports_disagree_without_a_declared_patch_names_it_and_the_setting(
+    suite: Suite, runner: Runner
+) -> None:
+    runner.answers({"*": (artifact(lowered(GRAPH)), artifact(lowered(RENUMBERED, pte=b"other")))})
+    test = runner.folder / "test_spotter.py"
+    test.write_text(TEST.replace("xnnpack-fp32", "tosa-fp"))
+    way_out = 'without partition-order (#19045), which may be why: patches = "auto" under [tool.goldens]'
+    red = suite().stdout
+    assert "order-only: tosa-fp/spotter" in red
+    assert way_out in red
+    (runner.folder / "pyproject.toml").write_text('[tool.goldens]\npatches = "auto"\n')
+    patched = suite().stdout
+    assert "order-only: tosa-fp/spotter" in patched
+    assert way_out not in patched
 
 
 def test_a_golden_of_a_test_is_not_written_while_a_run_writes_and_may_be_read(

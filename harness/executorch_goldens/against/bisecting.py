@@ -1,7 +1,8 @@
 """Finds what made a cell another one: the commit of a checkout, or the distribution between two releases.
 
-The predicate is ``goldens compare`` over the one cell, which exports what the store does not have. Commits are
-gone through by ``git bisect run`` in a worktree of its own: the checkout stays as it is.
+The predicate is ``goldens compare`` over the one cell, which exports what the store does not have: a commit is of after
+where it differs from the good one in the way that the bad one does, or in a worse way. Git goes through commits, by
+``git bisect run`` in a worktree of its own: the checkout stays as it is.
 """
 
 from __future__ import annotations
@@ -14,24 +15,26 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from executorch_goldens import releases
+from executorch_goldens.against import outcome
+from executorch_goldens.against.outcome import KINDS
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.toolchains.handing import MAIN
 from executorch_goldens.workers.worker import with_harness
 
-#: What ``git bisect run`` takes for a commit that cannot be judged (git-bisect(1)).
-SKIP = 125
-#: Calls a predicate from the folder of the command, with an exit code that git takes: an error judges nothing.
-JUDGED = (
-    f'cd "$1" && shift && "$@" >&2; code=$?; if [ $code -gt {DIFFERENT} ]; then exit {SKIP}; fi; exit $code'
-)
+#: What ``git bisect run`` takes for a commit that cannot be judged, for one of before, and for one of after
+#: (git-bisect(1)).
+SKIP, BEFORE, AFTER = 125, 0, 1
+#: What it runs.
+JUDGE = "from executorch_goldens.against.bisecting import judge; judge()"
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """Whether two toolchains make the same of a cell.
+    """How a cell differs between two toolchains.
 
     Attributes
     ----------
@@ -47,26 +50,68 @@ class Predicate:
     words: Sequence[str]
     folder: Path
 
-    def command(self, base: str, head: str, *further: str) -> list[str]:
+    def command(self, base: str, head: str) -> list[str]:
         """Return the command that compares the cell."""
-        named = ["compare", base, head, "--cell", self.cell, "--folder", str(self.folder)]
-        return [*with_harness(Path(sys.executable), MAIN), *named, *self.words, *further]
+        named = ["compare", base, head, "--cell", self.cell, "--folder", str(self.folder), "--json"]
+        return [*with_harness(Path(sys.executable), MAIN), *named, *self.words]
 
-    def same(self, base: str, head: str) -> bool | str:
-        """Return whether both are the same; where nothing can be said, why."""
-        ran = subprocess.run(self.command(base, head, "--json"), capture_output=True, text=True, check=False)
-        if ran.returncode in (SAME, DIFFERENT):
-            return ran.returncode == SAME
-        return (ran.stderr.strip().splitlines() or [f"it ended with {ran.returncode}"])[-1]
+    def found(self, base: str, head: str) -> Found:
+        """Return how the cell differs."""
+        return Found.of(self.command(base, head))
 
-    def what(self, base: str, head: str) -> str:
-        """Return in a line how a cell differs."""
-        ran = subprocess.run(self.command(base, head, "--json"), capture_output=True, text=True, check=False)
-        try:
-            (found,) = json.loads(ran.stdout)["cells"].values()
-        except (ValueError, KeyError):
-            return ran.stderr.strip()
-        return ": ".join(filter(None, (found["kind"], found["cause"] or "", found["what"])))
+
+@dataclass(frozen=True)
+class Found:
+    """How a cell differs.
+
+    Attributes
+    ----------
+    kind
+        One of `outcome.KINDS`, or `outcome.SAME`; empty where nothing can be said.
+    words
+        Kind, cause and figures; or why nothing can be said.
+    """
+
+    kind: str
+    words: str
+
+    @classmethod
+    def of(cls, command: Sequence[str], folder: Path | None = None) -> Found:
+        """Run a comparison, from a folder."""
+        ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if ran.returncode not in (SAME, DIFFERENT):
+            last = (ran.stderr.strip().splitlines() or [f"it ended with {ran.returncode}"])[-1]
+            return cls("", last.removeprefix("goldens: "))
+        (found,) = json.loads(ran.stdout)["cells"].values()
+        words = (KINDS.get(found["kind"], found["kind"]), found["cause"] or "", found["what"])
+        return cls(found["kind"], ": ".join(filter(None, words)))
+
+    @property
+    def is_same(self) -> bool:
+        return self.kind == outcome.SAME
+
+    def is_as_bad_as(self, kind: str) -> bool:
+        """Whether it is of this kind of difference, or of a worse one."""
+        ranks = list(KINDS)
+        return not self.is_same and ranks.index(self.kind) <= ranks.index(kind)
+
+
+def judge() -> NoReturn:
+    """Compare a commit with the good one, and end as ``git bisect run`` wants it."""
+    command, folder, kind = json.loads(sys.argv[1])
+    found = Found.of(command, Path(folder))
+    print(found.words, file=sys.stderr)
+    sys.exit(SKIP if not found.kind else AFTER if found.is_as_bad_as(kind) else BEFORE)
+
+
+def _differing(predicate: Predicate, base: str, head: str, good: str, bad: str) -> Found:
+    """Return how the cell differs between both ends; raise CommandError where it does not, or nothing can be said."""
+    found = predicate.found(base, head)
+    if found.is_same:
+        raise CommandError(f"{predicate.cell} is the same at {good} and at {bad}: there is nothing to find")
+    if not found.kind:
+        raise CommandError(f"{good} and {bad} cannot be compared: {found.words}")
+    return found
 
 
 # Commits
@@ -81,21 +126,12 @@ def of_commits(predicate: Predicate, checkout: Path, over: str, good: str, bad: 
         Where both make the same, or one cannot be compared, and where git finds no first one.
     """
     before = f"{over} + {checkout}@{good}"
-    same = predicate.same(before, f"{over} + {checkout}@{bad}")
-    if same is True:
-        raise CommandError(f"{predicate.cell} is the same at {good} and at {bad}: there is nothing to find")
-    if isinstance(same, str):
-        raise CommandError(f"{good} and {bad} cannot be compared: {same}")
+    ends = _differing(predicate, before, f"{over} + {checkout}@{bad}", good, bad)
+    yield f"from {good} to {bad}: {ends.words}"
     with _worktree(checkout, bad) as tree:
         _git(tree, "bisect", "start", bad, good, "--")
-        judge = [
-            "sh",
-            "-c",
-            JUDGED,
-            "sh",
-            str(Path.cwd()),
-            *predicate.command(before, f"{over} + {tree}", "--json"),
-        ]
+        asked = [predicate.command(before, f"{over} + {tree}"), str(Path.cwd()), ends.kind]
+        judge = [*with_harness(Path(sys.executable), JUDGE), json.dumps(asked)]
         try:
             said = _git(tree, "bisect", "run", *judge)
             first = _git(tree, "rev-parse", "--verify", "refs/bisect/bad").strip()
@@ -107,7 +143,8 @@ def of_commits(predicate: Predicate, checkout: Path, over: str, good: str, bad: 
             f"git bisect found no first commit, {len(left)} could not be judged: {said.strip()[-300:]}"
         )
     yield _git(checkout, "show", "--no-patch", "--format=%h %s%n  %an, %ad", "--date=short", first).strip()
-    yield f"  {predicate.what(f'{over} + {checkout}@{first}^', f'{over} + {checkout}@{first}')}"
+    at = f"{over} + {checkout}@{first}"
+    yield f"  {predicate.found(f'{at}^', at).words}"
     yield from (
         f"  {line}" for line in _git(checkout, "show", "--stat=100", "--format=", first).strip().splitlines()
     )
@@ -155,11 +192,8 @@ def of_releases(predicate: Predicate, good: str, bad: str, says: Callable[[str],
     """
     matrix = releases.load()
     old, new = (matrix.release(version).stack() for version in (good, bad))
-    same = predicate.same(good, bad)
-    if same is True:
-        raise CommandError(f"{predicate.cell} is the same on {good} and on {bad}: there is nothing to find")
-    if isinstance(same, str):
-        raise CommandError(f"{good} and {bad} cannot be compared: {same}")
+    ends = _differing(predicate, good, bad, good, bad)
+    yield f"from {good} to {bad}: {ends.words}"
     moved = {name: (old[name], new[name]) for name in old if old[name] != new[name]}
     blamed = []
     for name, (was, now) in moved.items():
@@ -182,12 +216,12 @@ AS_GOOD, AS_BAD, NEITHER = (
 
 def _place(predicate: Predicate, word: str, good: str, bad: str) -> str:
     """Return what a cell is with a toolchain: `AS_GOOD`, `AS_BAD`, `NEITHER`, or why it cannot be said."""
-    same = predicate.same(good, word)
-    if isinstance(same, str):
-        return f"cannot be tried: {same}"
-    if same:
+    found = predicate.found(good, word)
+    if not found.kind:
+        return f"cannot be tried: {found.words}"
+    if found.is_same:
         return AS_GOOD
-    return AS_BAD if predicate.same(word, bad) is True else NEITHER
+    return AS_BAD if predicate.found(word, bad).is_same else f"{NEITHER} ({found.words})"
 
 
 def _blame(blamed: Sequence[str], moved: Mapping[str, tuple[str, str]], cell: str) -> str:

@@ -6,6 +6,7 @@ them: causes, evidence and reports are those of runs.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shutil
 import sys
@@ -13,9 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import filelock
+
 from executorch_goldens.against.outcome import SAME, Made, kind_of
 from executorch_goldens.against.sides import Side, Sides
 from executorch_goldens.artifact import Artifact, Cell, Outcome
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files.os_errors import as_user_error
 from executorch_goldens.goldens import golden
 from executorch_goldens.results import proposals, provenance
@@ -31,6 +35,8 @@ from executorch_goldens.workers.sweep import Sweep
 
 #: Below the folder of a comparison: what the base made, as goldens, and the results of the head.
 ARTIFACTS, RESULTS = "base", "head"
+#: Says that a folder is one of a comparison.
+MARK = "compare.txt"
 
 
 @dataclass(frozen=True)
@@ -77,27 +83,23 @@ class Comparison:
         SweepError
             Where the harness itself cannot export.
         """
-        shutil.rmtree(self.folder, ignore_errors=True)
-        head = self.sides.head
-        results = Results(self.folder / RESULTS, head.release)
-        results.open()
-        if self.reuse is not None:
-            self.reuse.open()
-        try:
-            with as_user_error():
-                base = dict(self._base(wanted))
-                self._provenance(list(base)).write(results.root)
-                of_head = self._head(base, results)
-                self.found = [
-                    Compared(cell, kind_of(base[cell], of_head[cell]), base[cell], of_head[cell])
-                    for cell in self.cells
-                    if cell in base
-                ]
-                self._settle(results)
-        finally:
-            results.close(self.cells)
+        with alone(self.folder):
+            clear(self.folder)
+            results = Results(self.folder / RESULTS, self.sides.head.release)
+            results.open()
             if self.reuse is not None:
-                self.reuse.close()
+                self.reuse.open()
+            try:
+                with as_user_error():
+                    base = dict(self._base(wanted))
+                    self._provenance(list(base)).write(results.root)
+                    of_head = self._head(base, results)
+            finally:
+                results.close(self.cells)
+                if self.reuse is not None:
+                    self.reuse.close()
+        both = ((cell, base[cell], of_head[cell]) for cell in self.cells if cell in base)
+        self.found = [Compared(cell, kind_of(one, other), one, other) for cell, one, other in both]
 
     @property
     def artifacts(self) -> Path:
@@ -141,12 +143,6 @@ class Comparison:
             results.note(judged, outcomes, made.accuracy)
         return found
 
-    def _settle(self, results: Results) -> None:
-        """Leave no proposal of what is identical, or better than what is no golden."""
-        for each in self.found:
-            if each.kind == SAME:
-                results.clear(each.cell)
-
     def _exported(self, side: Side, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Sequence[Outcome]]]:
         """Export cells on a side, and yield them as they come."""
         if not cells:
@@ -183,6 +179,35 @@ class Comparison:
             cells=names,
             machines=(provenance.machine(),),
         )
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other comparisons out of a folder; raise UsageError where one is at work there."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(folder.with_name(f"{folder.name}.lock"))
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout as error:
+        raise UsageError(
+            f"a different comparison works in {folder}: wait for it, or name another --folder"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def clear(folder: Path) -> None:
+    """Make the folder of a comparison, with nothing of an earlier one; raise UsageError for one of somebody else's."""
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
+        raise UsageError(
+            f"--folder {folder} has files that are of no comparison: name one that is empty, or none"
+        )
+    for name in (ARTIFACTS, RESULTS):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).write_text("What goldens compare keeps; the next comparison in this folder deletes it.\n")
 
 
 class _Screen:

@@ -160,6 +160,17 @@ def is_less_exact(base: Made, head: Made, old: Reading, new: Reading) -> bool:
     return ratios[0] is not None and ratios[1] is not None and ratios[0] - ratios[1] > accuracy.STEP
 
 
+def extent(base: Made, head: Made) -> float:
+    """Return how large a difference is: the largest part by which a quantity, or the error, is more on the head."""
+    if base.texts is None or head.texts is None:
+        return 0.0
+    old, new = measured(reading(base.texts)), measured(reading(head.texts))
+    parts = [
+        (new[name] - old[name]) / max(old[name], 1) for name in _QUANTITIES if name in old and name in new
+    ]
+    return max([*parts, (head.used or 0.0) - (base.used or 0.0)])
+
+
 def shown(kind: str, base: Made, head: Made) -> str:
     """Return what a line says of a cell of a kind."""
     if head.state != base.state and head.state != RIGHT:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from executorch_goldens.against.making import Compared, Comparison
-from executorch_goldens.against.outcome import ALLOWED, KINDS, SAME, shown
+from executorch_goldens.against.outcome import ALLOWED, KINDS, SAME, extent, shown
 from executorch_goldens.against.programs import Programs
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.goldens.quantities import measured
@@ -104,21 +104,25 @@ class Page:
                 items.append((0, f"… {count(len(of_kind) - SHOWN_CAUSES, 'more cause')}"))
             said.update(group.cause for group, _ in of_kind)
             caused = {cell.cell for _, members in of_kind for cell in members}
-            items += ((0, line) for line in of_cells([each for each in cells if each.cell not in caused]))
+            others = [each for each in cells if each.cell not in caused]
+            items += ((0, line) for line in of_cells(largest_first(others)))
             yield f"{words}: {count(len(cells), 'cell')}", items
 
     def _cause(self, group: Group, members: Sequence[Compared], kind: str, again: bool) -> Iterator[Item]:
         """Yield what is said of a cause under one of its kinds; `again` where a worse one has said the rest."""
         if again:
             yield 0, f"{group.title}, as above"
-            yield from ((1, line) for line in of_cells([each for each in members if each.kind == kind]))
+            here = [each for each in members if each.kind == kind]
+            yield from ((1, line) for line in of_cells(largest_first(here)))
             return
         number = Counter(each.kind for each in members)
         ways = ", ".join(f"{number[each]} {word}" for each, word in KINDS.items() if each in number)
         yield 0, f"{group.title} ({ways})"
         yield from ((1, line) for line in group.amounts())
-        ranked = sorted(members, key=lambda each: (each.kind != kind, list(KINDS).index(each.kind)))
-        yield from ((1, line) for line in of_cells(ranked))
+        first, rest = (
+            [each for each in members if (each.kind == kind) == wanted] for wanted in (True, False)
+        )
+        yield from ((1, line) for line in of_cells([*largest_first(first), *largest_first(rest)]))
 
     def lines(self) -> Iterator[str]:
         """Yield it for a terminal."""
@@ -202,6 +206,12 @@ class Page:
             if self.programs is not None
             else None,
         }
+
+
+def largest_first(cells: Sequence[Compared]) -> list[Compared]:
+    """Return cells in the order in which a person looks at them: by kind, then by how large the difference is."""
+    ranks = list(KINDS)
+    return sorted(cells, key=lambda each: (ranks.index(each.kind), -extent(each.base, each.head)))
 
 
 def of_cells(cells: Sequence[Compared]) -> Iterator[str]:

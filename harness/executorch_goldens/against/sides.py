@@ -63,9 +63,7 @@ class Sides:
     left_out: tuple[str, ...]
 
     @classmethod
-    def of(
-        cls, base: Toolchain, head: Toolchain, how: Settings, targets: Sequence[str], asked: str = "auto"
-    ) -> Sides:
+    def of(cls, base: Toolchain, head: Toolchain, how: Settings, targets: Sequence[str], asked: str) -> Sides:
         """Return both sides.
 
         Parameters

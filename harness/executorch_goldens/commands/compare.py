@@ -65,9 +65,8 @@ def add_to(subparsers: Any) -> None:
     share(parser.add_argument, "--variations", default="quick", help="on both sides (default: %(default)s)")
     parser.add_argument(
         "--patches",
-        default="auto",
         metavar="auto|none|NAME,...",
-        help="on both sides (default: those both need)",
+        help="on both sides; auto: those that both releases declare (default: of [tool.goldens], else none)",
     )
     parser.add_argument(
         "--allow", default="", metavar="renames,order", help="differences that do not make the exit code 1"
@@ -140,7 +139,7 @@ def compare(
         shortcuts=shortcuts.select("all"),
         tolerances=repository.tolerances,
     )
-    sides = Sides.of(base, head, how, repository.targets, arguments.patches)
+    sides = Sides.of(base, head, how, repository.targets, arguments.patches or repository.patches)
     folder = arguments.folder or FOLDER / slug(arguments.base, arguments.head)
     store = Store(repository.cache_dir or default_root())
     comparison = Comparison(

@@ -277,10 +277,11 @@ def payloads_of(
     folder = BUILD / release.version
     if arguments.exported:
         return {cell: kept(source(cell), folder) for cell in cells}
+    repository = config.load()
     settings = Settings(
         default_interpreter(),
-        config.load().zoos(arguments.models),
-        patches.select("auto", release.patches),
+        repository.zoos(arguments.models),
+        patches.select(repository.patches, release.patches),
         arguments.jobs,
         arguments.export_timeout,
         execute=False,

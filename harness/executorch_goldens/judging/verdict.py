@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.files import shortage
+from executorch_goldens.goldens import parts
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import (
     FAILURE,
     MANIFEST,
+    PARTS,
     Texts,
     compared,
     decode_delegates,
@@ -428,7 +430,7 @@ def changed(
     differences = diagnoses.of(
         "what differs", lambda: tuple(text_difference(*sides, "golden", "now")), nothing
     )
-    detail = (*quantities, *diagnoses.failed, *differences)
+    detail = (*_parts(old, new), *quantities, *diagnoses.failed, *differences)
     return Verdict(cell, "changed", reason, detail, recordable=True)
 
 
@@ -439,6 +441,14 @@ def _renamed(cell: Cell, names: Renames) -> Verdict:
     shown = [f"{old} -> {new}" for old, new in names[:SHOWN_LINES]]
     more = [f"… {len(names) - SHOWN_LINES} more names"] if len(names) > SHOWN_LINES else []
     return Verdict(cell, RENAMED, reason, (*shown, *more, ALLOWING), recordable=True)
+
+
+def _parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[str, ...]:
+    """Return which parts of a program of several differ, in a line."""
+    if PARTS not in old or PARTS not in new:
+        return ()
+    names = parts.differing(old[PARTS], new[PARTS])
+    return (f"parts that differ, of {len(new[PARTS].splitlines())}: {', '.join(names) or 'none'}",)
 
 
 def _quantities(

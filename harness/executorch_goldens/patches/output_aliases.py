@@ -189,4 +189,5 @@ PATCH = Patch(
     summary="XNNPACK partitions leave out what would make an output an alias of an input or of a second output",
     fits=FITS,
     install=_install,
+    verdicts=dict.fromkeys(("new", "failed"), "is already in the inputs"),
 )

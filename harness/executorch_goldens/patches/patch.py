@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from executorch_goldens.patches.guard import Fits
 
@@ -27,6 +27,8 @@ class Patch:
         Makes the replacement in this process for the release named; imports ExecuTorch.
     unguarded
         Why no function needs a digest; None where `known` names functions.
+    verdicts
+        Those that a cell may have for want of the patch, each to what its message contains then: empty for any message.
     """
 
     name: str
@@ -35,3 +37,4 @@ class Patch:
     fits: Fits
     install: Callable[[str], None]
     unguarded: str | None = None
+    verdicts: Mapping[str, str] = field(default_factory=dict)

@@ -99,7 +99,7 @@ class Standing:
         release = releases.load().releases.get(proposal.release)
         machine = Machine()
         return {
-            "patches": list(patches.select("auto", release.patches))
+            "patches": list(patches.select(self.repository.patches, release.patches))
             if release is not None
             else proposal.settings.get("patches"),
             "tolerances": dict(self.repository.tolerances),

@@ -7,10 +7,11 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from executorch_goldens import patches, targets
 from executorch_goldens.artifact import IMPRECISE, Cell
 from executorch_goldens.files import invocation, untrusted
 from executorch_goldens.goldens import golden
@@ -25,7 +26,8 @@ from executorch_goldens.settings import config
 
 if TYPE_CHECKING:
     from executorch_goldens.judging.verdict import Verdict
-    from executorch_goldens.releases import KnownDefect
+    from executorch_goldens.patches import Patch
+    from executorch_goldens.releases import KnownDefect, Release
     from executorch_goldens.running.plan import Plan
     from executorch_goldens.running.run import Run
 
@@ -37,7 +39,7 @@ SHOWN_WRONG = 100
 SHOWN_CAUSES = 10
 #: Lines below the first that a terminal shows of a message, and those of them that always are.
 MOST_LINES = 9
-TYPED = ("  accept: ", "  not recorded: ", "  again: ", "  files: ")
+TYPED = ("  patches: ", "  accept: ", "  not recorded: ", "  again: ", "  files: ")
 #: Cells that a run names at its end which were recorded though they fail or delegate nothing.
 SHOWN_ACCEPTED = 20
 
@@ -78,6 +80,38 @@ def ways_out(judged: Verdict, release: str, zoo: bool) -> Iterator[str]:
         yield f"if it is a defect: goldens repro {release} {judged.cell} writes a script for an issue"
 
 
+def unpatched(judged: Verdict, release: Release, asked: str, applied: Collection[str]) -> Iterator[str]:
+    """Yield which declared patches a cell may be wrong for want of, and the line that applies them.
+
+    Parameters
+    ----------
+    asked
+        ``--patches``: with ``auto`` there is nothing more to apply.
+    applied
+        Names of the patches that exports had.
+    """
+    target, known = targets.available().get(judged.cell.target), patches.available()
+    message = "\n".join((judged.reason, *judged.detail))
+    wanting = [
+        patch
+        for patch in map(known.__getitem__, release.patches)
+        if patch.name not in applied
+        and judged.name in patch.verdicts
+        and patch.verdicts[judged.name] in message
+        and (target is None or target.runs_any(patch.fits.get(release.version, ())))
+    ]
+    if wanting and asked != "auto":
+        named = ", ".join(f"{each.name} ({_corrects(each)})" for each in wanting)
+        yield (
+            f"patches: exported without {named}, which may be why: patches = "
+            f'"auto" under [tool.goldens] in pyproject.toml applies what {release.version} needs, or --patches auto'
+        )
+
+
+def _corrects(patch: Patch) -> str:
+    return f"#{patch.issue}" if patch.issue is not None else patch.summary
+
+
 def commands(plan: Plan, judged: Verdict) -> dict[str, str]:
     """Return what can be typed about a cell that needs a look, by what it does."""
     this = ("--cell", str(judged.cell))
@@ -97,6 +131,8 @@ def failure(run: Run, judged: Verdict) -> str:
     # The cases of a compact root are declared nowhere here.
     own = not run.plan.compact
     lines += [f"  {line}" for line in ways_out(judged, run.release.version, zoo=own)]
+    missing = unpatched(judged, run.release, run.plan.options.patches, run.plan.settings.patches)
+    lines += [f"  {line}" for line in missing]
     if judged.refusal:
         lines.append(f"  not recorded: {judged.refusal}")
     elif judged.recordable:

@@ -164,8 +164,15 @@ class Options:
         ),
     ] = None
     patches: Annotated[
-        str, _option("--patches", COMPARE, "patches to apply (default: auto)", metavar="auto|none|NAME,...")
-    ] = "auto"
+        str,
+        _option(
+            "--patches",
+            COMPARE,
+            "patches to apply: those that the release declares, none, or some (default: of [tool.goldens], else none)",
+            key="patches",
+            metavar="auto|none|NAME,...",
+        ),
+    ] = "none"
 
     pruning: Annotated[
         bool,

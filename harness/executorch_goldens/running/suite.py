@@ -31,7 +31,7 @@ from executorch_goldens.judging.updating import UPDATE, Updating, require_a_pers
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.registry import NAME_PATTERN
 from executorch_goldens.releases import Release
-from executorch_goldens.running.messages import ways_out
+from executorch_goldens.running.messages import unpatched, ways_out
 from executorch_goldens.running.selection import (
     require_flatc,
     require_repeats,
@@ -105,7 +105,7 @@ class Suite:
         settings = Settings(
             interpreter=interpreter,
             models=(),
-            patches=patches.select("auto", release.patches),
+            patches=patches.select(repository.patches, release.patches),
             jobs=repository.jobs or cores(),
             limit=repository.export_timeout or EXPORT_TIMEOUT,
             memory=repository.export_memory,
@@ -249,12 +249,18 @@ class Exports:
             *([f"  {judged.divergence.line}"] if judged.divergence is not None else []),
             *(f"  {line}" for line in judged.detail),
             *(f"  {line}" for line in ways_out(judged, self.suite.release.version, zoo=False)),
+            *(f"  {line}" for line in self._unpatched(judged)),
         ]
         if judged.refusal:
             lines.append(f"  not recorded: {judged.refusal}")
         elif judged.recordable:
             lines.append(f"  accept: {again} {UPDATE}")
         return untrusted.inert("\n".join([*lines, f"  again:  {again}"]))
+
+    def _unpatched(self, judged: Verdict) -> Iterator[str]:
+        """Yield what `messages.unpatched` does; a command of pytest's own has no option for it."""
+        asked, applied = self.suite.repository.patches, self.suite.settings.patches
+        return unpatched(judged, self.suite.release, asked, applied)
 
 
 def named_after(test: str) -> str:

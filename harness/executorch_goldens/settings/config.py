@@ -66,6 +66,9 @@ class Config:
         Of ``[tool.goldens.environment]``: what the zoo needs beside a release, as pip reads it.
     variations
         As ``--variations`` names them.
+    patches
+        What ``--patches`` is by default (`executorch_goldens.patches.select`): ExecuTorch is exported with as it was
+        published, unless the file says otherwise.
     jobs
         Exports at a time.
     export_timeout
@@ -97,6 +100,7 @@ class Config:
     toolchains: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     variations: str | None = None
+    patches: str = "none"
     jobs: int | None = None
     export_timeout: float | None = None
     export_memory: int | None = None
@@ -153,6 +157,7 @@ def _read(file: Path, table: Mapping[str, Any]) -> Config:
             values[key] = file.parent / value
     values["budgets"] = msgspec.to_builtins(read.budgets)
     values["requirements"] = values.pop("environment").requirements
+    values["patches"] = read.patches if isinstance(read.patches, str) else ",".join(read.patches)
     values["variations"] = None if read.variations is None else str(read.variations)
     return Config(root=file.parent, **values)
 
@@ -214,6 +219,9 @@ class _Table(msgspec.Struct, rename="kebab"):
         _Text | _Count | None,
         Meta(description='"quick", "full", a number of at least 1 or hash seeds such as "0,3,7"'),
     ] = None
+    patches: Annotated[
+        _Text | Annotated[_Texts, Meta(min_length=1)], Meta(description='"auto", "none" or a list of patches')
+    ] = "none"
     jobs: Annotated[_Count | None, Meta(description="a number of at least 1")] = None
     export_timeout: Annotated[_Positive | None, Meta(description="a number of seconds above 0")] = None
     export_memory: Annotated[_Bytes | None, Meta(description='a number of bytes above 0, such as "4GiB"')] = (

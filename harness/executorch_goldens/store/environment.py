@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from typing import Any
 
 from executorch_goldens.decode.schemas import PACKAGES as SCHEMA_PACKAGES
 from executorch_goldens.errors import UsageError
+from executorch_goldens.settings.exports import ROOT
 
 #: What of the environment variables the release's libraries or the loader may read, which no record shows.
 VARIABLES = (
@@ -89,10 +91,20 @@ class Environment:
             **{name: facts[name] for name in ("python", "implementation", "platform", "libc")},
             "processor": processor(),
             **{f"variable {name}": value for name, value in sorted(variables.items()) if is_read(name)},
+            "path": _searched(variables.get("PYTHONPATH", "")),
         }
         schemas = [Path(place).parent for places in facts["found"].values() for place in places]
         roots = {"environment": Path(facts["environment"]), "python": Path(facts["base"])}
         return cls(tuple(sorted(ingredients.items())), roots, tuple(dict.fromkeys(map(str, schemas))))
+
+
+def _searched(path: str) -> str:
+    """Return the directories that modules are looked for in before the environment's own, the harness's aside.
+
+    What no export has looked for in a directory that was not there then, it may find there now.
+    """
+    places = (place for place in path.split(os.pathsep) if place and Path(place) != ROOT)
+    return os.pathsep.join(places)
 
 
 def is_read(variable: str) -> bool:

@@ -76,8 +76,8 @@ class Toolchain:
     def settings(
         self, models: Sequence[str], jobs: int, limit: float = EXPORT_TIMEOUT, **others: Any
     ) -> Settings:
-        """Return how cells are exported with it: with the release's own patches, unless `others` name some."""
-        others.setdefault("patches", patches.select("auto", self.release.patches))
+        """Return how cells are exported with it: with the patches of ``[tool.goldens]``, unless `others` name some."""
+        others.setdefault("patches", patches.select(config.load().patches, self.release.patches))
         return Settings(self.python, tuple(models), jobs=jobs, limit=limit, **others)
 
     @classmethod

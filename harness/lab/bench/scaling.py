@@ -48,7 +48,7 @@ def run(cells: int) -> tuple[float, list[int]]:
         folder = Path(name)
         (folder / "generated.py").write_text(textwrap.dedent(ZOO.format(cells=cells)))
         (folder / "watcher.py").write_text(textwrap.dedent(WATCHER))
-        (folder / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["generated"]\n')
+        (folder / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["generated"]\npatches = "auto"\n')
         command = [
             str(default_interpreter()),
             "-m",

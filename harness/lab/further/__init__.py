@@ -9,6 +9,8 @@ rule, and the rule from no fix:
 - ``arm-ops-further``, ``xnnpack-ops-further``, ``suite-ops-further``: every case of upstream's own tests, the core's or
   not. The cases of a file, which is an operator, take turns in the targets that the guest zoo does not have
   (`further`): every case and every target comes at least once;
+- ``unit-tests``: upstream's tests of passes and quantizers, which no guest zoo has, for the common targets and, taking
+  turns, some others;
 - ``torch-ops-further``: each of the samples of PyTorch's database of operators alone, taking turns in all targets;
 - ``torch-modules``: each of those of its database of modules, for some of all targets, which take turns as well.
 """
@@ -58,6 +60,7 @@ SOURCES = {
         Source("arm-ops-further", f"{__name__}.arm_ops"),
         Source("xnnpack-ops-further", f"{__name__}.xnnpack_ops"),
         Source("suite-ops-further", f"{__name__}.suite_ops"),
+        Source("unit-tests", f"{__name__}.unit_tests"),
         Source("torch-ops-further", f"{__name__}.torch_ops"),
         Source("torch-modules", f"{__name__}.torch_modules"),
     )

@@ -94,3 +94,16 @@ ZOOS: Mapping[str, GuestZoo] = {
         ),
     )
 }
+
+#: Folders of upstream's tests that have no goldens here: sources of `lab.further`, by name.
+UNRECORDED: Mapping[str, GuestZoo] = {
+    zoo.name: zoo
+    for zoo in (
+        GuestZoo("arm-passes", "backends/arm/test/passes", *_TOSA),
+        GuestZoo("arm-misc", "backends/arm/test/misc", *_TOSA),
+        GuestZoo("arm-quantizer", "backends/arm/test/quantizer", *_TOSA),
+        GuestZoo("xnnpack-passes", "backends/xnnpack/test/passes", *_XNNPACK),
+    )
+}
+#: All folders of upstream's tests, and databases of PyTorch's.
+ALL: Mapping[str, GuestZoo] = {**ZOOS, **UNRECORDED}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from executorch_goldens.registry import CASES, Case, ZooError
 from executorch_goldens.targets import ANY_SQNR, TARGETS
-from lab.guests import ZOOS, GuestZoo, listing, sheets
+from lab.guests import ALL, ZOOS, GuestZoo, listing, sheets
 from lab.guests.listing import QUANTIZED, Entry
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def built(zoo: str, entries: Iterable[Entry], data: Data) -> Example:
     entry = next((entry for entry in entries if release in entry.releases), None)
     if entry is None:
         raise ZooError(f"case {data.case!r} of {zoo} is not there on ExecuTorch {release}")
-    if ZOOS[zoo].sheets:
+    if ALL[zoo].sheets:
         return sheets.built(zoo, entry.node)
     from lab.guests import capture
 
-    return capture.example(ZOOS[zoo], entry.file, entry.node, entry.number, data.case)
+    return capture.example(ALL[zoo], entry.file, entry.node, entry.number, data.case)

@@ -12,7 +12,7 @@ from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
 from executorch_goldens.toolchains.toolchain import here
 from lab import GOLDENS
-from lab.guests import ZOOS, GuestZoo, listing, modules, sheets
+from lab.guests import ALL, GuestZoo, listing, modules, sheets
 from lab.guests.listing import Listing
 
 #: Lines of a difference that are shown.
@@ -25,7 +25,7 @@ def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
         description="Run the tests that ExecuTorch ships up to where they hand their models over, and compare what "
         "they hand over with the listings in harness/lab/guests/listings.",
     )
-    parser.add_argument("--zoo", action="append", choices=tuple(ZOOS), help="only this one; repeatable")
+    parser.add_argument("--zoo", action="append", choices=tuple(ALL), help="only this one; repeatable")
     parser.add_argument("--update", action="store_true", help="write the listings")
     parser.set_defaults(run=run)
 
@@ -35,9 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
     release = here().release.version
     matrix = tuple(releases.load().releases)
     code = SAME
-    for name in arguments.zoo or ZOOS:
+    for name in arguments.zoo or ALL:
         committed = listing.read(name)
-        made = committed.without(release).joined(_installed(ZOOS[name], arguments.update), matrix)
+        made = committed.without(release).joined(_installed(ALL[name], arguments.update), matrix)
         cases = sum(release in entry.releases for entry in made.entries)
         omitted = sum(release in left.releases for left in made.omitted)
         print(f"{name} on ExecuTorch {release}: {cases} cases; {omitted} tests are left out")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import re
 import resource
 import tempfile
 import traceback
@@ -24,6 +23,7 @@ from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.export import export
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.causes import general
 from executorch_goldens.judging import known
 from executorch_goldens.judging.verdict import objection
 from executorch_goldens.patches.shortcuts import SHORTCUTS
@@ -99,13 +99,17 @@ def numbers_of(entry: Entry) -> tuple[int, ...]:
 
 
 def masked(text: str) -> str:
-    """Return the first line of a message without numbers, names of tensors and dtypes, in one line without two blanks.
+    """Return the first line of a message without what differs from sample to sample, in one line without two blanks.
 
-    >>> masked("Expected x2_0 of aten.abs.default to be 3.5, got DType.INT8")
-    'Expected # of aten.abs.default to be #, got DType.#'
+    Dtypes stay: a result of another shape is one defect, and one of another dtype is a different one.
+
+    >>> masked("corrupt: output 0: is float32[1, 5], expected float32[1, 3]")
+    'corrupt: output …: is float32[…], expected float32[…]'
+    >>> masked("corrupt: output 4: is float32[], expected float16[]")
+    'corrupt: output …: is float32[…], expected float16[…]'
     """
     line = (text.strip().splitlines() or [""])[0]
-    return " ".join(re.sub(r"\b\w*\d[\w.]*\b|\[[^\]]*\]", "#", line).split())[:LONGEST]
+    return " ".join(general(line).split())[:LONGEST]
 
 
 def right_in(folder: Path, version: str) -> set[str]:

@@ -118,7 +118,9 @@ def measured_before(runner: Runner, cell: str, used: float) -> None:
 
 def found(runner: Runner) -> dict[str, Group]:
     """Return the groups of what `runner` proposes, by title."""
-    standing = Standing(Config(REPOSITORY, runner.goldens, runner.folder), runner.goldens.resolve())
+    standing = Standing(
+        Config(REPOSITORY, runner.goldens, runner.folder, patches="auto"), runner.goldens.resolve()
+    )
     groups = grouped(proposals.find(runner.folder / "sweeps"), runner.goldens, standing)
     assert len({group.title for group in groups}) == len(groups)
     return {group.title: group for group in groups}

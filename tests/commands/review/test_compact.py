@@ -12,7 +12,7 @@ from executorch_goldens import cli
 from executorch_goldens.artifact import Cell, PassRun
 from executorch_goldens.goldens import golden, parts, roots
 from executorch_goldens.goldens.compact import GONE, OTHER, compact, recorded_runs
-from executorch_goldens.judging import known
+from executorch_goldens.judging import known, verdict
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review import listing
 from executorch_goldens.review.groups import BARRED, PENDING, seen
@@ -216,3 +216,5 @@ def test_a_golden_that_was_recorded_before_parts_had_lines_is_equal_and_lacks_th
     assert golden.confirmed(compact(whole), made) == made
     other = golden.sealed({**lines, golden.PARTS: lines[golden.PARTS].replace("right", "wrong")})
     assert not golden.equal(made, other)
+    changed = verdict.changed(Cell("tosa-fp", "sheet"), made, other)
+    assert changed.detail[0] == "parts that differ, of 1: abs-0"

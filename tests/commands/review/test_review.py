@@ -387,6 +387,20 @@ def test_a_proposal_made_otherwise_is_refused(
     assert proposed.files() == before
 
 
+def test_a_proposal_has_to_have_the_patches_that_the_repository_sets(proposed: Runner) -> None:
+    patched = Proposal.read(path_of(proposed, "tosa-fp/alpha"))
+    plain = replace(patched, settings={**patched.settings, "patches": []})
+    assert patched.settings["patches"]
+
+    def objection(proposal: Proposal, patches: str) -> str:
+        repository = Config(REPOSITORY, proposed.goldens, proposed.folder, patches=patches)
+        return Standing(repository, proposed.goldens).objection(proposal)
+
+    assert objection(patched, "auto") == objection(plain, "none") == ""
+    assert "patches none where a run has partition-order" in objection(plain, "auto")
+    assert "where a run has none" in objection(patched, "none")
+
+
 def test_what_a_killed_review_has_recorded_does_not_keep_the_rest_from_being_accepted(
     proposed: Runner, review: Review
 ) -> None:
@@ -434,7 +448,9 @@ def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
     before = proposed.files()
     listed = review("--list").out
     assert "names 3 variations that agree, and this would name 2" in " ".join(listed.split())
-    standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens)
+    standing = Standing(
+        Config(REPOSITORY, proposed.goldens, proposed.folder, patches="auto"), proposed.goldens
+    )
     every = list(proposals.find(proposed.folder / "sweeps"))
     (partly,) = (each for each in grouped(every, proposed.goldens, standing) if "constants" in each.title)
     outdated = [member for member in partly.members if member.state == OUTDATED]
@@ -450,7 +466,9 @@ def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
 
 
 def test_what_has_been_proposed_anew_since_it_was_reviewed_is_refused(proposed: Runner) -> None:
-    standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens)
+    standing = Standing(
+        Config(REPOSITORY, proposed.goldens, proposed.folder, patches="auto"), proposed.goldens
+    )
     group = titled(proposed, "constants with different values")
     edit(proposed, "tosa-int/alpha", reason="differs again")
     before = proposed.files()
@@ -594,7 +612,8 @@ class Clone:
 
     def objection(self, proposal: Proposal) -> str:
         goldens = self.folder / "goldens"
-        return Standing(Config(self.folder, goldens, self.folder), goldens).objection(proposal)
+        repository = Config(self.folder, goldens, self.folder, patches="auto")
+        return Standing(repository, goldens).objection(proposal)
 
 
 def test_goldens_may_be_committed_between_two_reviews_and_nothing_else(

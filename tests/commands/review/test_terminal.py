@@ -95,7 +95,9 @@ def test_a_key_declares_only_what_cannot_be_recorded(session: Session, keys: str
 
 def test_one_key_accepts_a_cause_and_one_writes_all(proposed: Runner, session: Session) -> None:
     assert pressed(session, "aay")
-    standing = Standing(Config(REPOSITORY, proposed.goldens, proposed.folder), proposed.goldens)
+    standing = Standing(
+        Config(REPOSITORY, proposed.goldens, proposed.folder, patches="auto"), proposed.goldens
+    )
     accepted = list(session.said.accepted.values())
     written = record(accepted, proposed.sweeps.parent, proposed.goldens, standing)
     assert {path.relative_to(proposed.root) for path in written} == {

@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from executorch_goldens.against import page
+from executorch_goldens.against.making import Compared
 from executorch_goldens.against.outcome import ALLOWED, KINDS, SAME, Made, kind_of, shown
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
@@ -108,6 +109,15 @@ def test_a_line_says_what_it_was_and_what_it_is() -> None:
     assert shown("inexact", PLAIN, right(ELSEWHERE, used=0.5)) == "error 0 -> 0.5 of the tolerance"
     same = shown("different", wrong("corrupt"), wrong("corrupt", every=("another",)))
     assert same == "corrupt on both sides: it is"
+
+
+def test_cells_come_by_kind_and_then_by_how_much_there_is_more() -> None:
+    twice = right(edited("pte.txt", "non_const_buffer_sizes = [0, 240]", "non_const_buffer_sizes = [0, 480]"))
+    cells = {"more": right(MEMORY), "twice": twice, "outside": right(OUTSIDE), "wrong": wrong("corrupt")}
+    compared = [
+        Compared(Cell("tosa-fp", name), kind_of(PLAIN, made), PLAIN, made) for name, made in cells.items()
+    ]
+    assert [each.cell.case for each in page.largest_first(compared)] == ["wrong", "outside", "twice", "more"]
 
 
 def test_what_may_be_allowed_is_a_kind() -> None:

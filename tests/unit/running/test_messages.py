@@ -7,10 +7,11 @@ import tomllib
 
 import pytest
 
+from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.judging.rightness import Excess
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.running.messages import ways_out
+from executorch_goldens.running.messages import unpatched, ways_out
 
 CELL = Cell("tosa-int", "some-case")
 ISSUE = "if it is a defect: goldens repro 1.4.1 tosa-int/some-case writes a script for an issue"
@@ -68,3 +69,66 @@ def test_a_test_that_exports_has_no_case_to_write_to() -> None:
 @pytest.mark.parametrize("name", ["unstable", "failed", "stable", "new"])
 def test_other_verdicts_have_other_ways_out(name: str) -> None:
     assert lines(None, name=name) == []
+
+
+#: Of what upstream's serializer says of #19152.
+ALIASED = "message: Output node 'aten_permute_copy_default' is already in the inputs."
+CHANGED = "lowering changed pointwise.weight of the model that it was given"
+
+
+def named(release: str, judged: Verdict, asked: str = "none", applied: tuple[str, ...] = ()) -> str:
+    """Return what a message says of patches; empty for nothing."""
+    return "".join(unpatched(judged, releases.load().release(release), asked, applied))
+
+
+@pytest.mark.parametrize(
+    ("release", "judged", "patches"),
+    [
+        ("1.4.1", Verdict(Cell("tosa-fp", "a"), "order-only", ""), "partition-order (#19045)"),
+        ("1.5.1", Verdict(Cell("tosa-int", "a"), "unstable", ""), "partition-order (#19045)"),
+        (
+            "1.2.0",
+            Verdict(Cell("tosa-int", "a"), "corrupt", "output 0"),
+            "unique-outputs (#18866), list-qparams (#18971)",
+        ),
+        (
+            "1.4.1",
+            Verdict(Cell("tosa-int", "a"), "corrupt", CHANGED),
+            "folded-scales (a scale that is folded into a convolution is not written to the model that was given)",
+        ),
+        (
+            "1.4.1",
+            Verdict(Cell("xnnpack-fp32", "a"), "failed", "lowering now fails", (ALIASED,)),
+            "output-aliases (#19152)",
+        ),
+    ],
+)
+def test_what_a_declared_patch_is_for_names_it_its_issue_and_the_line_that_applies_it(
+    release: str, judged: Verdict, patches: str
+) -> None:
+    assert named(release, judged) == (
+        f'patches: exported without {patches}, which may be why: patches = "auto" under [tool.goldens] in '
+        f"pyproject.toml applies what {release} needs, or --patches auto"
+    )
+
+
+@pytest.mark.parametrize(
+    "judged",
+    [
+        Verdict(Cell("xnnpack-fp32", "a"), "order-only", ""),
+        Verdict(Cell("tosa-fp", "a"), "changed", ""),
+        Verdict(Cell("tosa-fp", "a"), "corrupt", "output 0"),
+        Verdict(Cell("xnnpack-fp32", "a"), "corrupt", CHANGED),
+        Verdict(Cell("xnnpack-fp32", "a"), "failed", "lowering now fails", ("message: out of range",)),
+    ],
+    ids=["other-backend", "other-verdict", "other-reason", "other-pass", "other-failure"],
+)
+def test_what_no_declared_patch_is_for_names_none(judged: Verdict) -> None:
+    assert not named("1.4.1", judged)
+
+
+def test_a_patch_that_is_applied_or_was_left_out_of_auto_is_no_way_out() -> None:
+    judged = Verdict(Cell("tosa-fp", "a"), "unstable", "")
+    assert not named("1.4.1", judged, "partition-order", ("partition-order",))
+    assert not named("1.4.1", judged, "auto")
+    assert named("1.4.1", judged, "folded-scales", ("folded-scales",))

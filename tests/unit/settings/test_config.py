@@ -19,9 +19,11 @@ from executorch_goldens.running.selection import require_supported, require_targ
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import Config, ConfigError
 from executorch_goldens.settings.exports import default_interpreter, worker_environment
+from executorch_goldens.toolchains import toolchain
 from executorch_goldens.toolchains.installed import Installed, find_release
 from executorch_goldens.workers.worker import with_harness
 from tests import REPOSITORY
+from tests.support.runner import options_of
 
 WHOLE = """
     [tool.goldens]
@@ -31,6 +33,7 @@ WHOLE = """
     releases = ["1.4.1"]
     toolchains = ["1.4.1", "1.4.1 + torch==2.14.1"]
     variations = 6
+    patches = "auto"
     jobs = 2
     export-timeout = 60
     sweeps = "out/sweeps"
@@ -66,6 +69,7 @@ def test_every_key_is_read_and_paths_are_relative_to_the_file(write: Write) -> N
         toolchains=("1.4.1", "1.4.1 + torch==2.14.1"),
         requirements=("timm==1.0.20", "-e ."),
         variations="6",
+        patches="auto",
         jobs=2,
         export_timeout=60.0,
         sweeps=root / "out" / "sweeps",
@@ -96,6 +100,46 @@ def test_without_a_table_there_is_no_zoo_and_the_error_says_how_to_name_one(tmp_
         unsaid.zoos(None)
 
 
+@pytest.mark.parametrize(
+    ("line", "patches"),
+    [
+        ("", "none"),
+        ("patches = 'none'", "none"),
+        ("patches = ['partition-order', 'folded-scales']", "partition-order,folded-scales"),
+    ],
+)
+def test_nothing_is_patched_that_the_file_does_not_name(write: Write, line: str, patches: str) -> None:
+    assert config.load(write(f"[tool.goldens]\n{line}\n")).patches == patches
+
+
+def test_without_a_file_nothing_is_patched_and_this_project_takes_what_its_releases_declare(
+    tmp_path: Path,
+) -> None:
+    assert config.load(tmp_path).patches == "none"
+    assert config.load(REPOSITORY).patches == "auto"
+
+
+def test_patches_of_the_command_line_go_over_those_of_the_file(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(write('[tool.goldens]\nmodels = ["zoo"]\n'))
+    assert options_of().patches == "none"
+    assert options_of("--patches", "auto").patches == "auto"
+    write('[tool.goldens]\nmodels = ["zoo"]\npatches = ["list-qparams"]\n')
+    assert options_of().patches == "list-qparams"
+    assert options_of("--patches", "none").patches == "none"
+
+
+def test_what_a_toolchain_exports_with_follows_the_file(
+    write: Write, monkeypatch: pytest.MonkeyPatch, release: str
+) -> None:
+    here, declared = toolchain.here(), releases.load().release(release).patches
+    monkeypatch.chdir(write("[tool.goldens]\n"))
+    assert here.settings(("zoo",), 1).patches == ()
+    write('[tool.goldens]\npatches = "auto"\n')
+    assert here.settings(("zoo",), 1).patches == tuple(declared)
+
+
 def test_the_command_line_goes_over_the_file(write: Write) -> None:
     assert config.load(write(WHOLE)).zoos(["other"]) == ("other",)
     assert config.load(write(WHOLE)).zoos([]) == ("zoo", "zoo_of_audio")
@@ -114,6 +158,10 @@ def test_the_command_line_goes_over_the_file(write: Write) -> None:
         ("releases = [1.4]", "releases"),
         ("variations = 0", "variations"),
         ("variations = ['quick']", "variations"),
+        ("patches = ''", "patches"),
+        ("patches = []", "patches"),
+        ("patches = [19045]", "patches"),
+        ("patches = false", "patches"),
         ("jobs = true", "jobs"),
         ("jobs = 1.5", "jobs"),
         ("export-timeout = 0", "export-timeout"),

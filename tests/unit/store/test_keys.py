@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.settings.exports import Machine, Settings, worker_environment
+from executorch_goldens.settings.exports import ROOT, Machine, Settings, worker_environment
 from executorch_goldens.store import environment, keys
 from executorch_goldens.store.environment import Environment, Ingredients
 from executorch_goldens.store.facts import Digests
@@ -64,8 +64,22 @@ def test_nothing_changes_a_request_that_it_should_not(house: House) -> None:
 
 Change = Callable[[House], Mapping[str, object]]
 
+
+def elsewhere(house: House) -> Mapping[str, object]:
+    house.variables["PYTHONPATH"] = os.pathsep.join(["/somewhere/else", str(ROOT)])
+    return {}
+
+
+def test_where_the_harness_itself_is_makes_no_difference(house: House) -> None:
+    house.variables["PYTHONPATH"] = ""
+    before = house.request()
+    house.variables["PYTHONPATH"] = str(ROOT)
+    assert house.request() == before
+
+
 #: What is changed, the change, and how the ingredient is called that differs.
 CHANGES: Mapping[str, tuple[Change, str]] = {
+    "a directory that modules are looked for in": (elsewhere, "path"),
     "the zoos": (lambda house: {"models": ("zoo", "another")}, "zoos"),
     "patches": (lambda house: {"patches": ()}, "patches"),
     "further patches": (lambda house: {"further": ("output-aliases",)}, "patches"),

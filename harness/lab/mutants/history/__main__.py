@@ -71,6 +71,7 @@ SOURCES = {
     "zoo, further targets": ("zoo-further",),
     "upstream's tests": UPSTREAM,
     "upstream's tests, further targets": FURTHER_UPSTREAM,
+    "upstream's unit tests": ("unit-tests",),
     SHEETS: (SHEETS, "torch-ops-further"),
     "torch-modules": ("torch-modules",),
     PAIRS: (PAIRS,),
@@ -196,7 +197,8 @@ def search(searching: Search) -> None:
     cells = 0
     for each in searching():
         cells += 1
-        print(*lines(each), sep="\n", end="\n" if each.seen else "", flush=True)
+        if found := lines(each):
+            print(*found, sep="\n", flush=True)
     print(f"{cells} cells tried, {searching.exports} exports")
 
 

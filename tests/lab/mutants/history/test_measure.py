@@ -17,7 +17,16 @@ from lab.mutants.history import FIXES
 from lab.mutants.history.__main__ import SOURCES as MEASURED
 from lab.mutants.history.__main__ import frozen, lines, tried_of
 from lab.mutants.history.__main__ import met as met_of
-from lab.mutants.history.document import REPOSITORY, SOURCES, Effort, document, not_seen, recall, row
+from lab.mutants.history.document import (
+    REPOSITORY,
+    SOURCES,
+    Effort,
+    document,
+    needed,
+    not_seen,
+    recall,
+    row,
+)
 from lab.mutants.history.earlier import earlier
 from lab.mutants.history.fix import Fix
 from lab.mutants.history.measure import (
@@ -34,6 +43,7 @@ from lab.mutants.history.measure import (
     numbers,
     results,
 )
+from lab.mutants.history.needs import NEEDS
 from lab.mutants.mutant import Edit
 
 ARM, XNNPACK, SHARED = "backends.arm.tosa", "backends.xnnpack._passes", "exir.passes"
@@ -214,6 +224,16 @@ def test_a_test_of_upstream_that_the_older_release_does_not_have_is_not_held_out
     assert not any(cell.endswith("-bf16") for cell in earlier_ones)
 
 
+def test_what_is_not_seen_untaught_says_what_it_needs_those_of_a_kind_together() -> None:
+    seen = replace(met(16681), found={"zoo": Result(fix(16681), 3, {"a": CORRUPT})})
+    rows = list(needed([met(16636), met(17247), seen]))
+    assert len(rows) == 3
+    assert rows[-1].startswith(f"| sharing | 2 | [#16636]({REPOSITORY}16636): a channels-last constant")
+    assert "16681" not in rows[-1]
+    unseen = {each.number for each in FIXES if not (known := met_of(each)).is_seen(*known.untaught)}
+    assert unseen <= {*NEEDS}
+
+
 def test_every_source_is_described() -> None:
     assert [*SOURCES] == [*MEASURED]
 
@@ -243,15 +263,15 @@ def test_counts_of_the_session_that_was_not_kept_stand_until_a_kept_one_has_trie
 
 
 def test_a_fix_out_of_reach_is_listed_with_its_reason() -> None:
-    far = replace(fix(1), unreachable="nothing asks for it")
+    far = replace(fix(16637), unreachable="nothing asks for it")
     known = {**frozen(), "samples": 7, "digest": "0123", "rows": 9, "matrix": "abc"}
-    page = list(document([met(1, of=far), met(2, zoo=1)], {}, [], known))
+    page = list(document([met(16637, of=far), met(16636, zoo=1)], {}, [], known))
     assert any("7 samples, sha256 `0123`" in line for line in page)
     assert any("9 small models" in line and "sha256 `abc`" in line for line in page)
     assert not any("{" in line for line in page)
     assert [line for line in page if line.startswith("- ")] == [
-        f"- not looked into: [#2]({REPOSITORY}2)",
-        f"- [#1]({REPOSITORY}1): nothing asks for it",
+        f"- not looked into: [#16636]({REPOSITORY}16636)",
+        f"- [#16637]({REPOSITORY}16637): nothing asks for it",
     ]
 
 
