@@ -256,7 +256,7 @@ def test_likely_builds_come_first_and_each_comes_once() -> None:
         f"CPU capability default, oneDNN off, 1 thread, patches {' '.join(PATCHES)}",
     ]
     assert len(every) == len(set(every)) == 3 * 2 * 2 * 2
-    assert len(builds(("", "default"), 1, ())) == 2 * 2
+    assert len(builds(("", "default"), 1, (), PATCHES, PATCHES)) == 2 * 2 * 2
 
 
 def test_the_capabilities_are_those_below_the_cpus_own() -> None:
@@ -322,7 +322,7 @@ def test_a_pinned_build_of_a_firms_own_script_is_the_golden(firm: Firm) -> None:
     assert (ended.returncode, ended.stderr) == (SAME, "")
     first, _, settings = ended.stdout.partition(", byte for byte: ")
     assert first.startswith("pinned.pte is the golden of xnnpack-int8/firm on ExecuTorch ")
-    assert settings.startswith("CPU capability default, oneDNN off, 1 thread, patches ")
+    assert settings == "CPU capability default, oneDNN off, 1 thread, no patches\n"
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from executorch_goldens import patches
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.commands.payload_files import STANDARD, decode_named, read
@@ -103,7 +104,8 @@ def _rebuilt(cell: Cell, pte: bytes, arguments: argparse.Namespace) -> str:
     models = config.load().zoos(arguments.models)
     select(load_cells(models, toolchain.release), [str(cell)])
     settings = toolchain.settings(models, 1, arguments.export_timeout)
-    tried = builds(capabilities(toolchain.python), cores(), settings.patches)
+    of_release = patches.select("auto", toolchain.release.patches)
+    tried = builds(capabilities(toolchain.python), cores(), settings.patches, of_release)
     failures = []
     for number, (build, program) in enumerate(made(cell, settings, tried), 1):
         if program == pte:

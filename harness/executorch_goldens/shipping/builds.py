@@ -60,7 +60,7 @@ def capabilities(python: Path) -> tuple[str, ...]:
     return ("", *CAPABILITIES[:highest])
 
 
-def builds(capabilities: Sequence[str], cores: int, patches: tuple[str, ...]) -> list[Build]:
+def builds(capabilities: Sequence[str], cores: int, *patches: tuple[str, ...]) -> list[Build]:
     """Return every build that there may be, the likely ones first: one without settings, and a pinned one.
 
     Builds that differ in patches alone follow each other.
@@ -72,7 +72,7 @@ def builds(capabilities: Sequence[str], cores: int, patches: tuple[str, ...]) ->
     cores
         Threads that torch takes by itself.
     patches
-        Those of the release; none where it has none.
+        Sets of patches that a build may have beside none: of the repository, of the release.
     """
     threads = dict.fromkeys((cores, 1))
     machines = list(itertools.product(capabilities, (True, False), threads))
@@ -82,7 +82,7 @@ def builds(capabilities: Sequence[str], cores: int, patches: tuple[str, ...]) ->
     return [
         Build(capability, onednn, count, each)
         for capability, onednn, count in ordered
-        for each in dict.fromkeys(((), patches))
+        for each in dict.fromkeys(((), *patches))
     ]
 
 
