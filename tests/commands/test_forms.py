@@ -22,6 +22,8 @@ TOSA = str(DATA / "decode" / "1.5.1" / "tosa-int-0.tosa")
         (["diff", TOSA, TOSA, "--cell", "*"], "--cell", "two files"),
         (["diff", str(REPOSITORY), str(REPOSITORY), "--goldens", "goldens"], "--goldens", "two folders"),
         (["diff", "1.3.1", "1.4.1", "--limit=3"], "--limit", "two releases"),
+        (["diff", TOSA, TOSA, "--rebuild"], "--rebuild", "two files"),
+        (["diff", TOSA, "tosa-fp+cf/linear", "--json"], "--json", "a program and a cell"),
         (["merge", "--markdown", "--into", "DIR", "build"], "--into", "--markdown"),
         (["merge", "--base", "DIR", "build"], "--base", "joining"),
         (["merge", "--annotations", "--ledger", "build"], "--ledger", "--annotations"),

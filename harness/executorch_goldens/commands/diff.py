@@ -1,4 +1,4 @@
-"""``goldens diff``: how payloads, goldens, folders of goldens or releases differ; it exports nothing."""
+"""``goldens diff``: how payloads, goldens, folders of goldens or releases differ, and a program from a golden."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.cli import DIFFERENT, SAME
-from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, read
+from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, is_cell, read
 from executorch_goldens.decode import Decoded
 from executorch_goldens.decode.decoded import KIND
 from executorch_goldens.errors import CommandError
 from executorch_goldens.registry import RELEASE
 from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import Forms, share
+from executorch_goldens.settings.arguments import Forms, share, with_short
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT
 from executorch_goldens.structure import OutlineError, compare
 
 EXAMPLES = """\
@@ -27,6 +28,7 @@ examples:
   goldens diff goldens/1.4.1/tosa-int/conv goldens/1.5.1/tosa-int/conv
   goldens diff 1.3.1 1.4.1 --cell 'tosa-int/*'
   goldens diff 1.3.1 1.4.1 --json | jq '.entries[0]'
+  goldens diff build/model.pte tosa-int/conv --release 1.4.1 --kernels selected_operators.yaml
 
 exit code: 0 the same, 1 different, 2 error
 """
@@ -34,11 +36,15 @@ exit code: 0 the same, 1 different, 2 error
 #: How the text of a decoded payload begins.
 _GOLDEN = re.compile(KIND.pattern.encode() + rb" \d+ bytes\n")
 #: The forms of the command, and the options of each.
-RELEASES, FOLDERS, FILES = "two releases", "two folders", "two files"
+RELEASES, FOLDERS, FILES, PROGRAM = "two releases", "two folders", "two files", "a program and a cell"
 OPTIONS = {
     RELEASES: ("--cell", "--json", "--goldens"),
     FOLDERS: ("--limit", "--schemas"),
     FILES: ("--limit", "--schemas"),
+    PROGRAM: (
+        *("--limit", "--schemas", "--goldens", "--release", "--kernels", "--rebuild"),
+        *("--toolchain", "--models", "--export-timeout"),
+    ),
 }
 #: Lines shown of files that only compare line by line.
 LINES_SHOWN = 40
@@ -50,20 +56,41 @@ def add_to(subparsers: Any) -> None:
         "diff",
         description="Show how two payloads, texts of goldens, or folders of goldens differ, by structure: what is only "
         "renamed or moved is one line. Of two releases that have goldens, report what changed from one to the other, "
-        "an entry per cause with its cells, as Markdown.",
+        "an entry per cause with its cells, as Markdown. Of a .pte and a cell, say whether the file is the cell's "
+        "golden, in bytes or else in content.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "before", metavar="A", help="a payload, a golden's text, a folder, a release; - for stdin"
     )
-    parser.add_argument("after", metavar="B", help="what to compare it with")
+    parser.add_argument("after", metavar="B", help="what to compare it with; of a .pte also a TARGET/CASE")
     parser.add_argument("--limit", type=int, metavar="N", help="write out at most N differences of a payload")
     add_schemas(parser)
     of_releases = parser.add_argument_group("of two releases")
     of_releases.add_argument("--cell", metavar="TARGET/CASE", default="*", help="only these cells; wildcards")
     of_releases.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
     share(of_releases.add_argument, "--goldens")
+    of_program = parser.add_argument_group("of a program and a cell")
+    share(
+        of_program.add_argument,
+        "--release",
+        help="whose golden it is compared with (default: the only one that has the cell)",
+    )
+    of_program.add_argument(
+        "--kernels",
+        metavar="FILE",
+        help="list the kernels that the program needs outside its delegates, and those that are missing in FILE, a "
+        "selected_operators.yaml of ExecuTorch's selective build or a list of operators",
+    )
+    of_program.add_argument(
+        "--rebuild",
+        action="store_true",
+        help="export the cell again under each setting that a build may have, until one makes these bytes",
+    )
+    share(with_short(of_program.add_argument), "--toolchain")
+    share(of_program.add_argument, "--models")
+    share(of_program.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
     parser.set_defaults(run=run, forms=Forms(OPTIONS, form_of))
 
 
@@ -73,6 +100,11 @@ def run(arguments: argparse.Namespace) -> int:
     form = form_of(arguments)
     if form == RELEASES:
         return _releases(arguments)
+    if form == PROGRAM:
+        # Payloads do not wait for what reads goldens and exports.
+        from executorch_goldens.commands import diff_program
+
+        return diff_program.run(arguments)
     differs = False
     for heading, lines in _folders(arguments) if form == FOLDERS else _files(before, after, arguments):
         if not differs:
@@ -97,6 +129,8 @@ def form_of(arguments: argparse.Namespace) -> str:
     names = (arguments.before, arguments.after)
     if all(RELEASE.fullmatch(name) and not Path(name).exists() for name in names):
         return RELEASES
+    if is_cell(names[1]) and not Path(names[0]).is_dir():
+        return PROGRAM
     if missing := [name for name in names if name != STANDARD and not Path(name).exists()]:
         verb = "is" if len(missing) == 1 else "are"
         raise CommandError(f"{' and '.join(missing)} {verb} missing: No such file or directory")

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from executorch_goldens import registry, targets
 from executorch_goldens.decode import Decoded, DecodeError, SchemaError, Schemas, decode
 from executorch_goldens.errors import CommandError
 
@@ -21,6 +22,18 @@ def add_schemas(parser: argparse.ArgumentParser) -> None:
         help="site-packages of the release that made the payload, or a directory with tosa.fbs, xnnpack.fbs, "
         "program.fbs; by default the installed release's",
     )
+
+
+def is_cell(word: str) -> bool:
+    """Whether a word is ``TARGET/CASE``, and neither a file nor in a folder.
+
+    >>> is_cell("tosa-fp+cf/linear"), is_cell("folder/file.pte"), is_cell("tosa-fp")
+    (True, False, False)
+    """
+    target, slash, case = word.partition("/")
+    if not (slash and targets.NAME_PATTERN.fullmatch(target) and registry.NAME_PATTERN.fullmatch(case)):
+        return False
+    return not Path(target).is_dir()
 
 
 def read(name: str) -> bytes:

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from executorch_goldens.cli import SAME
-from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, read
+from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, is_cell, read
 from executorch_goldens.decode import Decoded
 from executorch_goldens.decode.json_form import json_form
 from executorch_goldens.errors import CommandError
-from executorch_goldens.registry import NAME_PATTERN
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
 from executorch_goldens.structure.brief import brief
@@ -92,9 +91,7 @@ def form_of(arguments: argparse.Namespace) -> str:
         return EXPLORE
     if arguments.tensor is not None:
         return TENSOR
-    names = arguments.what.split("/")
-    is_cell = len(names) == 2 and all(map(NAME_PATTERN.fullmatch, names))
-    return CELL if is_cell and not Path(arguments.what).parent.is_dir() else FILE
+    return CELL if is_cell(arguments.what) else FILE
 
 
 def load(name: str, schemas: str | None) -> Decoded:

@@ -12,7 +12,7 @@ import hashlib
 import platform
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -138,7 +138,8 @@ def render(artifact: Artifact, made_with: MadeWith) -> dict[str, str]:
             identity = f"{delegate.name} {delegate.backend_id}"
             fields.append((f"delegate {index}", f"{identity} {size} bytes sha256 {digest}"))
         fields.append(("pte", f"{len(result.pte)} bytes sha256 {result.pte_sha256}"))
-        fields.append((LAYOUT, f"sha256 {_layout(result)}"))
+        payloads = [delegate.payload for delegate in result.delegates]
+        fields.append((LAYOUT, f"sha256 {layout(result.pte, payloads, Schemas.of(*result.schemas))}"))
         if made_with.architecture != FIRST:
             fields.append((DIGESTS, made_with.architecture))
     fields.append(("numerics", made_with.numerics))
@@ -181,19 +182,23 @@ def _render_lowered(lowered: Lowered) -> dict[str, str]:
     return texts
 
 
-def _layout(lowered: Lowered) -> str:
-    """Return a digest of the payloads and the program, the same on every architecture.
+def layout(pte: bytes, payloads: Iterable[bytes | memoryview], schemas: Schemas) -> str:
+    """Return a digest of a program and its delegates' payloads, the same on every architecture.
 
     The bytes of a program are those of its payloads and the same bytes around them everywhere.
+
+    Raises
+    ------
+    executorch_goldens.decode.DecodeError
+        For a payload that is not what its identifier says.
     """
-    schemas = Schemas.of(*lowered.schemas)
     digest = hashlib.sha256()
-    around = lowered.pte
-    for delegate in lowered.delegates:
-        of_payload = layout_digest(memoryview(delegate.payload), schemas)
+    around = pte
+    for payload in payloads:
+        of_payload = layout_digest(memoryview(payload), schemas)
         digest.update(of_payload)
-        if delegate.payload:
-            around = around.replace(delegate.payload, of_payload)
+        if payload:
+            around = around.replace(payload, of_payload)
     digest.update(around)
     return digest.hexdigest()
 
