@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import platform
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import msgspec
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files import durable, untrusted
+from executorch_goldens.files import durable, git, untrusted
 from executorch_goldens.settings.exports import Settings, cores
 from executorch_goldens.workers.shards import Shard
 
@@ -112,15 +111,15 @@ def facts(settings: Settings) -> dict[str, Any]:
 
 def commit(repository: Path) -> str | None:
     """Return the commit that is checked out in `repository`; None outside of a git checkout."""
-    found = _git(repository, "rev-parse", "HEAD")
+    found = git.output(repository, "rev-parse", "HEAD")
     return found.decode().strip() if found else None
 
 
 def changes(repository: Path, goldens: Path, since: str = "HEAD") -> str:
     """Return a digest of what differs in `repository` from a commit, `goldens` aside; empty where nothing does."""
     aside = _all_but(repository, goldens)
-    changed = _git(repository, "diff", since, "--binary", "--no-ext-diff", "--", *aside)
-    added = _names(_git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside))
+    changed = _said(repository, "diff", since, "--binary", "--no-ext-diff", "--", *aside)
+    added = _names(_said(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside))
     digest = hashlib.sha256(changed)
     for name in added:
         path = repository / name
@@ -132,9 +131,9 @@ def changes(repository: Path, goldens: Path, since: str = "HEAD") -> str:
 def uncommitted(repository: Path, goldens: Path) -> list[str]:
     """Return the files that differ from what is committed, `goldens` aside."""
     aside = _all_but(repository, goldens)
-    changed = _git(repository, "diff", "HEAD", "--name-only", "-z", "--no-ext-diff", "--", *aside)
+    changed = _said(repository, "diff", "HEAD", "--name-only", "-z", "--no-ext-diff", "--", *aside)
     return _names(
-        changed + _git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside)
+        changed + _said(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside)
     )
 
 
@@ -147,18 +146,15 @@ def _names(listed: bytes) -> list[str]:
     return [name for name in listed.decode(errors="surrogateescape").split("\0") if name]
 
 
-def _git(repository: Path, *words: str) -> bytes:
+def _said(repository: Path, *words: str) -> bytes:
     """Return what git prints; nothing where there is no git or no checkout."""
-    try:
-        return subprocess.run(["git", *words], cwd=repository, capture_output=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return b""
+    return git.output(repository, *words) or b""
 
 
 def has(repository: Path, commit: str) -> bool:
     """Whether a commit is one of the checkout in `repository`."""
     return bool(
-        _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+        _said(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
     )
 
 

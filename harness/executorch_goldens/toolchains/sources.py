@@ -11,11 +11,11 @@ import hashlib
 import io
 import os
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from executorch_goldens.files import git
 from executorch_goldens.toolchains.environments import DIGITS, MADE, Environments, said_of
 from executorch_goldens.toolchains.naming import Sources, ToolchainError
 
@@ -112,7 +112,7 @@ def _read(sources: Sources) -> dict[str, bytes]:
 
 
 def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
-    listed = _git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listed = git.output(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if listed is not None:
         names = [name for name in listed.decode(errors="surrogateescape").split("\0") if name]
     else:
@@ -125,7 +125,7 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _of_revision(sources: Sources) -> Iterator[tuple[str, bytes]]:
-    archive = _git(sources.checkout, "archive", "--format=tar", str(sources.revision))
+    archive = git.output(sources.checkout, "archive", "--format=tar", str(sources.revision))
     if archive is None:
         raise ToolchainError(
             f"{sources.checkout} has no revision {sources.revision}: name a commit, a branch or a tag; a shallow clone "
@@ -141,16 +141,8 @@ def _of_revision(sources: Sources) -> Iterator[tuple[str, bytes]]:
 def described(sources: Sources) -> str:
     """Return a checkout in words: its folder, the commit, and whether anything in it is not committed."""
     asked = sources.revision or "HEAD"
-    found = _git(sources.checkout, "rev-parse", "--short=12", "--end-of-options", f"{asked}^{{commit}}")
+    found = git.output(sources.checkout, "rev-parse", "--short=12", "--end-of-options", f"{asked}^{{commit}}")
     if found is None:
         return str(sources.checkout)
-    dirty = sources.revision is None and bool(_git(sources.checkout, "status", "--porcelain"))
+    dirty = sources.revision is None and bool(git.output(sources.checkout, "status", "--porcelain"))
     return f"{sources.checkout} at {found.decode().strip()}{' with uncommitted changes' if dirty else ''}"
-
-
-def _git(folder: Path, *words: str) -> bytes | None:
-    """Return what git prints; None where there is no git, no checkout, or no such revision."""
-    try:
-        return subprocess.run(["git", "-C", str(folder), *words], capture_output=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return None
