@@ -350,14 +350,13 @@ def ships(folder: Path, cell: Cell) -> bool:
 def test_what_the_command_cannot_do_is_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = f"{RELEASE}={default_interpreter()}"
+    here = str(default_interpreter())
     monkeypatch.setenv("CI", "1")
     assert main(["fielded", here, "--snapshot-update"]) == ERROR
     assert "--snapshot-update is refused because CI is set" in capsys.readouterr().err
     monkeypatch.delenv("CI")
     for words, fact in {
-        ("1.4.1",): "'1.4.1' is not RELEASE=PYTHON",
-        (f"1.1.0={default_interpreter()}",): "release 1.1.0 is not installed",
+        ("1.4.0",): "'1.4.0': no release of releases.toml is 1.4.0",
         (here, "--new", "1.6.0"): "--new '1.6.0' is none of the releases given: 1.4.1",
         (here, "--cell", "nothing/at-all"): "--cell nothing/at-all: no cell of 1.4.1 matches",
     }.items():
@@ -370,7 +369,7 @@ def test_the_command_makes_programs_once_and_compares_with_what_was_accepted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
-    words = ["fielded", f"{RELEASE}={default_interpreter()}", "--goldens", str(tmp_path / "goldens")]
+    words = ["fielded", str(default_interpreter()), "--goldens", str(tmp_path / "goldens")]
     words += ["--programs", str(tmp_path / "programs"), "--cell", "*/linear"]
     words += ["--cell", "xnnpack-fp32/linear"]
     pair = Pair(RELEASE, RELEASE)

@@ -635,7 +635,7 @@ def test_a_guest_takes_no_other_models(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_guest_is_run_as_any_zoo_by_its_instrument() -> None:
     """One that has no case: what refuses it is the run."""
-    command = [sys.executable, "-m", "lab", "guest", "suite-models", "--release", INSTALLED]
+    command = [sys.executable, "-m", "lab", "guest", "suite-models", "--toolchain", sys.executable]
     refused = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert refused.returncode == pytest.ExitCode.USAGE_ERROR
     assert "every test of suite-models is left out" in refused.stderr + refused.stdout

@@ -246,7 +246,7 @@ def _of_tier(
     zoo: tuple[Cell, ...],
     compact: bool,
 ) -> frozenset[Cell]:
-    """Return those of the cells wished that are of the tier; raise UsageError where none is."""
+    """Return those of the cells chosen that are of the tier; raise UsageError where none is."""
     if tier == FULL:
         return wished
     if compact:
@@ -254,7 +254,7 @@ def _of_tier(
         return frozenset(cell for cell in wished if release.version in cases[cell.case].core)
     within = core.within(root, wished, zoo, release.known)
     if not within:
-        raise UsageError(f"none of the cells wished is in the core, {root / core.FILE}: say --tier full")
+        raise UsageError(f"none of the cells chosen is in the core, {root / core.FILE}: say --tier full")
     return within
 
 
