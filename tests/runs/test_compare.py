@@ -145,7 +145,7 @@ def test_the_comment_and_the_report_have_the_cause(
     assert done.returncode == DIFFERENT, done.stderr
     assert "**identical: 1 of 2 cells; 1 newly wrong**" in done.stdout
     assert "<summary>newly wrong: 1 cell</summary>" in done.stdout
-    assert "1 corrupt; 1 release, 1 cause" in done.stderr
+    assert "1 corrupt, 1 stable; 1 release, 1 cause" in done.stderr
     assert report.read_text().startswith("<!doctype html>")
 
 
