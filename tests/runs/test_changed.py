@@ -308,7 +308,7 @@ def test_a_run_that_nothing_reaches_ends_well_and_says_so(runner: Runner, tmp_pa
     for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "one")):
         subprocess.run([*GIT, "-C", repository, *words], check=True, capture_output=True)
     (repository / "README.md").write_text("text")
-    command = [*runner.command("--changed-since", "HEAD", "--release", runner.release)]
+    command = [*runner.command("--changed-since", "HEAD")]
     done = subprocess.run(
         command, cwd=repository, capture_output=True, text=True, env=inherited(), check=False
     )
