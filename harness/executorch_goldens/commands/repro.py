@@ -22,6 +22,7 @@ from executorch_goldens.running.selection import load_cells, require_flatc, sele
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share, with_short
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, cores, default_interpreter, worker_environment
+from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.installed import Installed
 from executorch_goldens.toolchains.toolchain import Toolchain, here
 from executorch_goldens.workers.worker import with_harness
@@ -106,8 +107,7 @@ def _elsewhere(interpreter: Path, arguments: argparse.Namespace) -> int:
     words = [f"--{name.replace('_', '-')}={given[name]}" for name in OPTIONS if given[name] is not None]
     words += [f"--models={module}" for module in arguments.models or ()]
     words += [f"--{name}" for name in ("minimize", "issue") if getattr(arguments, name)]
-    code = "from executorch_goldens.cli import main; sys.exit(main())"
-    command = [*with_harness(interpreter, code), "repro", arguments.release, arguments.cell, *words]
+    command = [*with_harness(interpreter, handing.MAIN), "repro", arguments.release, arguments.cell, *words]
     return subprocess.run(command, env=worker_environment(interpreter, 0)).returncode
 
 

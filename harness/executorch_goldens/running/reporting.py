@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 
 from executorch_goldens.errors import UsageError
+from executorch_goldens.toolchains.handing import MAIN
 from executorch_goldens.workers.worker import with_harness
 
 #: Names the Python of the environment that the report is written in; by default it is this one.
 PYTHON = "EXECUTORCH_GOLDENS_REPORT_PYTHON"
-#: What it runs.
-MAIN = "from executorch_goldens.cli import main; sys.exit(main())"
 
 
 def require(file: Path, option: str = "--report") -> None:

@@ -1,6 +1,6 @@
 """Makes environments of releases by uv, once for all repositories: ``environments`` beside the cache of exports.
 
-An environment stands in a folder whose name has a digest of all that it was made of. It is made aside, and renamed when
+An environment is in a folder whose name has a digest of all that it was made of. It is made aside, and renamed when
 it is whole; a lock makes two that ask for it at once wait for one. uv's own cache holds the packages: files of
 environments on the same disk are links to them.
 """
@@ -174,11 +174,7 @@ class Environments:
 
     def there(self) -> dict[str, Path]:
         """Return the environments that there are: the name of each, and its folder."""
-        found = {}
-        for file in sorted(self.folder.glob(f"*/{MADE}")):
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                found[file.parent.name] = file.parent
-        return found
+        return {file.parent.name: file.parent for file in sorted(self.folder.glob(f"*/{MADE}"))}
 
 
 def python_of(environment: Path) -> Path:

@@ -20,7 +20,7 @@ from executorch_goldens.workers.worker import with_harness
 #: Says to the process that takes over that it need not hand over again.
 HANDED = "EXECUTORCH_GOLDENS_HANDED_OVER"
 #: What the Python that takes over runs.
-MAIN = "import sys; from executorch_goldens.cli import main; sys.exit(main())"
+MAIN = "from executorch_goldens.cli import main; sys.exit(main())"
 
 
 def over_if_needed(

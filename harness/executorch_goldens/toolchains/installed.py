@@ -1,4 +1,4 @@
-"""What stands in an environment that exports: its packages, and the release of the matrix that they are."""
+"""What is in an environment that exports: its packages, and the release of the matrix that they are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROBE_LIMIT = 600.0
 
 @dataclass(frozen=True)
 class Installed:
-    """What stands in the exporting environment.
+    """What is in the exporting environment.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ class Sources:
     Attributes
     ----------
     revision
-        Of git; None is what stands in the folder, committed or not.
+        Of git; None is what the folder has, committed or not.
     """
 
     checkout: Path

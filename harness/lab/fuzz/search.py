@@ -15,6 +15,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.judging.verdict import DISAGREEING
 from executorch_goldens.releases import Release
 from executorch_goldens.settings.exports import Settings, worker_environment
+from executorch_goldens.toolchains.handing import MAIN
 from executorch_goldens.toolchains.installed import Installed
 from executorch_goldens.variations import Variation
 from executorch_goldens.workers.sweep import Sweep
@@ -184,8 +185,7 @@ class Search:
         output = folder / f"{cell.case}.py"
         output.unlink(missing_ok=True)
         interpreter = self.settings.interpreter
-        code = "from executorch_goldens.cli import main; sys.exit(main())"
-        command = [*with_harness(interpreter, code), "repro", self.release.version, str(cell), "--minimize"]
+        command = [*with_harness(interpreter, MAIN), "repro", self.release.version, str(cell), "--minimize"]
         command += ["--models", ZOO, "--output", str(output), "--jobs", "1"]
         command += ["--variations", ",".join(str(each.hash_seed) for each in self.variations)]
         ended = subprocess.run(

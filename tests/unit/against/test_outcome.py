@@ -26,7 +26,7 @@ def recorded(cell: Cell, release: str = "1.5.1") -> Texts:
 
 
 def edited(file: str, before: str, after: str) -> Texts:
-    """Return the golden with a text in it replaced, wherever it stands in a file."""
+    """Return the golden with a text in it replaced, wherever it is in a file."""
     texts = recorded(CELL)
     assert before in texts[file]
     return golden.sealed(golden.unsealed({**texts, file: texts[file].replace(before, after)}))
