@@ -25,12 +25,17 @@ FUNCTION = re.compile(r"[\w.]+:[\w.]+")
 #: Backends whose partitioner and quantizer are made from a target's data.
 TOSA, XNNPACK = "tosa", "xnnpack"
 
+#: The target, and the backend, of cases that make a whole program by themselves.
+BUILD = "build"
+
 #: The packages of a release that exports of one backend run, and those of the other do not.
 PACKAGES = {TOSA: "executorch.backends.arm.", XNNPACK: "executorch.backends.xnnpack."}
 
 #: What runs a lowered program: ExecuTorch's runtime in this process takes the ``.pte``; the TOSA reference model takes
 #: the delegates, one by one, and what is between them runs eagerly.
 RUNTIME, REFERENCE_MODEL = "runtime", "reference-model"
+#: Whichever of the two can run all that a build has delegated.
+EITHER = "either"
 
 #: Functions of both backends' quantizers that give the release's own config. The second: TOSA only.
 INT8_CONFIG = "get_symmetric_quantization_config"
@@ -149,7 +154,7 @@ class Target:
                 raise TargetError(f"target {self.name!r}: {what}")
 
     def _wrongs(self) -> Mapping[str, bool]:
-        own = self.backend in (TOSA, XNNPACK)
+        own = self.backend in (TOSA, XNNPACK, BUILD)
         modules = self.quantization.modules if self.quantization is not None else ()
         return {
             "name: words of lower-case letters and digits with - or + between them, 64 characters at most": (
@@ -159,7 +164,7 @@ class Target:
                 not NAME_PATTERN.fullmatch(self.backend)
             ),
             f"runs: {self.runs!r} is neither {RUNTIME!r} nor {REFERENCE_MODEL!r}": (
-                self.runs not in (RUNTIME, REFERENCE_MODEL)
+                self.runs not in (RUNTIME, REFERENCE_MODEL) and self.backend != BUILD
             ),
             f"runs: {TOSA} runs in the {REFERENCE_MODEL}, {XNNPACK} in the {RUNTIME}": (
                 self.runs != {TOSA: REFERENCE_MODEL, XNNPACK: RUNTIME}.get(self.backend, self.runs)
@@ -206,7 +211,7 @@ class Target:
     @property
     def backends(self) -> tuple[str, ...]:
         """The backends whose `PACKAGES` its exports load: a function of a distribution may need any."""
-        return (self.backend,) if self.is_data else tuple(PACKAGES)
+        return (self.backend,) if self.is_data and self.backend in PACKAGES else tuple(PACKAGES)
 
     def runs_any(self, functions: Iterable[str]) -> bool:
         """Whether its exports may run any of some functions, ``module:name``: the other backend's they do not."""
@@ -361,26 +366,38 @@ TARGETS: Mapping[str, Target] = {
     )
 }
 
+#: That of cases that make a whole program: quantizer, partitioners and memory plan are the case's own.
+BUILT = Target(
+    name=BUILD,
+    description="what the function of a case makes: its own quantizers, partitioners and memory plan",
+    backend=BUILD,
+    runs=EITHER,
+    opt_in=True,
+)
+
 #: The `sqnr` of a case whose outputs may be anything once it is quantized.
 ANY_SQNR: Mapping[str, float] = {name: -math.inf for name, target in TARGETS.items() if target.is_quantized}
 
 
 @functools.cache
 def available() -> Mapping[str, Target]:
-    """Return every target by name: the harness's own, then those of installed distributions.
+    """Return every target by name: the harness's own, that of builds, then those of installed distributions.
 
     Raises
     ------
     executorch_goldens.extensions.ExtensionError
         For an entry point that gives no target.
     """
-    return {**TARGETS, **extensions.load(extensions.TARGETS, Target, lambda target: target.name, TARGETS)}
+    own = {**TARGETS, BUILD: BUILT}
+    return {**own, **extensions.load(extensions.TARGETS, Target, lambda target: target.name, own)}
 
 
 def find(name: str) -> Target:
     """Return the target called `name`; raise `UnknownTargetError`. Entry points are read if it is not the harness's."""
     if name in TARGETS:
         return TARGETS[name]
+    if name == BUILD:
+        return BUILT
     if name not in available():
         raise unknown(name)
     return available()[name]

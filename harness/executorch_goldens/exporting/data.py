@@ -341,8 +341,8 @@ class Example:
     parts: tuple[tuple[str, int], ...] = ()
 
 
-def require_example(case: Case, built: object) -> None:
-    """Raise `ZooError` for what a case gives in place of an `Example` of a module and a tuple of inputs."""
+def require_example(case: Case, built: object) -> Example:
+    """Return what a case gives; raise `ZooError` for what is no `Example` of a module and a tuple of inputs."""
     what = f"case {case.name!r} of {case.module}"
     if not isinstance(built, Example):
         raise ZooError(f"{what} gives {_kind(built)}, and no Example: return Example(module, (input,))")
@@ -353,6 +353,7 @@ def require_example(case: Case, built: object) -> None:
         )
     if not isinstance(built.inputs, tuple):
         raise ZooError(f"the inputs of {what} are no tuple but {_kind(built.inputs)}: write (input,)")
+    return built
 
 
 def _kind(value: object) -> str:
@@ -362,8 +363,7 @@ def _kind(value: object) -> str:
 def example_of(case: Case) -> Example:
     """Build the model of `case` and its inputs, with deterministic weights, in eval mode; raise `ZooError`."""
     data = Data(case.name)
-    built = case.build(data)
-    require_example(case, built)
+    built = require_example(case, case.build(data))
     for index, given in enumerate(built.inputs):
         if not isinstance(given, torch.Tensor):
             raise ZooError(

@@ -22,7 +22,7 @@ from executorch_goldens.exporting.data import Example, cast
 from executorch_goldens.exporting.eager import Float8InFloat32
 from executorch_goldens.exporting.observers import GridHistogramObserver, GridObserver
 from executorch_goldens.patches.guard import resolve
-from executorch_goldens.targets import TOSA, Quantization, Target, TargetError
+from executorch_goldens.targets import BUILD, TOSA, Quantization, Target, TargetError
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,8 @@ class Lowering:
 def _partitioner(target: Target) -> Callable[[], Any]:
     if target.partitioner:
         return _function(target, "partitioner", target.partitioner)
+    if target.backend == BUILD:
+        return lambda: None
     if target.backend == TOSA:
         from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 

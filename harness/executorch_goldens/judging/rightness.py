@@ -43,11 +43,13 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
     if not outputs:
         if lowered.begins is not None:
             yield "  no output is beyond its tolerance, which is wide enough to hide it"
-        yield from unexplained(lowered)
+        for method in lowered.by_method():
+            yield from unexplained(method)
     yield from lowered.loads
     yield from wrong_delegates(lowered)
     yield from altered_states(lowered)
-    yield from forgotten(lowered)
+    for method in lowered.by_method():
+        yield from forgotten(method)
 
 
 def beginning(lowered: Lowered) -> Iterator[str]:

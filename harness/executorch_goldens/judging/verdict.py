@@ -18,6 +18,8 @@ from executorch_goldens.goldens.golden import (
     PARTS,
     Texts,
     compared,
+    data_file,
+    decode_data,
     decode_delegates,
     without_digests,
 )
@@ -252,7 +254,7 @@ def _content(result: Lowered | Failure) -> object:
     if isinstance(result, Failure):
         made = result.made
         return (result.facts(), (made.graph, made.delegates) if made is not None else None)
-    return (result.graph, result.delegates, result.pte_sha256, result.altered)
+    return (result.graph, result.delegates, result.pte_sha256, result.data, result.altered)
 
 
 def _agree(one: Lowered | Failure, other: Lowered | Failure) -> bool:
@@ -341,6 +343,8 @@ def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
         return
     yield from _made_texts(result)
     yield "pte", f"sha256 {result.pte_sha256}\n"
+    for name, content in result.data:
+        yield data_file(name), decode_data(content, result).text()
     yield "changes of the model that was given", "".join(f"{line}\n" for line in altered_states(result))
 
 

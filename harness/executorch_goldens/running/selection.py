@@ -98,7 +98,7 @@ def load_cells(
     cases = load_zoo(models).values()
     require_targets(wanted, "[tool.goldens] targets")
     known = targets.available()
-    opt_in = [name for name, target in known.items() if target.opt_in]
+    opt_in = [name for name, target in known.items() if target.opt_in and name != targets.BUILD]
     common = wanted or [name for name in known if name not in opt_in]
     for case in cases:
         if unknown := [target for target in case.also if target not in opt_in]:
@@ -115,8 +115,11 @@ def load_cells(
         for target in release.targets
         for case in cases
         if (not case.releases or release.version in case.releases)
-        and known[target].is_for(case.backends)
-        and (target in common or target in case.also)
+        and (
+            target == targets.BUILD
+            if case.is_build
+            else known[target].is_for(case.backends) and (target in common or target in case.also)
+        )
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -156,26 +156,72 @@ def beyond_runtime(program: Any) -> str:
     program
         An `executorch.exir.schema.Program`.
     """
-    from executorch.extension.pybindings.portable_lib import _get_operator_names
-
-    there = set(_get_operator_names())
-    asked = {
+    return without_kernels(
         f"{operator.name}.{operator.overload}" if operator.overload else operator.name
         for plan in program.execution_plan
         for operator in plan.operators
-    }
-    lacking = ", ".join(sorted(asked - there))
+    )
+
+
+def without_kernels(asked: Iterable[str]) -> str:
+    """Return which of some operators, ``aten::add.out``, the installed runtime has no kernel for; empty if for all."""
+    from executorch.extension.pybindings.portable_lib import _get_operator_names
+
+    lacking = ", ".join(sorted({*asked} - {*_get_operator_names()}))
     return f"the runtime has no kernel for {lacking}" if lacking else ""
 
 
 def beyond_reference_model(program: torch.export.ExportedProgram) -> str:
     """Return what TOSA's reference model lacks for the delegates of a lowered program; empty if it has all."""
+    return beyond_reference_model_in(program.graph_module)
+
+
+def beyond_reference_model_in(graph: torch.nn.Module) -> str:
+    """Return what TOSA's reference model lacks for the delegates in a lowered graph; empty if it has all."""
     found = (
         open_sizes.lacking(module.processed_bytes)
-        for _, module in program.graph_module.named_modules()
-        if isinstance(module, LoweredBackendModule)
+        for _, module in graph.named_modules()
+        if isinstance(module, LoweredBackendModule) and module.backend_id == "TOSABackend"
     )
     return next(filter(None, found), "")
+
+
+def methods_in_runtime(
+    pte: bytes, data: bytes, calls: Sequence[tuple[str, Sequence[torch.Tensor]]]
+) -> tuple[Tensor, ...]:
+    """Run methods of a loaded program one after another; return what the last gives.
+
+    Several methods share their state only in what the runtime calls a program. In what it calls a module, which takes a
+    data file in all five releases, each has its own.
+
+    Parameters
+    ----------
+    data
+        A data file (``.ptd``); empty where there is none.
+    calls
+        The method and the inputs of each step.
+    """
+    return flatten(_run_methods(pte, data, calls))
+
+
+@handed_on
+def _run_methods(pte: bytes, data: bytes, calls: Sequence[tuple[str, Sequence[torch.Tensor]]]) -> list[Any]:
+    from executorch.extension.pybindings import portable_lib
+    from executorch.runtime import Runtime
+
+    names = {name for name, _ in calls}
+    run: Callable[[str, tuple[torch.Tensor, ...]], Sequence[Any]]
+    if len(names) == 1:
+        module = portable_lib._load_for_executorch_from_buffer(pte, data or None)
+        run = module.run_method
+    else:
+        program = Runtime.get().load_program(pte)
+        methods = {name: program.load_method(name) for name in names}
+        run = lambda name, inputs: methods[name].execute(inputs)  # noqa: E731
+    last: Sequence[Any] = ()
+    for name, inputs in calls:
+        last = run(name, tuple(inputs))
+    return [output.clone() if isinstance(output, torch.Tensor) else output for output in last]
 
 
 def in_runtime(pte: bytes, steps: Steps) -> tuple[Tensor, ...]:
