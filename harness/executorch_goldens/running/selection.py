@@ -97,8 +97,8 @@ def load_cells(
     """
     cases = load_zoo(models).values()
     require_targets(wanted, "[tool.goldens] targets")
-    known = targets.available()
-    opt_in = [name for name, target in known.items() if target.opt_in and name != targets.BUILD]
+    known = {name: target for name, target in targets.available().items() if name != targets.BUILD}
+    opt_in = [name for name, target in known.items() if target.opt_in]
     common = wanted or [name for name in known if name not in opt_in]
     for case in cases:
         if unknown := [target for target in case.also if target not in opt_in]:
