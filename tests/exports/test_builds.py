@@ -14,6 +14,7 @@ from executorch_goldens.judging.rightness import wrongs
 from executorch_goldens.registry import Case, Registry, ZooError, load, takes_build
 from executorch_goldens.releases import load as load_releases
 from executorch_goldens.running.selection import load_cells
+from tests.support import zoo_builds
 from tests.support.making import golden_of
 
 pytestmark = pytest.mark.usefixtures("own_flatc")
@@ -141,7 +142,11 @@ def test_a_file_that_nothing_here_emitted_has_no_graph_and_is_run() -> None:
 
 
 def test_a_bundle_is_its_program_and_decodes_with_what_it_is_tried_on() -> None:
-    assert made("bundle").pte == made("plain").pte
+    assert decode(made("bundle").pte).kind == "pte"
+    decoded = decode(zoo_builds.bundle(Build("bundle")).pte)
+    assert decoded.kind == "bundled"
+    assert decoded.constants()["bundle forward[0].inputs[0]"].shape == (1, 8, 8, 8)
+    assert [delegate.backend for delegate in decoded.delegates] == ["XnnpackBackend"]
 
 
 def test_what_is_no_program_is_a_failure_that_says_what_to_return() -> None:
@@ -152,6 +157,16 @@ def test_what_is_no_program_is_a_failure_that_says_what_to_return() -> None:
 
 
 # What a build is told wrongly
+
+
+@pytest.mark.parametrize("content", [b"", b"any bytes at all, and no program", b"PK\x03\x04" + bytes(60)])
+def test_bytes_that_are_no_program_are_one_error(content: bytes) -> None:
+    def build(build: Build) -> bytes:
+        return content
+
+    result = export(Case("any", "any", "any", build, is_build=True), "build").result
+    assert isinstance(result, Failure)
+    assert result.message.startswith("case 'any': its bytes are no program (.pte): ")
 
 
 def test_a_build_refuses_what_is_no_module_no_tensor_or_said_twice() -> None:
@@ -181,7 +196,7 @@ def test_fields_that_speak_to_targets_are_refused_of_a_build() -> None:
 def test_an_order_of_methods_without_a_module_names_the_one() -> None:
     def build(build: Build) -> bytes:
         build.in_order("forward", "backward")
-        return b""
+        return zoo_builds.PROGRAM.read_bytes()
 
     result = export(Case("any", "any", "any", build, is_build=True), "build").result
     assert isinstance(result, Failure)

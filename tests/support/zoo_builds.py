@@ -33,7 +33,7 @@ from executorch_goldens.exporting.data import example_of
 from executorch_goldens.registry import load
 
 #: The zoo's ``linear``, lowered for XNNPACK by 1.1.0.
-PAYLOAD = Path(__file__).parents[1] / "data" / "payloads" / "xnnpack-fp32-linear-1.1.0.program"
+PROGRAM = Path(__file__).parents[1] / "data" / "payloads" / "xnnpack-fp32-linear-1.1.0.pte"
 #: As the harness: the verifier rejects what backends take.
 CONFIG = EdgeCompileConfig(_check_ir_validity=False)
 
@@ -179,7 +179,7 @@ def file(build: Build) -> bytes:
     example = example_of(load(("models",))["linear"])
     with torch.no_grad():
         build.recorded(example.inputs, (example.module(*example.inputs),), bound=2.0**-12)
-    return PAYLOAD.read_bytes()
+    return PROGRAM.read_bytes()
 
 
 @case(guards="a program in a bundle with what it is to be tried on")

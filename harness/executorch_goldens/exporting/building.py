@@ -19,7 +19,7 @@ import torch
 from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 
 from executorch_goldens.artifact import LOWERED, Delegate, Failure, Inside, Lost, Lowered, Sample, Tensor
-from executorch_goldens.decode import Decoded, Schemas, bundled, decode
+from executorch_goldens.decode import Decoded, DecodeError, Schemas, bundled, decode
 from executorch_goldens.exporting import kernels, tosa_validation
 from executorch_goldens.exporting.data import Data, Example, in_mode
 from executorch_goldens.exporting.export import LOOKING, MODEL, Export, delegates, graphs
@@ -418,9 +418,17 @@ class BuiltExport(Export):
                 f"case {self.case.name!r} of {self.case.module} gives a {type(given).__name__}, and no program: return "
                 "what to_executorch() gives, its bytes, or Built(pte, {name: data})"
             )
-        if given.pte[4:8] == bundled.IDENTIFIER:
-            inner = bundled.program_in(given.pte, Schemas.installed().load("bundled-program"))
-            given = dataclasses.replace(given, pte=inner)
+        try:
+            if given.pte[4:8] == bundled.IDENTIFIER:
+                inner = bundled.program_in(given.pte, Schemas.installed().load("bundled-program"))
+                given = dataclasses.replace(given, pte=inner)
+            self.decoded = decode(given.pte, schemas=Schemas.installed())
+            if self.decoded.kind != "pte":
+                raise ZooError(
+                    f"case {self.case.name!r}: its bytes are {self.decoded.kind}, and no program (.pte)"
+                )
+        except DecodeError as error:
+            raise ZooError(f"case {self.case.name!r}: its bytes are no program (.pte): {error}") from None
         self.built = given
         for program, emitted in made.values():
             if bytes(program.buffer) == self.built.pte:
