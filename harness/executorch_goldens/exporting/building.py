@@ -21,6 +21,7 @@ from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 from executorch_goldens.artifact import LOWERED, Delegate, Failure, Inside, Lost, Lowered, Sample, Tensor
 from executorch_goldens.decode import Decoded, DecodeError, Schemas, bundled, decode
 from executorch_goldens.exporting import kernels, tosa_validation
+from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, in_mode
 from executorch_goldens.exporting.export import LOOKING, MODEL, Export, delegates, graphs
 from executorch_goldens.exporting.inside import beginning, tosa
@@ -115,6 +116,7 @@ class Build:
         inputs: tuple[Any, ...],
         name: str = FORWARD,
         *,
+        kwargs: Mapping[str, Any] | None = None,
         dynamic_shapes: Any = None,
     ) -> torch.nn.Module:
         """Name the eager module of a method; return it, in eval mode.
@@ -123,8 +125,8 @@ class Build:
 
         Parameters
         ----------
-        inputs
-            What it is run on; further samples are drawn like it.
+        inputs, kwargs
+            What it is run on, as for `torch.export.export`; further samples are drawn like it.
         name
             Of the method.
         dynamic_shapes
@@ -133,17 +135,19 @@ class Build:
         Raises
         ------
         ZooError
-            For what is no module, no tuple of tensors, or a method that was named before.
+            For what is no module, no tuple, or a method that was named before.
         """
         if not isinstance(module, torch.nn.Module):
             raise ZooError(f"build.method({name!r}): a {type(module).__name__} is no torch.nn.Module")
-        if not isinstance(inputs, tuple) or not all(isinstance(each, torch.Tensor) for each in inputs):
-            raise ZooError(f"build.method({name!r}): inputs are a tuple of tensors: write (input,)")
+        if not isinstance(inputs, tuple):
+            raise ZooError(f"build.method({name!r}): inputs are a tuple: write (input,)")
         method = self.methods.setdefault(name, Method())
         if method.example is not None:
             raise ZooError(f"build.method({name!r}): the method has its module already")
         copied = copy.deepcopy(in_mode(module), self._memo)
-        method.example = Example(copied, inputs, fill=False, dynamic_shapes=dynamic_shapes)
+        method.example = Example(
+            copied, inputs, fill=False, kwargs=kwargs or {}, dynamic_shapes=dynamic_shapes
+        )
         return module
 
     def quantized(self, module: torch.nn.Module, name: str = FORWARD) -> torch.nn.Module:
@@ -294,11 +298,14 @@ class Way(Export):
     ----------
     methods
         That each step runs: one for all, or one for each.
+    calls
+        How each of several methods is called; none where there is one.
     """
 
     def __init__(self, whole: BuiltExport, methods: Sequence[str]) -> None:
         super().__init__(whole.case, whole.lowering, execute=whole.executing, observer=whole.observer)
         self.methods = tuple(methods)
+        self.calls: list[Call] = []
         self.bound = whole.bound
 
     @property
@@ -310,30 +317,49 @@ class Way(Export):
         """Return the method that a step runs."""
         return self.methods[number] if len(self.methods) > 1 else self.method
 
+    def for_runtime(self, steps: numerics.Steps) -> list[tuple[str, Sequence[Any]]]:
+        """Return what the runtime is to run: the method of each step, and all that it is given."""
+        calls = self.calls or [self.call] * len(steps)
+        return [
+            (self.of_step(at), call.for_runtime([inputs])[0])
+            for at, (call, inputs) in enumerate(zip(calls, steps, strict=True))
+        ]
+
     def take(self, method: Method, prefix: str) -> None:
         """Say what a method should give on each of its samples."""
         if (example := method.example) is not None:
+            self.call = example.call
             with torch.no_grad(), self.lowering.eager():
-                states = numerics.states(example.module, example.inputs)
+                states = numerics.states(example.module, example.call, example.tensors)
             found = samples_of(self.case, example, remembers=bool(states))
             self.samples = {f"{prefix}{name}": steps for name, steps in found.items()}
-            self.judge_by(example.module, method.quantized)
+            self.judge_by(example.module, method.quantized, method.quantized)
+        elif method.recorded:
+            self.call = Call.of(next(iter(method.recorded.values()))[0], {})
         for name, (inputs, outputs) in method.recorded.items():
             self.samples[f"{prefix}{name}"] = (inputs,)
             self.expected[f"{prefix}{name}"] = numerics.flatten(outputs)
 
-    def judge_by(self, module: torch.nn.Module, quantized: torch.nn.Module | None) -> None:
-        """Say what comes out of the eager module on each sample, and out of the quantized one where there is one."""
+    def judge_by(
+        self,
+        module: torch.nn.Module,
+        quantized: torch.nn.Module | None,
+        last: torch.nn.Module | None,
+    ) -> None:
+        """Say what comes out of the eager module on each sample, and out of the quantized one where there is one.
+
+        Parameters
+        ----------
+        last
+            What gives the outputs, quantized: its graph says what one code of them is worth.
+        """
         self.expect(module)
-        if quantized is None:
-            self.spread(module)
-            return
-        self.floats = self.expected
-        self.expect(quantized)
-        last = quantized.steps[-1] if isinstance(quantized, InOrder) else quantized
+        if quantized is not None:
+            self.floats = self.expected
+            self.expect(quantized)
         if isinstance(last, torch.fx.GraphModule):
             self.scales = numerics.output_scales(last)
-        self.spread(quantized)
+        self.spread(module if quantized is None else quantized)
 
     def sample(self, name: str, given: tuple[Tensor, ...]) -> Sample:
         if name in self.moved:
@@ -515,16 +541,28 @@ class BuiltExport(Export):
         names = [name for name in IN_ORDER if name == "example" or name in self.case.run_on]
         for name in names:
             way.samples[f"{', '.join(order)}: {name}"] = tuple(
-                each.inputs if name == "example" else self.build.data.all_like(each.inputs, name)
+                each.tensors if name == "example" else self.build.data.all_like(each.tensors, name)
                 for each in known
             )
+        way.calls = [each.call for each in known]
+        # A step is given as tensors, whichever method it is of.
+        way.call = Call.of(known[0].tensors, {})
         quantized = [self.build.methods[name].quantized for name in order]
-        modules = [
-            one if one is not None else each.module for one, each in zip(quantized, known, strict=True)
-        ]
-        plain = InOrder([each.module for each in known])
-        way.judge_by(plain, InOrder(modules) if any(each is not None for each in quantized) else None)
+        plain = self.in_order(known, [None] * len(known))
+        is_quantized = any(module is not None for module in quantized)
+        way.judge_by(plain, self.in_order(known, quantized) if is_quantized else None, quantized[-1])
         return way
+
+    def in_order(
+        self, examples: Sequence[Example], quantized: Sequence[torch.nn.Module | None]
+    ) -> torch.nn.Module:
+        """Return methods in order, each as it is quantized, or as it is where it is not."""
+        return InOrder(
+            [
+                each.call.flat(each.module if module is None else module)
+                for each, module in zip(examples, quantized, strict=True)
+            ]
+        )
 
     def scales_by_method(self) -> Iterator[tuple[str, tuple[float, ...]]]:
         """Yield each method with the scales of its outputs, where there are several methods."""
@@ -565,15 +603,14 @@ class BuiltExport(Export):
                 return way.outputs(lambda steps: self.in_edge(way, steps), ""), ()
         data = next(iter(self.built.data.values()), b"")
         outputs = way.outputs(
-            lambda steps: numerics.methods_in_runtime(
-                self.built.pte, data, [(way.of_step(at), inputs) for at, inputs in enumerate(steps)]
-            ),
+            lambda steps: numerics.methods_in_runtime(self.built.pte, data, way.for_runtime(steps)),
             "",
             self.built.pte,
         )
         if not outputs or self.built.data or len(way.methods) > 1:
             return outputs, ()
-        return outputs, loading.differences(self.built.pte, way.samples, outputs, LOOKING, way.method)
+        given = {name: way.call.for_runtime(steps) for name, steps in way.samples.items()}
+        return outputs, loading.differences(self.built.pte, given, outputs, LOOKING, way.method)
 
     def in_edge(self, way: Way, steps: numerics.Steps) -> tuple[Tensor, ...]:
         """Run the program as it was lowered, with its delegates in what runs them by themselves."""

@@ -41,6 +41,7 @@ from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting import compat, kernels, tosa_validation
 from executorch_goldens.exporting.apart import ApartError, run_apart
 from executorch_goldens.exporting.blame import OF_THE_MACHINE, described, own_error
+from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.ending import EndlessError, ending_within
 from executorch_goldens.exporting.given import Given
@@ -116,6 +117,8 @@ class Export:
         The lowered program before it is emitted, once there is one that is to be run.
     log
         Where in the log what runs it begins to write.
+    call
+        How the model is called; the steps of a sample are the tensors of it.
     unbounded
         See `executorch_goldens.exporting.numerics.samples.unbounded`.
     parts
@@ -154,6 +157,7 @@ class Export:
         self.made: Lowered | None = None
         self.program: beginning.Program | None = None
         self.log: int | None = None
+        self.call = Call.of((), {})
         self.unbounded: tuple[str, ...] = ()
         self.parts: tuple[tuple[str, int], ...] = ()
         self.watch = Watch(capture, omission)
@@ -230,8 +234,11 @@ class Export:
         self.stage, self.log = "run", logged.end()
         not_run = numerics.beyond_runtime(program) if self.executing else ""
         not_run = not_run or self.left_out
-        outputs = self.outputs(lambda steps: numerics.in_runtime(pte, steps), not_run, pte)
-        loads = loading.differences(pte, self.samples, outputs, LOOKING) if outputs else ()
+        outputs = self.outputs(
+            lambda steps: numerics.in_runtime(pte, self.call.for_runtime(steps)), not_run, pte
+        )
+        given = {name: self.call.for_runtime(steps) for name, steps in self.samples.items()}
+        loads = loading.differences(pte, given, outputs, LOOKING) if outputs else ()
         return Ran(outputs, not_run, loads)
 
     def sample(self, name: str, given: tuple[Tensor, ...]) -> Sample:
@@ -332,7 +339,7 @@ class Export:
 
         def look() -> tuple[str, ...]:
             with torch.no_grad():
-                return losses(unfolded(), self.samples[name], floats, index, floor)
+                return losses(unfolded(), self.call, self.samples[name], floats, index, floor)
 
         try:
             with self.lowering.eager():
@@ -342,9 +349,10 @@ class Export:
 
     def lower(self, example: Example) -> EdgeProgramManager:
         """Run eagerly, export, quantize where the target does, and lower."""
+        self.call = example.call
         if self.executing:
             with torch.no_grad(), self.lowering.eager():
-                states = numerics.states(example.module, example.inputs)
+                states = numerics.states(example.module, example.call, example.tensors)
             self.samples = dict(samples_of(self.case, example, remembers=bool(states)))
             self.watch.given = Given(example.module, states)
         self.expect(example.module)
@@ -378,7 +386,8 @@ class Export:
             started = time.process_time()
             try:
                 with torch.no_grad(), self.lowering.eager(), ending_within(limit):
-                    made = numerics.given_by(copy.deepcopy(module), copy.deepcopy(steps))
+                    own = self.call.flat(copy.deepcopy(module))
+                    made = numerics.given_by(own, copy.deepcopy(steps))
             except EndlessError:
                 self.leave_out(name, "eager does not end")
             except Exception as error:
@@ -428,7 +437,7 @@ class Export:
         with self.lowering.eager():
             self.moved = {
                 name: rounding.moved(
-                    module,
+                    self.call.flat(module),
                     steps,
                     self.scales,
                     Data(self.case.name).generator(f"rounding {name}"),
@@ -467,7 +476,7 @@ class Export:
         with torch.no_grad():
             prepared = prepare_pt2e(compat.graph_module(program), quantizer)
             before = {name: state.clone() for name, state in prepared.named_buffers() if name in own}
-            prepared(*copy.deepcopy(example.inputs))
+            example.call.run(prepared, copy.deepcopy(example.tensors))
             # Calibrating runs the model, and folding constants runs what writes to a state without reading an input;
             # the program starts in the state that the model came in.
             restore(prepared, before)
@@ -485,7 +494,13 @@ def restore(module: torch.nn.Module, states: Mapping[str, torch.Tensor]) -> None
 
 def export_program(module: torch.nn.Module, example: Example) -> torch.export.ExportedProgram:
     """Export `module`, which takes the inputs of `example`, strictly."""
-    return torch.export.export(module, example.inputs, dynamic_shapes=example.dynamic_shapes, strict=True)
+    return torch.export.export(
+        module,
+        example.inputs,
+        dict(example.kwargs),
+        dynamic_shapes=example.dynamic_shapes,
+        strict=True,
+    )
 
 
 def export(

@@ -62,10 +62,10 @@ class Lowering:
         if not self.target.dtype:
             return example
         dtype = getattr(torch, self.target.dtype)
-        if any(x.dtype is dtype for x in (*example.module.state_dict().values(), *example.inputs)):
+        if any(x.dtype is dtype for x in (*example.module.state_dict().values(), *example.tensors)):
             return example
-        inputs = cast(example.inputs, dtype)
-        return dataclasses.replace(example, module=example.module.to(dtype), inputs=inputs)
+        cast_inputs = example.with_tensors(cast(example.tensors, dtype))
+        return dataclasses.replace(cast_inputs, module=example.module.to(dtype))
 
     def eager(self) -> AbstractContextManager[object]:
         """Return a context in which eager torch computes the target's dtype."""

@@ -66,10 +66,13 @@ class Record:
         The inputs of each step, by name of the sample.
     calls
         What its delegates were run on meanwhile, by name of the sample; none where the runtime ran it.
+    constants
+        The inputs that are no tensors, in words.
     """
 
     samples: Mapping[str, tuple[tuple[Value, ...], ...]]
     calls: Mapping[str, tuple[Call, ...]]
+    constants: str = ""
 
     def write(self, folder: Path, cell: Cell) -> None:
         """Leave the record of a cell whole, or nothing."""

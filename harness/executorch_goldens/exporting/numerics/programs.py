@@ -20,8 +20,10 @@ from torch.export.graph_signature import (
 from torch.utils import _pytree as pytree
 
 from executorch_goldens.artifact import Tensor
+from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.arrays import array_of
 from executorch_goldens.exporting.blame import handed_on
+from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.observing import NOBODY, Observer
 from executorch_goldens.numerics import open_sizes
@@ -116,12 +118,12 @@ def overwrite(tensor: torch.Tensor, values: torch.Tensor) -> None:
     tensor.copy_(values)
 
 
-def states(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> frozenset[str]:
+def states(module: torch.nn.Module, call: Call, inputs: Sequence[torch.Tensor]) -> frozenset[str]:
     """Return the names of the buffers of `module`, which is left as it is, that a run of it changes."""
     own = copy.deepcopy(module)
     before = [(name, buffer, buffer._version) for name, buffer in own.named_buffers()]
     if before:
-        own(*copy.deepcopy(tuple(inputs)))
+        call.run(own, copy.deepcopy(tuple(inputs)))
     return frozenset(name for name, buffer, version in before if buffer._version > version)
 
 
@@ -149,13 +151,20 @@ def _departs(output: Tensor, of_example: Tensor) -> bool:
 
 
 def beyond_runtime(program: Any) -> str:
-    """Return what the installed runtime lacks for an emitted program: kernels of operators; empty if it has all.
+    """Return what the installed runtime lacks for an emitted program; empty if it has all.
+
+    These are kernels of operators, and the way for an input that is a float.
 
     Parameters
     ----------
     program
         An `executorch.exir.schema.Program`.
     """
+    given = (
+        value.val for plan in program.execution_plan for value in map(plan.values.__getitem__, plan.inputs)
+    )
+    if not compat.bindings_take_floats() and any(type(value).__name__ == "Double" for value in given):
+        return "the runtime's Python interface takes no float as an input before ExecuTorch 1.3.1"
     return without_kernels(
         f"{operator.name}.{operator.overload}" if operator.overload else operator.name
         for plan in program.execution_plan
@@ -227,6 +236,7 @@ def _run_methods(pte: bytes, data: bytes, calls: Sequence[tuple[str, Sequence[to
 def in_runtime(pte: bytes, steps: Steps) -> tuple[Tensor, ...]:
     """Run method ``forward`` of a ``.pte`` in ExecuTorch's own runtime, step by step; return what the last gives.
 
+    Steps are what `executorch_goldens.exporting.calls.Call.for_runtime` gives.
     The runtime starts a thread pool of its own: call this in a process that will not fork afterwards.
     """
     return flatten(run_forward(pte, steps))
