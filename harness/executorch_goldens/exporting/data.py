@@ -389,9 +389,6 @@ def require_example(case: Case, built: object) -> Example:
         )
     if not isinstance(built.inputs, tuple):
         raise ZooError(f"the inputs of {what} are no tuple but {_kind(built.inputs)}: write (input,)")
-<<<<<<< HEAD
-    return built
-=======
     if not isinstance(built.kwargs, Mapping) or not all(isinstance(name, str) for name in built.kwargs):
         raise ZooError(f"kwargs of {what} is {built.kwargs!r}, and not a dictionary of inputs by name")
     require_leaves(what, built.inputs, built.kwargs)
@@ -401,7 +398,7 @@ def require_example(case: Case, built: object) -> Example:
                 f"dynamic_shapes of {what} declares {shape!r} of an input that is {leaf!r}: only dimensions of tensors "
                 "may change here; other inputs are what the program is exported with"
             )
->>>>>>> inputs
+    return built
 
 
 def _kind(value: object) -> str:
@@ -411,17 +408,7 @@ def _kind(value: object) -> str:
 def example_of(case: Case) -> Example:
     """Build the model of `case` and its inputs, with deterministic weights, in eval mode; raise `ZooError`."""
     data = Data(case.name)
-<<<<<<< HEAD
     built = require_example(case, case.build(data))
-    for index, given in enumerate(built.inputs):
-        if not isinstance(given, torch.Tensor):
-            raise ZooError(
-                f"input {index} of case {case.name!r} is no tensor but a {type(given).__name__}: let the module hold it"
-            )
-=======
-    built = case.build(data)
-    require_example(case, built)
->>>>>>> inputs
     module = data.fill(built.module) if built.fill else in_mode(built.module)
     return replace(built, module=module, dynamic_shapes=_shapes(built))
 
