@@ -46,7 +46,7 @@ def test_builds_are_cells_of_one_target_and_of_no_other(release: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["plain", "int8", "int8-for-tosa", "language-model", "external", "file", "bundle"]
+    "name", ["plain", "int8", "in-place", "int8-for-tosa", "language-model", "external", "file", "bundle"]
 )
 def test_a_build_is_run_and_right(name: str) -> None:
     lowered = made(name)
@@ -74,6 +74,10 @@ def test_a_quantized_build_is_held_to_its_quantized_module_and_near_the_float_on
     assert lowered.scales[0] > 0
     assert all(sample.floats and sample.floats != sample.expected for sample in lowered.samples)
     assert "accuracy 0: sqnr" in golden_of(lowered)[golden.MANIFEST]
+
+
+def test_what_is_quantized_in_place_is_not_taken_for_the_float_model() -> None:
+    assert all(sample.floats != sample.expected for sample in made("in-place").samples)
 
 
 def test_a_quantized_build_of_which_nothing_is_said_is_told_the_way_out() -> None:
@@ -111,7 +115,7 @@ def test_state_that_does_not_reach_the_next_method_is_wrong_and_named() -> None:
     assert found[0].startswith("output 0 (prefill, decode: example)")
     assert found[-1] == (
         "  each method by itself is right: what one leaves in the shared state does not reach the next "
-        "(MemoryPlanningPass(share_mutable_buffers=True) plans one memory for it)"
+        "(MemoryPlanningPass(share_mutable_buffers=True) plans one memory for buffers of one name)"
     )
 
 

@@ -87,6 +87,15 @@ def int8_unnamed(build: Build) -> ExecutorchProgramManager:
     return to_xnnpack(converted(build, inputs), inputs)
 
 
+@case(guards="a model that is quantized in place, as torchao does it")
+def in_place(build: Build) -> ExecutorchProgramManager:
+    inputs = (build.data.tensor("x", 1, 8, 8, 8),)
+    model = build.method(build.data.fill(network()), inputs)
+    with torch.no_grad():
+        model[3].weight.copy_((model[3].weight * 16).round() / 16)  # type: ignore[index, operator]
+    return to_xnnpack(build.quantized(model), inputs)
+
+
 @case(guards="int8 for TOSA, run by the reference model")
 def int8_for_tosa(build: Build) -> ExecutorchProgramManager:
     inputs = (build.data.tensor("x", 1, 8, 8, 8),)

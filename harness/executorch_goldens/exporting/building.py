@@ -20,10 +20,10 @@ from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 
 from executorch_goldens.artifact import LOWERED, Delegate, Failure, Inside, Lost, Lowered, Sample, Tensor
 from executorch_goldens.decode import Decoded, DecodeError, Schemas, bundled, decode
-from executorch_goldens.exporting import kernels, tosa_validation
+from executorch_goldens.exporting import compat, kernels, tosa_validation
 from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, in_mode
-from executorch_goldens.exporting.export import LOOKING, MODEL, Export, delegates, graphs
+from executorch_goldens.exporting.export import LOOKING, MODEL, Export, delegates, export_program, graphs
 from executorch_goldens.exporting.inside import beginning, tosa
 from executorch_goldens.exporting.numerics import arithmetic, loading
 from executorch_goldens.exporting.numerics import programs as numerics
@@ -107,8 +107,9 @@ class Build:
         self.data = Data(name)
         self.methods: dict[str, Method] = {}
         self.orders: list[tuple[str, ...]] = []
-        # What modules share, their copies share.
+        # What modules share, their copies share. What is quantized in place is another module than before.
         self._memo: dict[int, Any] = {}
+        self._quantized_memo: dict[int, Any] = {}
 
     def method(
         self,
@@ -165,7 +166,7 @@ class Build:
             raise ZooError(f"build.quantized({name!r}): a {type(module).__name__} is no torch.nn.Module")
         if (method := self.methods.get(name)) is None or method.example is None:
             raise ZooError(f"build.quantized({name!r}): name the float module first: build.method(...)")
-        method.quantized = copy.deepcopy(module, self._memo)
+        method.quantized = copy.deepcopy(module, self._quantized_memo)
         return module
 
     def recorded(
@@ -280,15 +281,16 @@ def emissions() -> Iterator[dict[int, tuple[ExecutorchProgramManager, Emitted]]]
 class InOrder(torch.nn.Module):
     """Runs one module after another, each time the next, and begins again after the last."""
 
-    def __init__(self, modules: Sequence[torch.nn.Module]) -> None:
+    def __init__(self, modules: Sequence[torch.nn.Module], calls: Sequence[Call]) -> None:
         super().__init__()
         self.steps = torch.nn.ModuleList(modules)
+        self.calls = tuple(calls)
         self.done = 0
 
     def forward(self, *inputs: torch.Tensor) -> Any:
-        module = self.steps[self.done % len(self.steps)]
+        at = self.done % len(self.steps)
         self.done += 1
-        return module(*inputs)
+        return self.calls[at].run(self.steps[at], inputs)
 
 
 class Way(Export):
@@ -298,14 +300,14 @@ class Way(Export):
     ----------
     methods
         That each step runs: one for all, or one for each.
-    calls
-        How each of several methods is called; none where there is one.
+    examples
+        Of each method.
     """
 
     def __init__(self, whole: BuiltExport, methods: Sequence[str]) -> None:
         super().__init__(whole.case, whole.lowering, execute=whole.executing, observer=whole.observer)
         self.methods = tuple(methods)
-        self.calls: list[Call] = []
+        self.examples: Sequence[Example] = ()
         self.bound = whole.bound
 
     @property
@@ -319,7 +321,8 @@ class Way(Export):
 
     def for_runtime(self, steps: numerics.Steps) -> list[tuple[str, Sequence[Any]]]:
         """Return what the runtime is to run: the method of each step, and all that it is given."""
-        calls = self.calls or [self.call] * len(steps)
+        several = [each.call for each in self.examples] if len(self.methods) > 1 else []
+        calls = several or [self.call] * len(steps)
         return [
             (self.of_step(at), call.for_runtime([inputs])[0])
             for at, (call, inputs) in enumerate(zip(calls, steps, strict=True))
@@ -328,7 +331,7 @@ class Way(Export):
     def take(self, method: Method, prefix: str) -> None:
         """Say what a method should give on each of its samples."""
         if (example := method.example) is not None:
-            self.call = example.call
+            self.call, self.examples = example.call, (example,)
             with torch.no_grad(), self.lowering.eager():
                 states = numerics.states(example.module, example.call, example.tensors)
             found = samples_of(self.case, example, remembers=bool(states))
@@ -359,7 +362,19 @@ class Way(Export):
             self.expect(quantized)
         if isinstance(last, torch.fx.GraphModule):
             self.scales = numerics.output_scales(last)
-        self.spread(module if quantized is None else quantized)
+        self.spread(self.as_exported(module if quantized is None else quantized))
+
+    def as_exported(self, module: torch.nn.Module) -> torch.nn.Module:
+        """Return a module as operators that rounding is known of: tensors that torchao made hide theirs.
+
+        What cannot be exported by itself, as methods in order, stays as it is.
+        """
+        if isinstance(module, torch.fx.GraphModule):
+            return module
+        if isinstance(module, InOrder):
+            steps = zip(module.steps, self.examples, strict=True)
+            return InOrder([exported(inner, each) for inner, each in steps], module.calls)
+        return exported(module, self.examples[0])
 
     def sample(self, name: str, given: tuple[Tensor, ...]) -> Sample:
         if name in self.moved:
@@ -544,7 +559,7 @@ class BuiltExport(Export):
                 each.tensors if name == "example" else self.build.data.all_like(each.tensors, name)
                 for each in known
             )
-        way.calls = [each.call for each in known]
+        way.examples = known
         # A step is given as tensors, whichever method it is of.
         way.call = Call.of(known[0].tensors, {})
         quantized = [self.build.methods[name].quantized for name in order]
@@ -559,9 +574,10 @@ class BuiltExport(Export):
         """Return methods in order, each as it is quantized, or as it is where it is not."""
         return InOrder(
             [
-                each.call.flat(each.module if module is None else module)
+                each.module if module is None else module
                 for each, module in zip(examples, quantized, strict=True)
-            ]
+            ],
+            [each.call for each in examples],
         )
 
     def scales_by_method(self) -> Iterator[tuple[str, tuple[float, ...]]]:
@@ -671,6 +687,16 @@ class BuiltExport(Export):
                     found[0], found[1], floor, (f"which quantization{name} loses it is not looked for",)
                 )
         return None
+
+
+def exported(module: torch.nn.Module, example: Example) -> torch.nn.Module:
+    """Return the exported graph of a module, or the module itself where it cannot be exported."""
+    if isinstance(module, torch.fx.GraphModule):
+        return module
+    try:
+        return compat.graph_module(export_program(copy.deepcopy(module), example))
+    except Exception:  # whatever torch.export raises, the program is there already
+        return module
 
 
 class EachByItsOwn(numerics.EdgeInterpreter):

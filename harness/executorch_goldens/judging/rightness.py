@@ -95,7 +95,7 @@ def of_a_build(lowered: Lowered) -> Iterator[str]:
     if all("," in name.partition(":")[0] for name in wrong):
         yield (
             "  each method by itself is right: what one leaves in the shared state does not reach the next "
-            "(MemoryPlanningPass(share_mutable_buffers=True) plans one memory for it)"
+            "(MemoryPlanningPass(share_mutable_buffers=True) plans one memory for buffers of one name)"
         )
         return
     for method in lowered.by_method():
