@@ -5,7 +5,8 @@ library, and then what the engines are: ExecuTorch and torch, or numpy and tosa-
 whatever Python a later release needs.
 
 Requests arrive on standard input, a JSON object a line: ``{"folder": PATH, "seconds": 60.0, "megabytes": 4096}``. In
-the folder are ``job.json``, which names the engine and the samples, ``program``, and a file for each input. Answers
+the folder are ``job.json``, which names the engine and the samples, each a list of steps ``{"method": "forward",
+"inputs": [...]}``, ``program``, and a file for each input. Answers
 leave on the file descriptor ANSWERS. The first says what was imported, ``{"versions": {"executorch": "1.5.1"}}`` or
 ``{"missing": "executorch", "error": "..."}``. Then there is one for each request, ``{"status": 0, "timed_out": false,
 "seconds": 0.2}``, with a negative number for a signal. What the program gave is in the folder, ``out-<n>.json`` and
@@ -38,18 +39,20 @@ LARGEST_FILE = 1 << 29
 DISTRIBUTIONS = {"executorch": ("executorch", "torch"), "tosa-reference-model": ("tosa-tools",)}
 
 
-def in_executorch(program: bytes, samples: list[list[list[Any]]], leave: Any) -> None:
-    """Run method ``forward`` of a ``.pte`` on each sample, step by step; leave what the last step gives."""
+def in_executorch(program: bytes, samples: list[list[Any]], leave: Any) -> None:
+    """Run a ``.pte`` on each sample, step by step; leave what the last step gives."""
     import torch
     from executorch.runtime import Runtime, Verification
 
     for number, steps in enumerate(samples):
         # Anew for each: a program with a state keeps it.
         loaded = Runtime.get().load_program(program, verification=Verification.InternalConsistency)
-        method = loaded.load_method("forward")
+        methods: dict[str, Any] = {}
         outputs: Any = ()
-        for step in steps:
-            outputs = method.execute([_tensor(torch, *given) for given in step])
+        for name, step in steps:
+            if name not in methods:
+                methods[name] = loaded.load_method(name)
+            outputs = methods[name].execute([_tensor(torch, *given) for given in step])
         leave(number, [_of_tensor(torch, output) for output in outputs])
 
 
@@ -69,13 +72,13 @@ def _of_tensor(torch: Any, output: Any) -> tuple[str, list[int], bytes]:
     return str(plain.dtype).partition(".")[2], list(plain.shape), data
 
 
-def in_reference_model(program: bytes, samples: list[list[list[Any]]], leave: Any) -> None:
+def in_reference_model(program: bytes, samples: list[list[Any]], leave: Any) -> None:
     """Run a TOSA flatbuffer in the reference model on each sample, which has one step."""
     import numpy
     import tosa_reference_model as model
 
     for number, steps in enumerate(samples):
-        for step in steps:
+        for _, step in steps:
             arrays = [numpy.frombuffer(data, meta["dtype"]).reshape(meta["shape"]) for meta, data in step]
             outputs, status = model.run(
                 program,
@@ -124,7 +127,10 @@ def run(folder: Path) -> None:
     """Carry out one request in this process."""
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     samples = [
-        [[(meta, (folder / meta["file"]).read_bytes()) for meta in step] for step in steps]
+        [
+            (step["method"], [(meta, (folder / meta["file"]).read_bytes()) for meta in step["inputs"]])
+            for step in steps
+        ]
         for steps in job["samples"]
     ]
 

@@ -231,7 +231,7 @@ def _put(program: Program, folder: Path) -> None:
     samples = []
     for number, sample in enumerate(program.samples):
         steps = []
-        for at, step in enumerate(sample.steps):
+        for at, (method, step) in enumerate(sample.calls()):
             metas = []
             for index, value in enumerate(step):
                 file = f"in-{number}-{at}-{index}"
@@ -239,7 +239,7 @@ def _put(program: Program, folder: Path) -> None:
                 metas.append(
                     {"dtype": value.dtype, "shape": value.shape, "strides": value.strides, "file": file}
                 )
-            steps.append(metas)
+            steps.append({"method": method, "inputs": metas})
         samples.append(steps)
     job = {"engine": program.engine, "samples": samples}
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
