@@ -298,30 +298,34 @@ class Way(Export):
 
     Attributes
     ----------
-    methods
-        That each step runs: one for all, or one for each.
+    order
+        The methods that the steps run: one for all, or one for each.
     examples
         Of each method.
     """
 
-    def __init__(self, whole: BuiltExport, methods: Sequence[str]) -> None:
+    def __init__(self, whole: BuiltExport, order: Sequence[str]) -> None:
         super().__init__(whole.case, whole.lowering, execute=whole.executing, observer=whole.observer)
-        self.methods = tuple(methods)
+        self.order = tuple(order)
         self.examples: Sequence[Example] = ()
         self.bound = whole.bound
 
     @property
     def method(self) -> str:
         """The method whose outputs count."""
-        return self.methods[-1]
+        return self.order[-1]
 
     def of_step(self, number: int) -> str:
         """Return the method that a step runs."""
-        return self.methods[number] if len(self.methods) > 1 else self.method
+        return self.order[number] if len(self.order) > 1 else self.method
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        return tuple(each for example in self.examples for each in example.call.constants)
 
     def for_runtime(self, steps: numerics.Steps) -> list[tuple[str, Sequence[Any]]]:
         """Return what the runtime is to run: the method of each step, and all that it is given."""
-        several = [each.call for each in self.examples] if len(self.methods) > 1 else []
+        several = [each.call for each in self.examples] if len(self.order) > 1 else []
         calls = several or [self.call] * len(steps)
         return [
             (self.of_step(at), call.for_runtime([inputs])[0])
@@ -403,6 +407,7 @@ class BuiltExport(Export):
         self.ways: list[Way] = []
         self.emitted: Emitted | None = None
         self.built = Built(b"")
+        self._constants: tuple[Any, ...] = ()
 
     def run(self) -> Lowered:
         """Have the case make its program, then run it; whatever the release raises passes through."""
@@ -431,6 +436,11 @@ class BuiltExport(Export):
             ]
             loads += lines
             self.samples |= way.samples
+            self.methods |= {
+                name: tuple(way.of_step(at) for at in range(len(steps)))
+                for name, steps in way.samples.items()
+            }
+            self._constants += way.constants
             self.unjudged += way.unjudged
         if not samples and not not_run:
             not_run = self.left_out or "the case names no module and no recorded run: build.method(...)"
@@ -474,6 +484,10 @@ class BuiltExport(Export):
         for program, emitted in made.values():
             if bytes(program.buffer) == self.built.pte:
                 self.emitted = emitted
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        return self._constants
 
     @property
     def backends(self) -> tuple[str, ...]:
@@ -582,7 +596,7 @@ class BuiltExport(Export):
 
     def scales_by_method(self) -> Iterator[tuple[str, tuple[float, ...]]]:
         """Yield each method with the scales of its outputs, where there are several methods."""
-        scales = {way.method: way.scales for way in self.ways if len(way.methods) == 1}
+        scales = {way.method: way.scales for way in self.ways if len(way.order) == 1}
         yield from scales.items() if len(scales) > 1 or self.build.orders else ()
 
     @functools.cached_property
@@ -623,7 +637,7 @@ class BuiltExport(Export):
             "",
             self.built.pte,
         )
-        if not outputs or self.built.data or len(way.methods) > 1:
+        if not outputs or self.built.data or len(way.order) > 1:
             return outputs, ()
         given = {name: way.call.for_runtime(steps) for name, steps in way.samples.items()}
         return outputs, loading.differences(self.built.pte, given, outputs, LOOKING, way.method)
@@ -631,7 +645,7 @@ class BuiltExport(Export):
     def in_edge(self, way: Way, steps: numerics.Steps) -> tuple[Tensor, ...]:
         """Run the program as it was lowered, with its delegates in what runs them by themselves."""
         assert self.emitted is not None
-        programs = {name: self.emitted.programs[name] for name in way.methods}
+        programs = {name: self.emitted.programs[name] for name in way.order}
         held = {name: dict(program.held) for name, program in programs.items()}
         given: tuple[Tensor, ...] = ()
         shared: dict[str, Any] = {}
@@ -658,7 +672,7 @@ class BuiltExport(Export):
             return result
         inside: list[Inside] = []
         for way in self.ways:
-            if self.emitted is None or len(way.methods) > 1 or way.method not in self.emitted.programs:
+            if self.emitted is None or len(way.order) > 1 or way.method not in self.emitted.programs:
                 continue
             samples = tuple(sample for sample in result.samples if sample.name in way.samples)
             way.program = self.emitted.programs[way.method]

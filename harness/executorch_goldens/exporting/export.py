@@ -119,6 +119,8 @@ class Export:
         Where in the log what runs it begins to write.
     call
         How the model is called; the steps of a sample are the tensors of it.
+    methods
+        The method that each step of a sample runs, by its name; nothing where all run the one there is.
     unbounded
         See `executorch_goldens.exporting.numerics.samples.unbounded`.
     parts
@@ -158,6 +160,7 @@ class Export:
         self.program: beginning.Program | None = None
         self.log: int | None = None
         self.call = Call.of((), {})
+        self.methods: dict[str, tuple[str, ...]] = {}
         self.unbounded: tuple[str, ...] = ()
         self.parts: tuple[tuple[str, int], ...] = ()
         self.watch = Watch(capture, omission)
@@ -288,6 +291,11 @@ class Export:
         result = self.with_beginning(result)
         given = result.samples[0].outputs if result.samples else None
         return dataclasses.replace(result, lost=self.lost(given))
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        """The inputs that are no tensors."""
+        return self.call.constants
 
     def with_beginning(self, lowered: Lowered) -> Lowered:
         """Return `lowered` with where its outputs begin to depart, or what is seen of its operators if none does."""

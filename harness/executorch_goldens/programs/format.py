@@ -218,6 +218,8 @@ class Program:
         Ids of the backends of its delegates.
     data
         A ``.pte``, or a TOSA flatbuffer.
+    files
+        The data files (``.ptd``) that it needs, by name.
     """
 
     name: str
@@ -225,6 +227,7 @@ class Program:
     backends: tuple[str, ...]
     data: bytes = field(repr=False)
     samples: tuple[FrozenSample, ...]
+    files: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
 
 
 # The manifest
@@ -271,6 +274,14 @@ class SampleEntry(_Struct):
         return list(zip(self.methods or [FORWARD] * len(self.steps), self.steps, strict=True))
 
 
+class FileEntry(_Struct):
+    """A data file, with the digest and number of its bytes in their place."""
+
+    name: Name
+    sha256: Digest
+    size: Annotated[int, Meta(ge=0, le=LARGEST_PROGRAM)]
+
+
 class ProgramEntry(_Struct):
     """A `Program`, with the digest and number of its bytes in their place."""
 
@@ -280,6 +291,7 @@ class ProgramEntry(_Struct):
     sha256: Digest
     size: Annotated[int, Meta(ge=0, le=LARGEST_PROGRAM)]
     samples: Annotated[list[SampleEntry], Meta(min_length=1, max_length=MOST_SAMPLES)]
+    files: Annotated[list[FileEntry], Meta(max_length=MOST_SAMPLES)] = []
 
 
 class CellEntry(_Struct):

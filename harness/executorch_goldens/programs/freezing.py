@@ -50,6 +50,13 @@ class Exported:
     record: Record | None
 
 
+def engines_of(cells: Sequence[Cell]) -> list[str]:
+    """Return what programs of some cells are run in."""
+    runs = {targets.find(cell.target).runs for cell in cells}
+    known = ((EXECUTORCH, targets.RUNTIME), (REFERENCE_MODEL, targets.REFERENCE_MODEL))
+    return [engine for engine, of_target in known if runs & {of_target, targets.EITHER}]
+
+
 def exported(
     cells: Sequence[Cell], variations: Sequence[Variation], settings: Settings
 ) -> Iterator[tuple[Cell, Exported]]:
@@ -128,19 +135,27 @@ def _right(cell: Cell, outcomes: Sequence[Outcome]) -> Lowered:
 def _whole(cell: Cell, lowered: Lowered, record: Record) -> Program:
     """Return the whole program."""
     backends = tuple(dict.fromkeys(delegate.backend_id for delegate in lowered.delegates))
-    in_runtime = targets.find(cell.target).runs == targets.RUNTIME
-    plan = _plan(lowered, FORWARD)
+    runs = targets.find(cell.target).runs
+    in_runtime = runs == targets.RUNTIME or (runs == targets.EITHER and not record.calls)
+    methods = {sample.name: record.methods.get(sample.name, ()) for sample in lowered.samples}
+    plans = {name: _plan(lowered, name) for name in {(of or (FORWARD,))[-1] for of in methods.values()}}
     samples = tuple(
         FrozenSample(
             sample.name,
             record.samples[sample.name],
-            tuple(_in_memory(plan, list(map(Value.of, sample.outputs)))),
+            tuple(
+                _in_memory(
+                    plans[(methods[sample.name] or (FORWARD,))[-1]], list(map(Value.of, sample.outputs))
+                )
+            ),
             tuple(map(Value.of, sample.expected)),
             tuple(_tolerance(lowered.tolerance(sample, index)) for index in range(len(sample.expected))),
+            methods[sample.name],
         )
         for sample in lowered.samples
     )
-    return Program("program", EXECUTORCH if in_runtime else DEVICE, backends, lowered.pte, samples)
+    engine = EXECUTORCH if in_runtime else DEVICE
+    return Program("program", engine, backends, lowered.pte, samples, lowered.data)
 
 
 def _delegates(lowered: Lowered, record: Record) -> Iterator[Program]:

@@ -91,6 +91,7 @@ class Corpus:
         for cell in self.manifest.cells:
             for program in cell.programs:
                 yield program.sha256, program.size
+                yield from ((file.sha256, file.size) for file in program.files)
                 for sample in program.samples:
                     yield from ((tensor.sha256, tensor.size) for tensor in tensors(sample))
 
@@ -102,6 +103,7 @@ class Corpus:
             tuple(entry.backends),
             self._object(entry.sha256, entry.size),
             tuple(map(self._sample, entry.samples)),
+            tuple((file.name, self._object(file.sha256, file.size)) for file in entry.files),
         )
 
     def _sample(self, entry: SampleEntry) -> FrozenSample:

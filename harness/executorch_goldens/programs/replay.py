@@ -4,6 +4,8 @@ A line is a word and its fields, with one space between them; no field has a spa
 
 ``program NAME FILE BACKENDS``
     A ``.pte``, ``TARGET/CASE/program``. ``BACKENDS`` are ids with a comma between them, or ``-``.
+``data NAME FILE``
+    A data file (``.ptd``) of the program.
 ``sample FOLDER``
     What it is run on, from its initial state. Its outputs go to this folder, below one of the runner's.
 ``step METHOD``
@@ -68,9 +70,9 @@ def require_replayable(program: ProgramEntry) -> None:
     if len(set(folders)) < len(folders):
         raise ValueError("two samples of one folder")
     methods = [method for sample in program.samples for method, _ in sample.calls()]
-    for field in (*program.backends, *methods):
+    for field in (*program.backends, *methods, *(file.name for file in program.files)):
         if not _FIELD.fullmatch(field):
-            raise ValueError(f"{field!r} is no name of a method or of a backend")
+            raise ValueError(f"{field!r} is no name of a method, of a backend or of a data file")
 
 
 def listing(manifest: Manifest) -> str:
@@ -83,6 +85,7 @@ def _lines(manifest: Manifest) -> Iterator[str]:
         for program in filter(is_listed, cell.programs):
             backends = ",".join(program.backends) or "-"
             yield f"program {cell.cell}/{program.name} {OBJECTS}/{program.sha256} {backends}"
+            yield from (f"data {file.name} {OBJECTS}/{file.sha256}" for file in program.files)
             for sample in program.samples:
                 yield f"sample {folder_of(cell.cell, program.name, sample.name)}"
                 yield from _of_sample(sample)

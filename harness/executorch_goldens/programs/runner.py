@@ -5,12 +5,13 @@ library, and then what the engines are: ExecuTorch and torch, or numpy and tosa-
 whatever Python a later release needs.
 
 Requests arrive on standard input, a JSON object a line: ``{"folder": PATH, "seconds": 60.0, "megabytes": 4096}``. In
-the folder are ``job.json``, which names the engine and the samples, each a list of steps ``{"method": "forward",
-"inputs": [...]}``, ``program``, and a file for each input. Answers
-leave on the file descriptor ANSWERS. The first says what was imported, ``{"versions": {"executorch": "1.5.1"}}`` or
-``{"missing": "executorch", "error": "..."}``. Then there is one for each request, ``{"status": 0, "timed_out": false,
-"seconds": 0.2}``, with a negative number for a signal. What the program gave is in the folder, ``out-<n>.json`` and
-``out-<n>-<i>`` for output i of sample n; an exception of the engine is in ``error``; and ``log`` has what was printed.
+the folder are ``job.json``, which names the engine, the number of data files and the samples, each a list of steps
+``{"method": "forward", "inputs": [...]}``, ``program``, and a file for each input. Answers leave on the file
+descriptor ANSWERS. The first says what was imported, ``{"versions": {"executorch": "1.5.1"}}`` or ``{"missing":
+"executorch", "error": "..."}``. Then there is one for each request, ``{"status": 0, "timed_out": false, "seconds":
+0.2}``, with a negative number for a signal. What the program gave is in the folder, ``out-<n>.json`` and
+``out-<n>-<i>`` for output i of sample n; an exception of the engine is in ``error``; and ``log`` has what was
+printed.
 """
 
 from __future__ import annotations
@@ -39,21 +40,41 @@ LARGEST_FILE = 1 << 29
 DISTRIBUTIONS = {"executorch": ("executorch", "torch"), "tosa-reference-model": ("tosa-tools",)}
 
 
-def in_executorch(program: bytes, samples: list[list[Any]], leave: Any) -> None:
+def in_executorch(program: bytes, files: list[bytes], samples: list[list[Any]], leave: Any) -> None:
     """Run a ``.pte`` on each sample, step by step; leave what the last step gives."""
     import torch
-    from executorch.runtime import Runtime, Verification
 
     for number, steps in enumerate(samples):
         # Anew for each: a program with a state keeps it.
-        loaded = Runtime.get().load_program(program, verification=Verification.InternalConsistency)
-        methods: dict[str, Any] = {}
+        run = _with_files(program, files) if files else _by_itself(program)
         outputs: Any = ()
         for name, step in steps:
-            if name not in methods:
-                methods[name] = loaded.load_method(name)
-            outputs = methods[name].execute([_tensor(torch, *given) for given in step])
+            outputs = run(name, [_tensor(torch, *given) for given in step])
         leave(number, [_of_tensor(torch, output) for output in outputs])
+
+
+def _by_itself(program: bytes) -> Any:
+    """Load a program, whose methods share their state; return what runs one of them."""
+    from executorch.runtime import Runtime, Verification
+
+    loaded = Runtime.get().load_program(program, verification=Verification.InternalConsistency)
+    methods: dict[str, Any] = {}
+
+    def run(name: str, inputs: list[Any]) -> Any:
+        if name not in methods:
+            methods[name] = loaded.load_method(name)
+        return methods[name].execute(inputs)
+
+    return run
+
+
+def _with_files(program: bytes, files: list[bytes]) -> Any:
+    """Load a program with its data file as what the runtime calls a module: before 1.5.1 no other takes one."""
+    from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
+
+    if len(files) > 1:
+        raise ValueError(f"the runtime's Python interface takes one data file, and there are {len(files)}")
+    return _load_for_executorch_from_buffer(program, files[0]).run_method
 
 
 def _tensor(torch: Any, meta: dict[str, Any], data: bytes) -> Any:
@@ -72,7 +93,7 @@ def _of_tensor(torch: Any, output: Any) -> tuple[str, list[int], bytes]:
     return str(plain.dtype).partition(".")[2], list(plain.shape), data
 
 
-def in_reference_model(program: bytes, samples: list[list[Any]], leave: Any) -> None:
+def in_reference_model(program: bytes, files: list[bytes], samples: list[list[Any]], leave: Any) -> None:
     """Run a TOSA flatbuffer in the reference model on each sample, which has one step."""
     import numpy
     import tosa_reference_model as model
@@ -140,7 +161,8 @@ def run(folder: Path) -> None:
         said = [{"dtype": dtype, "shape": shape} for dtype, shape, _ in outputs]
         (folder / f"out-{number}.json").write_text(json.dumps(said), encoding="utf-8")
 
-    ENGINES[job["engine"]]((folder / "program").read_bytes(), samples, leave)
+    files = [(folder / f"data-{number}").read_bytes() for number in range(job["files"])]
+    ENGINES[job["engine"]]((folder / "program").read_bytes(), files, samples, leave)
 
 
 def child(folder: Path, megabytes: int, seconds: float) -> None:

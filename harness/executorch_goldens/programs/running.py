@@ -228,6 +228,8 @@ class Runtime:
 def _put(program: Program, folder: Path) -> None:
     """Leave a program and its inputs where the runner takes them."""
     (folder / "program").write_bytes(program.data)
+    for number, (_, data) in enumerate(program.files):
+        (folder / f"data-{number}").write_bytes(data)
     samples = []
     for number, sample in enumerate(program.samples):
         steps = []
@@ -241,7 +243,7 @@ def _put(program: Program, folder: Path) -> None:
                 )
             steps.append({"method": method, "inputs": metas})
         samples.append(steps)
-    job = {"engine": program.engine, "samples": samples}
+    job = {"engine": program.engine, "samples": samples, "files": len(program.files)}
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
 
 

@@ -22,6 +22,7 @@ from executorch_goldens.programs.format import (
     SEAL,
     CellEntry,
     CorpusError,
+    FileEntry,
     FrozenSample,
     Manifest,
     Program,
@@ -133,6 +134,7 @@ def _program(program: Program, objects: dict[str, bytes]) -> ProgramEntry:
         _object(program.data, objects),
         len(program.data),
         [_sample(sample, objects) for sample in program.samples],
+        [FileEntry(name, _object(data, objects), len(data)) for name, data in program.files],
     )
     require_replayable(entry)
     return entry
