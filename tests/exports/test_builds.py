@@ -8,7 +8,7 @@ import torch
 from executorch_goldens.artifact import Artifact, Failure, Lowered
 from executorch_goldens.decode import DecodeError, decode
 from executorch_goldens.exporting.building import Build
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.rightness import wrongs
 from executorch_goldens.registry import Case, Registry, ZooError, load, takes_build

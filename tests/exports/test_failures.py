@@ -13,7 +13,7 @@ import torch
 from executorch_goldens.artifact import Artifact, Cell, Failure
 from executorch_goldens.exporting.blame import OwnError
 from executorch_goldens.exporting.data import Data, Example
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.judging import verdict
 from executorch_goldens.registry import Case, load

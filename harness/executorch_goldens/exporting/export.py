@@ -1,4 +1,4 @@
-"""(case, target) -> artifact, in the process it is called in."""
+"""The harness's recipe from a case to a lowered program, and what is run of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from executorch_goldens.artifact import (
     IMPRECISE,
     LOWERED,
     QUANTIZED,
-    Artifact,
     Beginning,
     Delegate,
     Failure,
@@ -37,10 +36,9 @@ from executorch_goldens.artifact import (
     Tensor,
 )
 from executorch_goldens.decode import Schemas
-from executorch_goldens.errors import HarnessError
-from executorch_goldens.exporting import compat, kernels, tosa_validation
+from executorch_goldens.exporting import compat, tosa_validation
 from executorch_goldens.exporting.apart import ApartError, run_apart
-from executorch_goldens.exporting.blame import OF_THE_MACHINE, described, own_error
+from executorch_goldens.exporting.blame import own_error
 from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.ending import EndlessError, ending_within
@@ -55,7 +53,6 @@ from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch
 from executorch_goldens.files import logged, shortage
 from executorch_goldens.goldens.accuracy import worst
-from executorch_goldens.patches import shortcuts
 from executorch_goldens.registry import Case
 from executorch_goldens.targets import REFERENCE_MODEL, RUNTIME
 
@@ -509,74 +506,6 @@ def export_program(module: torch.nn.Module, example: Example) -> torch.export.Ex
         dynamic_shapes=example.dynamic_shapes,
         strict=True,
     )
-
-
-def export(
-    case: Case,
-    target: str,
-    patches: Sequence[str] = (),
-    capture: int = 0,
-    execute: bool = True,
-    bound: float | None = None,
-    omission: Omission | None = None,
-    observer: Observer = NOBODY,
-) -> Artifact:
-    """Export `case` for `target`; an exception of the release is an artifact, too.
-
-    Parameters
-    ----------
-    patches
-        Names of the patches that the caller has installed in this process; noted in the artifact.
-    capture, omission
-        See `executorch_goldens.exporting.trace.Watch`.
-    execute
-        Whether the program is executed on the case's samples.
-    bound
-        In place of the target's.
-    observer
-        Sees what is run.
-
-    Raises
-    ------
-    executorch_goldens.targets.UnknownTargetError, executorch_goldens.targets.TargetError
-        For a target that this environment does not have, or cannot make.
-    executorch_goldens.exporting.blame.OwnError
-        For an exception of the harness's own code, once the case has been built and run.
-    MemoryError
-        If memory was not given: the case may export all the same.
-    """
-    started = time.perf_counter()
-    kernels.load()
-    attempt = kind_of(case)(case, Lowering.named(target), capture, execute, bound, omission, observer)
-    result: Lowered | Failure
-    try:
-        with attempt.watch:
-            result = attempt.observer.around(attempt)
-    except (Exception, SystemExit) as error:
-        if shortage.of_memory(error):
-            raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
-        result = attempt.failed(error)
-    try:
-        # What is lowered again for this is none of the export's passes: nothing watches.
-        result = attempt.looked_into(result)
-    except (HarnessError, *OF_THE_MACHINE):
-        raise
-    except Exception as error:
-        if shortage.of_memory(error):
-            raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
-        raise described(attempt.stage, error) from error
-    seconds = time.perf_counter() - started
-    noted = attempt.watch.result()
-    return Artifact(result, tuple(patches), seconds, noted, tuple(shortcuts.INSTALLED), kernels.summary())
-
-
-def kind_of(case: Case) -> type[Export]:
-    """Return what exports a case: by the harness's recipe, or by its own."""
-    if not case.is_build:
-        return Export
-    from executorch_goldens.exporting.building import BuiltExport
-
-    return BuiltExport
 
 
 def graphs(module: torch.fx.GraphModule, name: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:

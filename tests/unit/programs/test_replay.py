@@ -76,7 +76,7 @@ def test_a_listing_that_is_not_what_the_manifest_says_is_refused(
             {"samples": (FrozenSample("a", ((),), methods=("two words",)),)},
             "'two words' is no name of a method",
         ),
-        ({"backends": ("A,B",)}, "'A,B' is no name of a method or of a backend"),
+        ({"backends": ("A,B",)}, "'A,B' is no name of a method, of a backend or of a data file"),
     ],
 )
 def test_what_a_line_cannot_say_is_refused(tmp_path: Path, changes: dict[str, object], what: str) -> None:
