@@ -361,6 +361,8 @@ def test_the_session_and_the_workflow_are_ones_that_nox_and_a_reader_of_yaml_tak
     assert "nox -l --json -s goldens |" in text
     assert "machine: [ubuntu-24.04, ubuntu-24.04-arm]\n" in text
     assert 'run: nox -s "$SESSION"\n' in text
+    # What is exported is what is checked out for a review.
+    assert text.count("ref: ${{ github.event.pull_request.head.sha || github.sha }}\n") == 2
     assert "path: build/sweeps\n" in text
 
 
@@ -427,6 +429,7 @@ def test_what_runs_leave_is_ignored_by_git_and_what_was_ignored_before_stays(rep
     assert (repository / ".gitignore").read_text().startswith("*.pt\nbuild/\n")
     assert (repository / ".gitignore").read_text().count("build/") == 1
     left = ("build/sweeps/a", "goldens/.1.4.1.lock", "goldens/tests/.1.4.1.lock", ".nox/a", "nets/net.pt")
+    left += ("__pycache__/nets.cpython-311.pyc", "nets/__pycache__/a.pyc")
     for name in (*left, "goldens/1.4.1/tosa-fp/a/manifest.txt"):
         (repository / name).parent.mkdir(parents=True, exist_ok=True)
         (repository / name).write_text("")
