@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -361,7 +363,27 @@ def test_the_session_and_the_workflow_are_ones_that_nox_and_a_reader_of_yaml_tak
     assert "nox -l --json -s goldens |" in text
     assert "machine: [ubuntu-24.04, ubuntu-24.04-arm]\n" in text
     assert 'run: nox -s "$SESSION"\n' in text
+    # What is exported is what is checked out for a review.
+    assert text.count("ref: ${{ github.event.pull_request.head.sha || github.sha }}\n") == 2
     assert "path: build/sweeps\n" in text
+
+
+def test_the_workflow_has_a_job_for_each_toolchain_of_the_settings(begun: Path) -> None:
+    settings = begun / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('["1.4.1"]', '["1.4.1", "1.5.1 + torch==2.15.0"]'))
+    text = (begun / WORKFLOW).read_text()
+    found = re.search(r"- id: list\n +run: \|\n((?: {10}.*\n)+)", text)
+    assert found
+    subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", textwrap.dedent(found[1])],
+        cwd=begun,
+        env={**os.environ, "GITHUB_OUTPUT": str(begun / "outputs")},
+        check=True,
+        timeout=60,
+    )
+    name, _, sessions = (begun / "outputs").read_text().partition("=")
+    assert name == "sessions"
+    assert json.loads(sessions) == ["goldens(1.4.1)", "goldens(1.5.1 + torch==2.15.0)"]
 
 
 def test_the_comment_is_posted_as_this_project_posts_its_own(begun: Path) -> None:
@@ -427,6 +449,7 @@ def test_what_runs_leave_is_ignored_by_git_and_what_was_ignored_before_stays(rep
     assert (repository / ".gitignore").read_text().startswith("*.pt\nbuild/\n")
     assert (repository / ".gitignore").read_text().count("build/") == 1
     left = ("build/sweeps/a", "goldens/.1.4.1.lock", "goldens/tests/.1.4.1.lock", ".nox/a", "nets/net.pt")
+    left += ("__pycache__/nets.cpython-311.pyc", "nets/__pycache__/a.pyc")
     for name in (*left, "goldens/1.4.1/tosa-fp/a/manifest.txt"):
         (repository / name).parent.mkdir(parents=True, exist_ok=True)
         (repository / name).write_text("")
