@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Never
 
 from executorch_goldens import targets
+from executorch_goldens.artifact import BETTER_CONDITIONED, FAILS, MOST_IMPRECISE, UNDELEGATED
 from executorch_goldens.errors import UsageError
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ class Case:
     sqnr
         Target to the least ratio of signal to quantization noise of its outputs there, in dB, in place of the target's
         `floor`; the case says why. Minus infinity takes anything.
+    expects
+        Target to release to what its golden is expected to be there, where that is a decision: `artifact.FAILS` or
+        `artifact.UNDELEGATED`.
     releases
         The releases that it can be built on; empty for all.
     core
@@ -94,6 +98,7 @@ class Case:
     also: tuple[str, ...] = ()
     imprecise: Mapping[str, float] = field(default_factory=dict)
     sqnr: Mapping[str, float] = field(default_factory=dict)
+    expects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     releases: tuple[str, ...] = ()
     core: tuple[str, ...] = ()
 
@@ -159,12 +164,18 @@ def wrongs(case: Case) -> Iterator[str]:
         if not isinstance(given := getattr(case, field_of_targets), Mapping):
             yield f"{field_of_targets} is a mapping of targets to numbers, and not {given!r}"
             return
+    if not isinstance(case.expects, Mapping) or not all(
+        isinstance(of, Mapping) for of in case.expects.values()
+    ):
+        yield f'expects is like {{"tosa-int": {{"1.5.1": "{FAILS}"}}}}, and not {case.expects!r}'
+        return
     yield from _unknown("quantization", [case.quantization], targets.QUANTIZATIONS)
     yield from _unknown("run_on", case.run_on, SAMPLES)
     yield from _unknown("backends", case.backends, _backends)
     yield from _unknown("also", case.also, _targets)
     yield from _unknown("imprecise", case.imprecise, _targets)
     yield from _unknown("sqnr", case.sqnr, _targets)
+    yield from _unknown("expects", case.expects, _targets)
     yield from _unusable(case)
 
 
@@ -176,9 +187,16 @@ def _unusable(case: Case) -> Iterator[str]:
         # To Python, true is 1.
         if not isinstance(limit, int | float) or isinstance(limit, bool) or not 0.0 < limit < math.inf:
             yield f"imprecise: {limit!r} of {target} is no number above 0"
+        elif limit > MOST_IMPRECISE:
+            yield (
+                f"imprecise: {limit!r} of {target} is more than {MOST_IMPRECISE:g}, and would check nothing; "
+                f"{BETTER_CONDITIONED}"
+            )
     for target, least in case.sqnr.items():
         if isinstance(least, bool) or not isinstance(least, int | float) or not least < math.inf:
             yield f"sqnr: {least!r} of {target} is no number of dB"
+    for target, of_target in case.expects.items():
+        yield from _unexpectable(target, of_target)
     if case.issue is not None and (not isinstance(case.issue, int) or isinstance(case.issue, bool)):
         yield f"issue is the number of an upstream issue, and not {case.issue!r}"
     if not isinstance(case.constant_outputs, bool):
@@ -186,6 +204,14 @@ def _unusable(case: Case) -> Iterator[str]:
     for release in case.releases:
         if not RELEASE.fullmatch(release):
             yield f"releases: {release!r} is no version, such as 1.4.1"
+
+
+def _unexpectable(target: str, expected: Mapping[str, str]) -> Iterator[str]:
+    for release, what in expected.items():
+        if not isinstance(release, str) or not RELEASE.fullmatch(release):
+            yield f"expects: {release!r} of {target} is no version, such as 1.4.1"
+        if what not in (FAILS, UNDELEGATED):
+            yield f"expects: {what!r} of {target} on {release} is neither {FAILS!r} nor {UNDELEGATED!r}"
 
 
 def _unknown(
@@ -286,6 +312,7 @@ def case(
     also: tuple[str, ...] = (),
     imprecise: Mapping[str, float] | None = None,
     sqnr: Mapping[str, float] | None = None,
+    expects: Mapping[str, Mapping[str, str]] | None = None,
     name: str | None = None,
     **former: Never,
 ) -> Callable[[Callable[[Data], Example]], Callable[[Data], Example]]:
@@ -315,6 +342,7 @@ def case(
                 also=also,
                 imprecise=imprecise or {},
                 sqnr=sqnr or {},
+                expects=expects or {},
             )
         )
         return build
