@@ -145,6 +145,8 @@ class ConformerBlock(nn.Module):
 @case(
     guards="a Conformer block on normal weights: layouts turn twice between attention and convolution",
     quantization=HISTOGRAM,
+    # Rounding may move it by a quarter on zeros, and not every operator can be judged by itself; it loses little.
+    sqnr={"xnnpack-int8": 20},
 )
 def trained_conformer_block(data: Data) -> Example:
     return trained(data, ConformerBlock(width=8, heads=2, kernel=5), (1, 8, 8))

@@ -174,11 +174,6 @@ class Failure:
 IMPRECISE = 0.1
 #: The most that a case may accept in place of it: beyond this nothing is checked.
 MOST_IMPRECISE = 0.25
-#: What a person does about an output that rounding moves further.
-BETTER_CONDITIONED = (
-    "give it recorded inputs or other weights, such as trained ones, by which rounding decides less; or let its SQNR "
-    "judge it, sqnr="
-)
 
 #: Goldens that are a decision: of an artifact that is no program, and of a program that delegates nothing.
 FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Never
 
 from executorch_goldens import targets
-from executorch_goldens.artifact import BETTER_CONDITIONED, FAILS, MOST_IMPRECISE, UNDELEGATED
+from executorch_goldens.artifact import FAILS, MOST_IMPRECISE, UNDELEGATED
 from executorch_goldens.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,10 +73,11 @@ class Case:
         Targets it is exported for in addition to those that every case is: some of those that are ``opt_in``.
     imprecise
         Target to how far rounding alone may move its outputs there, as a fraction of the largest absolute value, where
-        that is more than `IMPRECISE`; the case says why.
+        that is more than `IMPRECISE`, up to `MOST_IMPRECISE`; the case says why.
     sqnr
         Target to the least ratio of signal to quantization noise of its outputs there, in dB, in place of the target's
-        `floor`; the case says why. Minus infinity takes anything.
+        `floor`; the case says why. Minus infinity takes anything. With one that is at least the `floor`, the case is
+        judged by it there, however far rounding may move its outputs.
     expects
         Target to release to what its golden is expected to be there, where that is a decision: `artifact.FAILS` or
         `artifact.UNDELEGATED`.
@@ -190,7 +191,7 @@ def _unusable(case: Case) -> Iterator[str]:
         elif limit > MOST_IMPRECISE:
             yield (
                 f"imprecise: {limit!r} of {target} is more than {MOST_IMPRECISE:g}, and would check nothing; "
-                f"{BETTER_CONDITIONED}"
+                f"{targets.better_conditioned(target)}"
             )
     for target, least in case.sqnr.items():
         if isinstance(least, bool) or not isinstance(least, int | float) or not least < math.inf:

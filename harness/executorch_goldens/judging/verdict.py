@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from executorch_goldens.artifact import (
-    BETTER_CONDITIONED,
     FAILS,
     OF_HARNESS,
     UNDELEGATED,
@@ -51,6 +50,7 @@ from executorch_goldens.judging.rightness import (
 )
 from executorch_goldens.settings.config import RENAMES
 from executorch_goldens.structure import Renames, compare
+from executorch_goldens.targets import better_conditioned
 
 #: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
 SHOWN_LINES = 12
@@ -185,7 +185,7 @@ def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
         f"right within rounding, but rounding alone may move output {index} ({name}) by {most:.4g} of its largest "
         f"value, and {result.limit:g} is accepted"
     )
-    way_out = f"an outcome that rounding decides checks little: {BETTER_CONDITIONED}"
+    way_out = f"an outcome that rounding decides checks little: {better_conditioned(cell.target)}"
     return Verdict(cell, "imprecise", reason, (*_not_looked_into(result), way_out))
 
 
