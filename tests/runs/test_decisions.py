@@ -88,7 +88,9 @@ def test_a_golden_that_nothing_expects_is_red_until_a_review_writes_its_expectat
         reason = f"unexpected: {BETA} on ExecuTorch {recorded.release}: FAILURE: emit"
         assert reason in finished.output
         assert "as its golden, and nothing expects it" in finished.output
-        assert "\nunexpected: goldens review --expect writes" in finished.output
+        command = f"goldens review --expect --goldens={recorded.goldens} writes"
+        assert f" ({command} that)" in finished.output
+        assert f"\nunexpected: {command} what the goldens" in finished.output
     assert expecting.update(recorded.goldens).written == len(TARGETS)
     finished = recorded(*WHOLE)
     assert finished.code == 0, finished.output

@@ -18,6 +18,7 @@ A name in `cells` may be a pattern. One that takes failures names their `cause` 
 from __future__ import annotations
 
 import fnmatch
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -110,8 +111,14 @@ class Expectations:
     cases: bool = True
     proposes: bool = True
 
-    def missing(self, cell: Cell, texts: Texts) -> str:
-        """Return what to write before `texts` may be the golden of a cell; empty where nothing is missing."""
+    def missing(self, cell: Cell, texts: Texts, recorded: bool = False) -> str:
+        """Return what to write before `texts` may be the golden of a cell; empty where nothing is missing.
+
+        Parameters
+        ----------
+        recorded
+            Whether they are its golden already.
+        """
         what = kind(texts)
         if not what or self.by_case(cell) == what or self._entries(cell, what, texts):
             return ""
@@ -120,8 +127,11 @@ class Expectations:
             f'in {self.root / FILE}, a table [[expected]] with what = "{what}", releases = ["{self.release}"], '
             f'cells = ["{cell}"]'
         )
-        by = " (goldens review --accept GROUP --expect writes that)" if self.proposes else ""
-        return f"a {what} is a decision, and nothing expects it: {'; or '.join(ways)}{by}"
+        by = "goldens review --accept GROUP --expect" if self.proposes else ""
+        if recorded:
+            by = shlex.join(["goldens", "review", "--expect", f"--goldens={self.root}"])
+        written = f" ({by} writes that)" if by else ""
+        return f"a {what} is a decision, and nothing expects it: {'; or '.join(ways)}{written}"
 
     def stale(self, cell: Cell, texts: Texts) -> str:
         """Return which expectation the artifact `texts` of a cell does not meet any more; empty where none is."""

@@ -144,7 +144,7 @@ class Judge:
         judged, texts = comparison.verdict, comparison.texts
         if texts is None or judged.allowed:
             return self._recorded(path, comparison, reviewed, snapshot)
-        if missing := self.expectations.missing(judged.cell, texts):
+        if missing := self.expectations.missing(judged.cell, texts, judged.name == "stable"):
             return Judged(self._undecided(judged, texts, missing), texts, reviewed)
         stale = self.expectations.stale(judged.cell, texts)
         if stale and judged.name != "stable":

@@ -538,8 +538,7 @@ def own_failure(cell: Cell, failure: Failure, place: Place) -> Verdict:
 def unexpected(cell: Cell, what: str, words: str, missing: str) -> Verdict:
     """Say that a golden is a decision, `FAILS` or `UNDELEGATED`, that nobody has taken."""
     reason = f"{what}: {words}; as its golden, and nothing expects it"
-    way_out = "goldens review --expect writes what the goldens that are there need"
-    return Verdict(cell, UNEXPECTED, reason, (missing, way_out))
+    return Verdict(cell, UNEXPECTED, reason, (missing,))
 
 
 def kind_of_new(name: str, reason: str) -> str:

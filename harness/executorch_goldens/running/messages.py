@@ -282,7 +282,8 @@ def stale_expectations(run: Run) -> Iterator[str]:
     if len(found) > SHOWN_ACCEPTED:
         yield f"stale expectation: {len(found) - SHOWN_ACCEPTED} more"
     if any(each.name == UNEXPECTED for each in run.verdicts.values()):
-        yield f"{UNEXPECTED}: goldens review --expect writes what the goldens that are there need"
+        command = shlex.join(["goldens", "review", "--expect", f"--goldens={run.plan.goldens}"])
+        yield f"{UNEXPECTED}: {command} writes what the goldens that are there need"
 
 
 def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
