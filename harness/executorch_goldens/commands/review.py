@@ -33,10 +33,12 @@ from executorch_goldens.settings.arguments import Forms, share
 
 #: The forms of the command, and the options of each.
 TERMINAL, LIST, ACCEPT, REJECT, EXPECT = "the terminal", "--list", "--accept", "--reject", "--expect"
+DECIDE = "--accept with --expect"
 OPTIONS = {
     TERMINAL: (FEWER,),
     LIST: (LIST, FEWER),
-    ACCEPT: (ACCEPT, ALTHOUGH, FEWER, EXPECT, "--reason"),
+    ACCEPT: (ACCEPT, ALTHOUGH, FEWER),
+    DECIDE: (ACCEPT, ALTHOUGH, FEWER, EXPECT, "--reason"),
     EXPECT: (EXPECT,),
     REJECT: (REJECT, "--reason", "--known"),
 }
@@ -102,7 +104,7 @@ def form_of(arguments: argparse.Namespace) -> str:
     if arguments.list:
         return LIST
     if arguments.accept is not None:
-        return ACCEPT
+        return DECIDE if arguments.expect else ACCEPT
     return REJECT if arguments.reject is not None else EXPECT if arguments.expect else TERMINAL
 
 
