@@ -7,6 +7,7 @@ cause decides: what torch or ExecuTorch raises is theirs, also where a model or 
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 import sys
 from collections.abc import Iterable
@@ -72,25 +73,22 @@ class OwnFiles:
             The functions of its distribution are own as well.
         """
         found = innermost(traceback)
-        return found if found is not None and self._holds(Path(found.file), target) else None
+        # Code that was made on the way has a name in place of a path.
+        if found is None or not Path(found.file).is_absolute():
+            return None
+        return found if self._holds(Path(found.file).resolve(), target) else None
 
     def _holds(self, file: Path, target: str) -> bool:
         harness = Path(executorch_goldens.__file__).parent
-        if not file.is_absolute() or file.is_relative_to(harness):
+        if file.is_relative_to(harness):
             return False
         packages = _packages(target)
-        parts = file.parts
-        installed = [parts[at + 1] for at, part in enumerate(parts[:-1]) if part in INSTALLED]
-        if (
-            any(file.is_relative_to(zoo) for zoo in self.zoos)
-            or {Path(each).stem for each in installed} & packages
-        ):
-            return True
-        if any(file.is_relative_to(folder) for folder in map(_folder, packages) if folder is not None):
+        folders = filter(None, (*self.zoos, *map(_folder, packages)))
+        if _package_of(file) in packages or any(map(file.is_relative_to, folders)):
             return True
         if not file.is_relative_to(self.root):
             return False
-        return not any(_OTHERS.fullmatch(part) for part in file.relative_to(self.root).parts)
+        return not any(map(_OTHERS.fullmatch, file.relative_to(self.root).parts))
 
 
 def innermost(traceback: str) -> Place | None:
@@ -116,6 +114,16 @@ def innermost(traceback: str) -> Place | None:
 def _whole(file: Path) -> Path:
     """Return the folder of a package, of its ``__init__.py``; the file of any other module."""
     return file.parent if file.name == "__init__.py" else file
+
+
+def _package_of(file: Path) -> str:
+    """Return the top-level package of an installed file, in whichever environment; empty for any other.
+
+    >>> _package_of(Path("/env/lib/python3.11/site-packages/mine/lowering.py")), _package_of(Path("/mine/lowering.py"))
+    ('mine', '')
+    """
+    below = [after for part, after in itertools.pairwise(file.parts) if part in INSTALLED]
+    return Path(below[-1]).stem if below else ""
 
 
 def _packages(target: str) -> frozenset[str]:

@@ -15,6 +15,11 @@ from tests.support.runner import Runner
 CELLS = ("xnnpack-fp32/beta", "xnnpack-int8/beta")
 
 
+@pytest.fixture(autouse=True)
+def nothing_expected(proposed: Runner) -> None:
+    (proposed.goldens / expectations.FILE).unlink()
+
+
 def test_a_cause_that_makes_cells_fail_is_a_decision_and_is_listed_so(
     proposed: Runner, review: Review
 ) -> None:

@@ -90,6 +90,14 @@ def test_a_file_of_the_repository_is_its_own_and_an_installed_or_a_checked_out_o
         str(Path(executorch_goldens.__file__).parent / "exporting" / "export.py"),
     ):
         assert files.place(text(file), "tosa-fp") is None, file
+    assert OwnFiles(Path.cwd()).place(text("<eval_with_key>.1"), "tosa-fp") is None
+
+
+def test_a_repository_that_is_reached_by_a_link_is_itself(tmp_path: Path) -> None:
+    (tmp_path / "firmware").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "firmware")
+    file = str(tmp_path / "link" / "gate.py")
+    assert OwnFiles.of(tmp_path / "link").place(text(file), "tosa-fp") == Place(file, 3, "build")
 
 
 def test_a_file_of_the_distribution_that_brings_the_target_is_own(monkeypatch: pytest.MonkeyPatch) -> None:
