@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Never, TypeAlias, TypeVar
 
 from executorch_goldens import targets
+from executorch_goldens.artifact import FAILS, MOST_IMPRECISE, UNDELEGATED
 from executorch_goldens.errors import UsageError
 
 #: Makes an `Example` from a `Data`, or a whole program from a `Build`.
@@ -76,10 +77,14 @@ class Case:
         Targets it is exported for in addition to those that every case is: some of those that are ``opt_in``.
     imprecise
         Target to how far rounding alone may move its outputs there, as a fraction of the largest absolute value, where
-        that is more than `IMPRECISE`; the case says why.
+        that is more than `IMPRECISE`, up to `MOST_IMPRECISE`; the case says why.
     sqnr
         Target to the least ratio of signal to quantization noise of its outputs there, in dB, in place of the target's
-        `floor`; the case says why. Minus infinity takes anything.
+        `floor`; the case says why. Minus infinity takes anything. With one that is at least the `floor`, the case is
+        judged by it there, however far rounding may move its outputs.
+    expects
+        Target to release to what its golden is expected to be there, where that is a decision: `artifact.FAILS` or
+        `artifact.UNDELEGATED`.
     releases
         The releases that it can be built on; empty for all.
     core
@@ -101,6 +106,7 @@ class Case:
     also: tuple[str, ...] = ()
     imprecise: Mapping[str, float] = field(default_factory=dict)
     sqnr: Mapping[str, float] = field(default_factory=dict)
+    expects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     releases: tuple[str, ...] = ()
     core: tuple[str, ...] = ()
     is_build: bool = False
@@ -167,6 +173,11 @@ def wrongs(case: Case) -> Iterator[str]:
         if not isinstance(given := getattr(case, field_of_targets), Mapping):
             yield f"{field_of_targets} is a mapping of targets to numbers, and not {given!r}"
             return
+    if not isinstance(case.expects, Mapping) or not all(
+        isinstance(of, Mapping) for of in case.expects.values()
+    ):
+        yield f'expects is like {{"tosa-int": {{"1.5.1": "{FAILS}"}}}}, and not {case.expects!r}'
+        return
     if case.is_build:
         yield from _not_of_builds(case)
     yield from _unknown("quantization", [case.quantization], targets.QUANTIZATIONS)
@@ -175,6 +186,7 @@ def wrongs(case: Case) -> Iterator[str]:
     yield from _unknown("also", case.also, _targets)
     yield from _unknown("imprecise", case.imprecise, _targets)
     yield from _unknown("sqnr", case.sqnr, _targets)
+    yield from _unknown("expects", case.expects, _targets)
     yield from _unusable(case)
 
 
@@ -198,9 +210,16 @@ def _unusable(case: Case) -> Iterator[str]:
         # To Python, true is 1.
         if not isinstance(limit, int | float) or isinstance(limit, bool) or not 0.0 < limit < math.inf:
             yield f"imprecise: {limit!r} of {target} is no number above 0"
+        elif limit > MOST_IMPRECISE:
+            yield (
+                f"imprecise: {limit!r} of {target} is more than {MOST_IMPRECISE:g}, and would check nothing; "
+                f"{targets.better_conditioned(target)}"
+            )
     for target, least in case.sqnr.items():
         if isinstance(least, bool) or not isinstance(least, int | float) or not least < math.inf:
             yield f"sqnr: {least!r} of {target} is no number of dB"
+    for target, of_target in case.expects.items():
+        yield from _unexpectable(target, of_target)
     if case.issue is not None and (not isinstance(case.issue, int) or isinstance(case.issue, bool)):
         yield f"issue is the number of an upstream issue, and not {case.issue!r}"
     if not isinstance(case.constant_outputs, bool):
@@ -208,6 +227,14 @@ def _unusable(case: Case) -> Iterator[str]:
     for release in case.releases:
         if not RELEASE.fullmatch(release):
             yield f"releases: {release!r} is no version, such as 1.4.1"
+
+
+def _unexpectable(target: str, expected: Mapping[str, str]) -> Iterator[str]:
+    for release, what in expected.items():
+        if not isinstance(release, str) or not RELEASE.fullmatch(release):
+            yield f"expects: {release!r} of {target} is no version, such as 1.4.1"
+        if what not in (FAILS, UNDELEGATED):
+            yield f"expects: {what!r} of {target} on {release} is neither {FAILS!r} nor {UNDELEGATED!r}"
 
 
 def _unknown(
@@ -308,6 +335,7 @@ def case(
     also: tuple[str, ...] = (),
     imprecise: Mapping[str, float] | None = None,
     sqnr: Mapping[str, float] | None = None,
+    expects: Mapping[str, Mapping[str, str]] | None = None,
     name: str | None = None,
     **former: Never,
 ) -> Callable[[B], B]:
@@ -340,6 +368,7 @@ def case(
                 also=also,
                 imprecise=imprecise or {},
                 sqnr=sqnr or {},
+                expects=expects or {},
                 is_build=takes_build(build),
             )
         )

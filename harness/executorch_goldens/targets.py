@@ -403,6 +403,14 @@ def find(name: str) -> Target:
     return available()[name]
 
 
+def better_conditioned(name: str) -> str:
+    """Return what to do about a case whose outputs rounding decides on a target."""
+    target = available().get(name)
+    floor = target.floor if target is not None else None
+    by_sqnr = f', or let its SQNR judge it: sqnr={{"{name}": {floor:g}}}' if floor is not None else ""
+    return f"give the case recorded inputs or other weights, such as trained ones{by_sqnr}"
+
+
 def unknown(name: str) -> UnknownTargetError:
     """Return the error to raise for a name that is no target's."""
     return UnknownTargetError(
