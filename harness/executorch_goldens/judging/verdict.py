@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from executorch_goldens import targets
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.files import shortage
 from executorch_goldens.goldens import parts
@@ -494,8 +495,9 @@ def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
     unchecked = f"; {NOT_RUN} {result.not_run}" if result.not_run else ""
     if result.validation is not None and result.validation.unread:
         unchecked += f"; {result.validation.summary()}"
-    accepting_none = () if found.delegates else ("to record it is to accept that nothing is delegated",)
-    reason = f"{_contents(found)}; has no golden yet{unchecked}"
+    is_bare = not found.delegates and targets.delegates(cell.target)
+    accepting_none = ("to record it is to accept that nothing is delegated",) if is_bare else ()
+    reason = f"{f'{UNDELEGATED}: ' if is_bare else ''}{_contents(found)}; has no golden yet{unchecked}"
     return Verdict(cell, "new", reason, accepting_none, recordable=True)
 
 
@@ -506,7 +508,7 @@ def _contents(found: Reading) -> str:
     more = ", …" if len(found.outside) > SHOWN_OUTSIDE else ""
     left = f"{_number(outside, 'operator')} outside{': ' if named else ''}{', '.join(named)}{more}"
     if not delegates:
-        return f"{UNDELEGATED}: {left}"
+        return left
     return f"{_number(delegates, 'delegate')} with {_number(inside, 'operator')}, {left}"
 
 

@@ -29,6 +29,8 @@ from executorch_goldens.registry import ZooError
 
 #: The inputs of runs that follow one another; a program with a state keeps it between them.
 Steps = Sequence[Sequence[torch.Tensor]]
+#: Runs a delegate: from it and its inputs to its outputs (`executorch_goldens.targets.Target.simulator`).
+Simulator = Callable[[LoweredBackendModule, Sequence[torch.Tensor]], list[torch.Tensor]]
 
 _DECOMPOSED = torch.ops.quantized_decomposed
 #: The dequantize of a quantized eager graph, with its scale as a number, as a tensor, and with all as tensors.
@@ -178,6 +180,18 @@ def beyond_reference_model(program: torch.export.ExportedProgram) -> str:
     return next(filter(None, found), "")
 
 
+def beyond_simulator(program: torch.export.ExportedProgram, simulator: Simulator | None) -> str:
+    """Return which delegates of a lowered program nothing runs; empty if it has none, or there is a simulator."""
+    backends = {
+        module.backend_id
+        for _, module in program.graph_module.named_modules()
+        if isinstance(module, LoweredBackendModule)
+    }
+    if simulator is not None or not backends:
+        return ""
+    return f"nothing runs delegates of {', '.join(sorted(backends))}: its target names no simulator"
+
+
 def in_runtime(pte: bytes, steps: Steps) -> tuple[Tensor, ...]:
     """Run method ``forward`` of a ``.pte`` in ExecuTorch's own runtime, step by step; return what the last gives.
 
@@ -208,13 +222,16 @@ def last_outputs(run: Callable[[tuple[torch.Tensor, ...]], Sequence[Any]], steps
 
 
 def in_reference_model(
-    program: torch.export.ExportedProgram, steps: Steps, observer: Observer = NOBODY
+    program: torch.export.ExportedProgram,
+    steps: Steps,
+    observer: Observer = NOBODY,
+    simulator: Simulator | None = None,
 ) -> tuple[Tensor, ...]:
-    """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model.
+    """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model, or in `simulator`.
 
     What stands between the delegates runs eagerly, operator by operator. Returns what the last step gives.
     """
-    interpreter, held = EdgeInterpreter(program.graph_module), held_by(program)
+    interpreter, held = EdgeInterpreter(program.graph_module, simulator), held_by(program)
     interpreter.observer = observer
     given: tuple[Tensor, ...] = ()
     for inputs in steps:
@@ -298,11 +315,17 @@ def _require_matching(what: str, declared: Sequence[Any], given: Sequence[Any]) 
 
 
 class EdgeInterpreter(torch.fx.Interpreter):
-    """Runs delegates in the reference model and every other node eagerly."""
+    """Runs delegates in the reference model, or in `simulator`, and every other node eagerly."""
 
     observer = NOBODY
 
+    def __init__(self, module: torch.fx.GraphModule, simulator: Simulator | None = None) -> None:
+        super().__init__(module)
+        self.simulator = simulator
+
     def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        if self.simulator is not None:
+            return self.simulator(lowered, inputs)
         return run_tosa(lowered, inputs, self.observer)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
