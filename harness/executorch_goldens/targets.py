@@ -135,6 +135,8 @@ class Target:
         golden says so. Imported in the exporting process only.
     delegates
         Whether its programs are to have delegates: a backend may put operators of its own into the program instead.
+    unsupported
+        Release to why it cannot lower for the target; of the harness's own targets, releases.toml says so.
 
     Raises
     ------
@@ -157,6 +159,7 @@ class Target:
     lower: str = ""
     simulator: str = ""
     delegates: bool = True
+    unsupported: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for what, wrong in self._wrongs().items():

@@ -7,6 +7,6 @@ FP32 = Target(
     description="Vulkan, float32",
     backend="vulkan",
     runs=EAGER,
-    partitioner="example_backends.vulkan.lowering:partitioner",
+    partitioner="executorch.backends.vulkan.partitioner.vulkan_partitioner:VulkanPartitioner",
     simulator="example_backends.vulkan.simulator:run",
 )

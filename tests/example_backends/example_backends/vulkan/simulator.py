@@ -15,7 +15,8 @@ import executorch.backends.vulkan.custom_ops_lib  # noqa: F401
 import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
-from executorch_goldens.decode import Decoded, Operator, Value, decode
+from example_backends.vulkan.decoder import decode
+from executorch_goldens.decode import Decoded, Operator, Schemas, Value
 from executorch_goldens.exporting import compat
 
 DTYPES: Mapping[str, torch.dtype] = {
@@ -32,7 +33,8 @@ DTYPES: Mapping[str, torch.dtype] = {
 
 def run(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Run a delegate; raise RuntimeError for a payload that reads what is not there."""
-    payload = decode(lowered.processed_bytes, named_data=dict(compat.named_data(lowered)))
+    data = memoryview(lowered.processed_bytes)
+    payload = decode(data, Schemas.installed(), dict(compat.named_data(lowered)))
     memory = _Memory(payload)
     graph = payload.graphs[0]
     for name, given in zip(graph.inputs, inputs, strict=True):
