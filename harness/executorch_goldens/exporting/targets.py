@@ -20,8 +20,8 @@ from executorch_goldens import targets
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.data import Example, cast
 from executorch_goldens.exporting.eager import Float8InFloat32
-from executorch_goldens.exporting.numerics.programs import Simulator
 from executorch_goldens.exporting.observers import GridHistogramObserver, GridObserver
+from executorch_goldens.exporting.observing import Simulator
 from executorch_goldens.patches.guard import resolve
 from executorch_goldens.targets import TOSA, Quantization, Target, TargetError
 

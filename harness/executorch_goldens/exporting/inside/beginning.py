@@ -20,6 +20,7 @@ from executorch_goldens.exporting.inside.evaluation import exceeds, outputs_of
 from executorch_goldens.exporting.inside.held import Look
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
+from executorch_goldens.exporting.observing import Simulator
 
 #: What looks into a delegate, by the id of its backend.
 LOOKS: Mapping[str, Look] = {
@@ -53,12 +54,10 @@ class Program:
     module: GraphModule
     signature: ExportGraphSignature
     held: Mapping[str, Any]
-    simulator: numerics.Simulator | None = None
+    simulator: Simulator | None = None
 
     @classmethod
-    def of(
-        cls, program: torch.export.ExportedProgram, simulator: numerics.Simulator | None = None
-    ) -> Program:
+    def of(cls, program: torch.export.ExportedProgram, simulator: Simulator | None = None) -> Program:
         graph = Graph()
         graph.output(graph.graph_copy(program.graph, {}))
         specs = program.graph_signature

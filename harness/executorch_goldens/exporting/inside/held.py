@@ -9,7 +9,7 @@ from typing import TypeAlias
 import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
-from executorch_goldens.exporting.numerics.programs import Simulator
+from executorch_goldens.exporting.observing import Simulator
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,12 @@ from executorch_goldens.artifact import Tensor
 from executorch_goldens.exporting.arrays import array_of
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.dialect import operator_of
-from executorch_goldens.exporting.observing import NOBODY, Observer
+from executorch_goldens.exporting.observing import NOBODY, Observer, Simulator
 from executorch_goldens.numerics import open_sizes
 from executorch_goldens.registry import ZooError
 
 #: The inputs of runs that follow one another; a program with a state keeps it between them.
 Steps = Sequence[Sequence[torch.Tensor]]
-#: Runs a delegate: from it and its inputs to its outputs (`executorch_goldens.targets.Target.simulator`).
-Simulator = Callable[[LoweredBackendModule, Sequence[torch.Tensor]], list[torch.Tensor]]
 
 _DECOMPOSED = torch.ops.quantized_decomposed
 #: The dequantize of a quantized eager graph, with its scale as a number, as a tensor, and with all as tensors.
