@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,13 +79,30 @@ class Schemas:
         SchemaError
             If no place has it.
         """
+        return self.of_format(name, OWNERS[name], PLACES[name])
+
+    def of_format(self, name: str, owner: str, files: Sequence[str]) -> Schema:
+        """Return the schema of a format, which may be one that a distribution adds.
+
+        Parameters
+        ----------
+        owner
+            What its user knows the schema's owner as: ``executorch``.
+        files
+            Where it is, best first, relative to a ``site-packages`` or to a plain directory.
+
+        Raises
+        ------
+        SchemaError
+            If no place has it.
+        """
         for place in self.places:
-            for relative in PLACES[name]:
+            for relative in files:
                 if (place / relative).is_file():
                     return load(place / relative)
         looked = ", ".join(map(str, self.places)) or f"the packages of {sys.executable}"
         raise SchemaError(
             name,
-            f"not found in {looked}. Run this where {OWNERS[name]} is installed, or name a release's "
-            f"site-packages, or a directory with {PLACES[name][-1]}, by --schemas or {ENVIRONMENT_VARIABLE}.",
+            f"not found in {looked}. Run this where {owner} is installed, or name a release's "
+            f"site-packages, or a directory with {files[-1]}, by --schemas or {ENVIRONMENT_VARIABLE}.",
         )

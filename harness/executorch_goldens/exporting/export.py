@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 import torch
-from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
+from executorch.exir import EdgeProgramManager
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
@@ -172,10 +172,10 @@ class Export:
         self.made = self.unexecuted(edge.exported_program().graph_module)
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
         ran = Ran()
-        if self.target.runs == REFERENCE_MODEL:
-            ran = self.in_reference_model(edge.exported_program())
+        if self.target.runs != RUNTIME:
+            ran = self.before_emission(edge.exported_program())
         if self.executing:
-            self.program = beginning.Program.of(edge.exported_program())
+            self.program = beginning.Program.of(edge.exported_program(), self.lowering.simulator)
         self.stage = "emit"
         emitted = edge.to_executorch()
         pte = bytes(emitted.buffer)
@@ -223,13 +223,18 @@ class Export:
             parts=self.parts,
         )
 
-    def in_reference_model(self, program: torch.export.ExportedProgram) -> Ran:
-        """Run a lowered program, its delegates in the reference model, on each sample."""
+    def before_emission(self, program: torch.export.ExportedProgram) -> Ran:
+        """Run a lowered program, its delegates in the reference model or the target's simulator, on each sample."""
         self.stage, self.log = "run", logged.end()
-        not_run = numerics.beyond_reference_model(program) if self.executing else ""
+        simulator = self.lowering.simulator
+        not_run = ""
+        if self.executing and self.target.runs == REFERENCE_MODEL:
+            not_run = numerics.beyond_reference_model(program)
+        elif self.executing:
+            not_run = numerics.beyond_simulator(program, simulator)
         with self.lowering.eager():
             outputs = self.outputs(
-                lambda steps: numerics.in_reference_model(program, steps, self.observer), not_run
+                lambda steps: numerics.in_reference_model(program, steps, self.observer, simulator), not_run
             )
         return Ran(outputs, not_run or self.left_out)
 
@@ -378,11 +383,7 @@ class Export:
         self.stage = "lower"
         self.watch.making = EDGE
         with tosa.noted() if self.executing and self.target.runs == REFERENCE_MODEL else nullcontext():
-            return to_edge_transform_and_lower(
-                program,
-                partitioner=[self.lowering.partitioner()],
-                compile_config=self.lowering.compile_config(),
-            )
+            return self.lowering.lower(program)
 
     def expect(self, module: torch.nn.Module) -> None:
         """Run `module` on every sample; each run has copies, for a model may change its buffers and its inputs.

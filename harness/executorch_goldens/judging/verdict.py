@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from executorch_goldens import targets
 from executorch_goldens.artifact import (
     FAILS,
     OF_HARNESS,
@@ -505,8 +506,10 @@ def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
     unchecked = f"; {NOT_RUN} {result.not_run}" if result.not_run else ""
     if result.validation is not None and result.validation.unread:
         unchecked += f"; {result.validation.summary()}"
-    accepting_none = () if found.delegates else ("to record it is to accept that nothing is delegated",)
-    reason = f"{_contents(found)}{_sqnr(result)}; has no golden yet{unchecked}"
+    is_bare = not found.delegates and targets.delegates(cell.target)
+    accepting_none = ("to record it is to accept that nothing is delegated",) if is_bare else ()
+    bare = f"{UNDELEGATED}: " if is_bare else ""
+    reason = f"{bare}{_contents(found)}{_sqnr(result)}; has no golden yet{unchecked}"
     return Verdict(cell, "new", reason, accepting_none, recordable=True)
 
 
@@ -517,7 +520,7 @@ def _contents(found: Reading) -> str:
     more = ", …" if len(found.outside) > SHOWN_OUTSIDE else ""
     left = f"{_number(outside, 'operator')} outside{': ' if named else ''}{', '.join(named)}{more}"
     if not delegates:
-        return f"{UNDELEGATED}: {left}"
+        return left
     return f"{_number(delegates, 'delegate')} with {_number(inside, 'operator')}, {left}"
 
 

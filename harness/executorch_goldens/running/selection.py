@@ -78,7 +78,7 @@ def require_targets(names: Iterable[str], where: str) -> None:
 
 def require_cells(budgets: Iterable[str], known: Iterable[Cell]) -> None:
     """Raise `UsageError` for the pattern of a budget that is of no case, on whatever target."""
-    cells = [f"{target}/{cell.case}" for cell in known for target in targets.TARGETS]
+    cells = [f"{target}/{cell.case}" for cell in known for target in targets.available()]
     for pattern in budgets:
         if not fnmatch.filter(cells, pattern):
             raise UsageError(

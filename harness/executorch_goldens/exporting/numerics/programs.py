@@ -25,7 +25,7 @@ from executorch_goldens.exporting.arrays import array_of
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.dialect import operator_of
-from executorch_goldens.exporting.observing import NOBODY, Observer
+from executorch_goldens.exporting.observing import NOBODY, Observer, Simulator
 from executorch_goldens.numerics import open_sizes
 from executorch_goldens.registry import ZooError
 
@@ -233,6 +233,18 @@ def _run_methods(pte: bytes, data: bytes, calls: Sequence[tuple[str, Sequence[to
     return [output.clone() if isinstance(output, torch.Tensor) else output for output in last]
 
 
+def beyond_simulator(program: torch.export.ExportedProgram, simulator: Simulator | None) -> str:
+    """Return which delegates of a lowered program nothing runs; empty if it has none, or there is a simulator."""
+    backends = {
+        module.backend_id
+        for _, module in program.graph_module.named_modules()
+        if isinstance(module, LoweredBackendModule)
+    }
+    if simulator is not None or not backends:
+        return ""
+    return f"nothing runs delegates of {', '.join(sorted(backends))}: its target names no simulator"
+
+
 def in_runtime(pte: bytes, steps: Steps) -> tuple[Tensor, ...]:
     """Run method ``forward`` of a ``.pte`` in ExecuTorch's own runtime, step by step; return what the last gives.
 
@@ -264,13 +276,16 @@ def last_outputs(run: Callable[[tuple[torch.Tensor, ...]], Sequence[Any]], steps
 
 
 def in_reference_model(
-    program: torch.export.ExportedProgram, steps: Steps, observer: Observer = NOBODY
+    program: torch.export.ExportedProgram,
+    steps: Steps,
+    observer: Observer = NOBODY,
+    simulator: Simulator | None = None,
 ) -> tuple[Tensor, ...]:
-    """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model.
+    """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model, or in `simulator`.
 
     What stands between the delegates runs eagerly, operator by operator. Returns what the last step gives.
     """
-    interpreter, held = EdgeInterpreter(program.graph_module), held_by(program)
+    interpreter, held = EdgeInterpreter(program.graph_module, simulator), held_by(program)
     interpreter.observer = observer
     given: tuple[Tensor, ...] = ()
     for inputs in steps:
@@ -354,11 +369,17 @@ def _require_matching(what: str, declared: Sequence[Any], given: Sequence[Any]) 
 
 
 class EdgeInterpreter(torch.fx.Interpreter):
-    """Runs delegates in the reference model and every other node eagerly."""
+    """Runs delegates in the reference model, or in `simulator`, and every other node eagerly."""
 
     observer = NOBODY
 
+    def __init__(self, module: torch.fx.GraphModule, simulator: Simulator | None = None) -> None:
+        super().__init__(module)
+        self.simulator = simulator
+
     def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        if self.simulator is not None:
+            return self.simulator(lowered, inputs)
         return run_tosa(lowered, inputs, self.observer)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
