@@ -155,8 +155,9 @@ def trained_conformer_block(data: Data) -> Example:
 @case(
     guards="a ViT on normal weights: thirty roundings in a row",
     quantization=HISTOGRAM,
-    # None of 244 quantizations leaves less than 23 dB alone; together they leave 16.7 to 20.7, by release.
-    sqnr={"tosa-int": 15},
+    # None of 244 quantizations leaves less than 23 dB alone; together they leave 16.7 to 20.7, by release. Not every
+    # operator of XNNPACK's can be judged by itself on 1.1.0 and 1.2.0.
+    sqnr={"tosa-int": 15, "xnnpack-int8": 20},
 )
 def trained_vision_transformer(data: Data) -> Example:
     return trained(data, VisionTransformer(channels=3, size=12, patch=4, width=8, classes=4), (1, 3, 12, 12))
@@ -242,6 +243,8 @@ class LanguageModel(nn.Module):
 @case(
     guards="a language model's decoder on normal weights: rotary places, gates, tied embedding",
     quantization=HISTOGRAM,
+    # Rounding may move it by a quarter, and not every operator can be judged by itself on 1.1.0 and 1.2.0.
+    sqnr={"xnnpack-int8": 20},
 )
 def trained_language_model(data: Data) -> Example:
     module = data.fill_normal(LanguageModel(tokens=24, width=16, heads=2, length=6))
