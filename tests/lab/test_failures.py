@@ -9,6 +9,7 @@ import pytest
 from executorch_goldens.cli import ERROR
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
+from lab import GOLDENS
 from lab.__main__ import main
 from lab.failures.command import table
 
@@ -40,6 +41,12 @@ def test_cells_of_one_cause_share_a_line(tmp_path: Path) -> None:
         golden.write(tmp_path / version / "tosa-fp" / case, golden.sealed(texts))
     (line,) = [line for line in table(tmp_path) if "SpecViolationError" in line]
     assert line.endswith("| tosa-fp/one (1.1.0, 1.5.1); tosa-fp/two (1.5.1) |")
+
+
+def test_what_is_known_to_be_wrong_with_the_zoo_here_is_nothing_of_another(tmp_path: Path) -> None:
+    assert any(line.startswith("| known: ") for line in table(GOLDENS))
+    (tmp_path / "zoo.txt").write_text("format: 2\nmodels: firmware\n")
+    assert not any(line.startswith("| known: ") for line in table(tmp_path))
 
 
 def test_a_root_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

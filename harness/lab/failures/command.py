@@ -11,7 +11,7 @@ from typing import Any
 from executorch_goldens import releases
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.causes import Cause, cause
 from executorch_goldens.judging import known
 from executorch_goldens.settings import config
@@ -54,7 +54,10 @@ def parts() -> Iterator[Part]:
 def table(root: Path) -> Iterator[str]:
     """Yield the Markdown table of the failures under `root`, most frequent cause first."""
     found: dict[Cause, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    declared = {version: release.known for version, release in releases.load().releases.items()}
+    known_here = releases.load().releases
+    # The matrix declares what is wrong with this project's zoo, and with no other.
+    own = roots.zoo(root) in (None, roots.zoo(GOLDENS))
+    declared = {version: release.known if own else {} for version, release in known_here.items()}
     for version in declared:
         for cell in golden.recorded(root / version):
             texts = golden.read(golden.directory(root / version, cell))
