@@ -216,12 +216,26 @@ def read(root: Path) -> tuple[Expected, ...]:
     if not path.is_file():
         return ()
     try:
-        return msgspec.convert(untrusted.toml(path), _File).expected
+        return of_tables(untrusted.toml(path))
     except (OSError, ValueError) as error:
         if conflict := merging.conflict_in(path):
             way_out = merging.take_a_side(path, "let goldens review --expect bring it up to date")
             raise ExpectationError(f"{path}: {conflict}. {way_out[:1].upper()}{way_out[1:]}") from error
         raise ExpectationError(f"{path}: expected tables [[expected]] ({error})") from error
+
+
+def of_tables(read: Mapping[str, Any]) -> tuple[Expected, ...]:
+    """Return what the tables of a file expect; raise ValueError for those that cannot be used."""
+    return msgspec.convert(read, _File).expected
+
+
+def differing(before: Iterable[Expected], after: Iterable[Expected], release: str) -> frozenset[str]:
+    """Return the cells, or patterns of cells, of which something else is expected on a release."""
+    old, new = (
+        {(each.what, each.cause, name) for each in side if release in each.releases for name in each.cells}
+        for side in (before, after)
+    )
+    return frozenset(name for *_, name in old ^ new)
 
 
 def write(root: Path, stated: Iterable[Expected]) -> None:
