@@ -27,6 +27,9 @@ FUNCTIONS = ("partitioner", "quantizer", "lower", "simulator")
 #: Backends whose partitioner and quantizer are made from a target's data.
 TOSA, XNNPACK = "tosa", "xnnpack"
 
+#: The target, and the backend, of cases that make a whole program by themselves.
+BUILD = "build"
+
 #: The packages of a release that exports of one backend run, and those of the other do not.
 PACKAGES = {TOSA: "executorch.backends.arm.", XNNPACK: "executorch.backends.xnnpack."}
 
@@ -34,6 +37,8 @@ PACKAGES = {TOSA: "executorch.backends.arm.", XNNPACK: "executorch.backends.xnnp
 #: the delegates, one by one, and what is between them runs eagerly; or all of it runs eagerly, operator by operator,
 #: and the delegates in the target's `simulator`.
 RUNTIME, REFERENCE_MODEL, EAGER = RUNS = ("runtime", "reference-model", "eager")
+#: Of a build: whichever of the first two can run all that it has delegated.
+EITHER = "either"
 
 #: Functions of both backends' quantizers that give the release's own config. The second: TOSA only.
 INT8_CONFIG = "get_symmetric_quantization_config"
@@ -167,7 +172,7 @@ class Target:
                 raise TargetError(f"target {self.name!r}: {what}")
 
     def _wrongs(self) -> Mapping[str, bool]:
-        own = self.backend in (TOSA, XNNPACK)
+        own = self.backend in (TOSA, XNNPACK, BUILD)
         modules = self.quantization.modules if self.quantization is not None else ()
         return {
             "name: words of lower-case letters and digits with - or + between them, 64 characters at most": (
@@ -176,7 +181,9 @@ class Target:
             f"backend: {self.backend!r} is not of the form 'lower-case-words'": (
                 not NAME_PATTERN.fullmatch(self.backend)
             ),
-            f"runs: {self.runs!r} is not one of {', '.join(RUNS)}": self.runs not in RUNS,
+            f"runs: {self.runs!r} is not one of {', '.join(RUNS)}": (
+                self.runs not in RUNS and self.backend != BUILD
+            ),
             f"runs: {TOSA} runs in the {REFERENCE_MODEL}, {XNNPACK} in the {RUNTIME}": (
                 self.runs != {TOSA: REFERENCE_MODEL, XNNPACK: RUNTIME}.get(self.backend, self.runs)
             ),
@@ -223,7 +230,7 @@ class Target:
     @property
     def backends(self) -> tuple[str, ...]:
         """The backends whose `PACKAGES` its exports load: a function of a distribution may need any."""
-        return (self.backend,) if self.is_data else tuple(PACKAGES)
+        return (self.backend,) if self.is_data and self.backend in PACKAGES else tuple(PACKAGES)
 
     def runs_any(self, functions: Iterable[str]) -> bool:
         """Whether its exports may run any of some functions, ``module:name``: the other backend's they do not."""
@@ -383,29 +390,49 @@ TARGETS: Mapping[str, Target] = {
     )
 }
 
+#: That of cases that make a whole program: quantizer, partitioners and memory plan are the case's own.
+BUILT = Target(
+    name=BUILD,
+    description="what the function of a case makes: its own quantizers, partitioners and memory plan",
+    backend=BUILD,
+    runs=EITHER,
+    opt_in=True,
+)
+
 #: The `sqnr` of a case whose outputs may be anything once it is quantized.
 ANY_SQNR: Mapping[str, float] = {name: -math.inf for name, target in TARGETS.items() if target.is_quantized}
 
 
 @functools.cache
 def available() -> Mapping[str, Target]:
-    """Return every target by name: the harness's own, then those of installed distributions.
+    """Return every target by name: the harness's own, that of builds, then those of installed distributions.
 
     Raises
     ------
     executorch_goldens.extensions.ExtensionError
         For an entry point that gives no target.
     """
-    return {**TARGETS, **extensions.load(extensions.TARGETS, Target, lambda target: target.name, TARGETS)}
+    own = {**TARGETS, BUILD: BUILT}
+    return {**own, **extensions.load(extensions.TARGETS, Target, lambda target: target.name, own)}
 
 
 def find(name: str) -> Target:
     """Return the target called `name`; raise `UnknownTargetError`. Entry points are read if it is not the harness's."""
     if name in TARGETS:
         return TARGETS[name]
+    if name == BUILD:
+        return BUILT
     if name not in available():
         raise unknown(name)
     return available()[name]
+
+
+def better_conditioned(name: str) -> str:
+    """Return what to do about a case whose outputs rounding decides on a target."""
+    target = available().get(name)
+    floor = target.floor if target is not None else None
+    by_sqnr = f', or let its SQNR judge it: sqnr={{"{name}": {floor:g}}}' if floor is not None else ""
+    return f"give the case recorded inputs or other weights, such as trained ones{by_sqnr}"
 
 
 def delegates(name: str) -> bool:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from executorch_goldens import cli
@@ -17,9 +20,16 @@ from executorch_goldens.programs import comparing, running
 from executorch_goldens.programs.reading import Corpus
 from executorch_goldens.programs.writing import Writer
 from executorch_goldens.settings.exports import default_interpreter
+from executorch_goldens.toolchains.naming import Name
+from executorch_goldens.toolchains.toolchain import of_person
 from tests import REPOSITORY
-from tests.support.corpora import FROZEN, TOSA, XNNPACK, changed, halved
+from tests.support.corpora import CHANNELS_LAST, FROZEN, REPLAYED, STATE, TOSA, XNNPACK, changed, halved
 from tests.support.runner import DROPPED
+
+#: The harness of this checkout, and its tests.
+HERE = (REPOSITORY / "harness", REPOSITORY)
+#: The runners that the pages show.
+RUNNERS = REPOSITORY / "docs" / "replay"
 
 
 def harness(*words: str, folder: Path = REPOSITORY, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -27,7 +37,7 @@ def harness(*words: str, folder: Path = REPOSITORY, **environment: str) -> subpr
     return subprocess.run(
         [sys.executable, "-m", "executorch_goldens", *words],
         cwd=folder,
-        env=inherited | {"PYTHONPATH": str(REPOSITORY)} | environment,
+        env=inherited | {"PYTHONPATH": os.pathsep.join(map(str, HERE))} | environment,
         capture_output=True,
         text=True,
         timeout=400,
@@ -67,6 +77,115 @@ def test_thaw_takes_cells_and_refuses_those_that_are_not_there(
     assert "unknown case 'no-such'" in capsys.readouterr().err
     assert cli.main([*words, "tosa-int/*"]) == ERROR
     assert "has tosa-tools" in capsys.readouterr().err
+
+
+def thawed(outputs: Path, *words: str) -> tuple[int, str]:
+    done = harness("thaw", str(REPLAYED), "--outputs", str(outputs), *words)
+    assert not done.stderr
+    return done.returncode, done.stdout
+
+
+def test_what_a_runner_of_the_listing_gives_is_judged_sample_by_sample(tmp_path: Path) -> None:
+    """The board is ExecuTorch's runtime, in a process that has the corpus and nothing of the harness."""
+    board = tmp_path / "board"
+    shutil.copytree(REPLAYED, board / "corpus")
+    shutil.copy(RUNNERS / "replay.py", board)
+    outputs = board / "outputs"
+    ran = subprocess.run(
+        [default_interpreter(), "-I", "replay.py", "corpus", "outputs", "xnnpack-"],
+        cwd=board,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+    )
+    assert ran.returncode == 0, ran.stderr
+    words = ("--cell", "xnnpack-fp32/*")
+    code, said = thawed(outputs, *words)
+    samples = ("example", "zeros", "extremes", "drawn", "second step", "third step")
+    assert (code, said.splitlines()[-1]) == (SAME, "10 same"), said
+    assert [f"same: {STATE} program, sample {name}" for name in samples] == said.splitlines()[4:10]
+    # The TOSA program was not run.
+    code, said = thawed(outputs)
+    assert (code, said.splitlines()[-1]) == (DIFFERENT, "4 missing, 10 same")
+    place = outputs / str(STATE) / "program"
+    np.save(place / "example" / "output-0.npy", np.zeros((2, 3), np.float32))
+    np.save(place / "zeros" / "output-0.npy", np.zeros((2, 3), np.float16))
+    shutil.rmtree(place / "drawn")
+    file = place / "third-step" / "output-0.npy"
+    file.write_bytes(file.read_bytes()[:-1])
+    code, said = thawed(outputs, *words)
+    assert code == DIFFERENT
+    assert [line for line in said.splitlines() if not line.startswith("same")] == [
+        f"wrong: {STATE} program, sample example: output 0 float32[2, 3]: 6 of 6 values differ, "
+        "max 1.68316, mean 0.893873 (tolerance 4.5e-06 to 5.7e-06)",
+        f"wrong: {STATE} program, sample zeros: output 0 is float16[2, 3] where float32[2, 3] was frozen",
+        f"missing: {STATE} program, sample drawn: no folder {place / 'drawn'}",
+        f"truncated: {STATE} program, sample third step: output 0 has 23 bytes where float32[2, 3] takes 24, "
+        "4 for each element",
+        "6 same, 2 wrong, 1 missing, 1 truncated",
+    ]
+    code, said = thawed(outputs, *words, "--json")
+    rows = json.loads(said)["samples"]
+    assert code == DIFFERENT
+    assert [row["result"] for row in rows if row["sample"] == "drawn"] == ["same", "missing"]
+    assert {tuple(row) for row in rows} == {("cell", "program", "sample", "result", "reason")}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--outputs", "no such"), "there is no folder no such: --outputs names what was brought back"),
+        ((), "one of the arguments --runtime --outputs is required"),
+        (("--outputs", ".", "--program-timeout", "3"), "--program-timeout"),
+        (("--outputs", ".", "--runtime", "python"), "not allowed with argument"),
+    ],
+)
+def test_outputs_are_judged_or_programs_run(
+    words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = cli.main(["thaw", str(REPLAYED), *words])
+    except SystemExit as ended:
+        code = int(str(ended.code))
+    assert code == ERROR
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_runner_in_c_compiles_against_a_wheel_and_gives_what_was_frozen(tmp_path: Path) -> None:
+    """Of the releases, 1.5.1 is the first whose wheel has what a program is linked with."""
+    environment = of_person().made(Name.read("1.5.1"))
+    (library,) = environment.glob("lib/python*/site-packages/executorch/lib/libexecutorch.so")
+    wheel = library.parents[1]
+    page = (REPOSITORY / "docs" / "corpus.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```sh\n(E=.*?)```", page, re.DOTALL)
+    script = script.replace("E=path/to/site-packages/executorch", f"E={wheel}")
+    shutil.copy(RUNNERS / "replay.cpp", tmp_path)
+    subprocess.run(["sh", "-ec", script], cwd=tmp_path, check=True, capture_output=True, timeout=400)
+    ran = subprocess.run(
+        [tmp_path / "replay", REPLAYED, tmp_path / "outputs", "xnnpack-"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, "10 samples ran, 0 did not"), ran.stderr
+    code, said = thawed(tmp_path / "outputs", "--cell", "xnnpack-fp32/*")
+    assert (code, said.splitlines()[-1]) == (SAME, "10 same"), said
+    # In memory as it is, which no .npy has.
+    assert (tmp_path / "outputs" / str(CHANNELS_LAST) / "program" / "drawn" / "output-0.bin").exists()
+    # A board that has no delegate of TOSA says so, sample by sample.
+    ran = subprocess.run(
+        [tmp_path / "replay", REPLAYED, tmp_path / "outputs", "tosa-"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (1, "0 samples ran, 4 did not")
+    none = subprocess.run(
+        [tmp_path / "replay", tmp_path, tmp_path / "outputs"], capture_output=True, check=False
+    )
+    assert none.returncode == 2
 
 
 @pytest.mark.slow

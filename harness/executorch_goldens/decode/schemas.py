@@ -32,11 +32,16 @@ PLACES: dict[str, tuple[str, ...]] = {
     ),
     "xnnpack": ("executorch/backends/xnnpack/serialization/schema.fbs", "xnnpack.fbs"),
     "program": ("executorch/schema/program.fbs", "executorch/exir/_serialize/program.fbs", "program.fbs"),
+    "flat-tensor": ("executorch/extension/flat_tensor/serialize/flat_tensor.fbs", "flat_tensor.fbs"),
+    "bundled-program": (
+        "executorch/devtools/bundled_program/schema/bundled_program_schema.fbs",
+        "bundled_program_schema.fbs",
+    ),
 }
 #: The package that brings each schema, to be found without importing it.
-PACKAGES = {"tosa": "tosa_serializer", "xnnpack": "executorch", "program": "executorch"}
+PACKAGES = {"tosa": "tosa_serializer", **dict.fromkeys(list(PLACES)[1:], "executorch")}
 #: What the user knows the schema's owner as.
-OWNERS = {"tosa": "tosa-tools", "xnnpack": "executorch", "program": "executorch"}
+OWNERS = {"tosa": "tosa-tools", **dict.fromkeys(list(PLACES)[1:], "executorch")}
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Schemas:
         return cls((*([Path(named)] if named else []), *cls.installed().places))
 
     def load(self, name: str) -> Schema:
-        """Return the schema called ``tosa``, ``xnnpack`` or ``program``.
+        """Return the schema of that name, one of `PLACES`.
 
         Raises
         ------

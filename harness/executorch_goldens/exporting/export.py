@@ -1,10 +1,11 @@
-"""(case, target) -> artifact, in the process it is called in."""
+"""The harness's recipe from a case to a lowered program, and what is run of it."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 import functools
+import math
 import re
 import time
 import traceback
@@ -25,7 +26,6 @@ from executorch_goldens.artifact import (
     IMPRECISE,
     LOWERED,
     QUANTIZED,
-    Artifact,
     Beginning,
     Delegate,
     Failure,
@@ -37,10 +37,10 @@ from executorch_goldens.artifact import (
     Tensor,
 )
 from executorch_goldens.decode import Schemas
-from executorch_goldens.errors import HarnessError
-from executorch_goldens.exporting import compat, kernels, tosa_validation
+from executorch_goldens.exporting import compat, tosa_validation
 from executorch_goldens.exporting.apart import ApartError, run_apart
-from executorch_goldens.exporting.blame import OF_THE_MACHINE, described, own_error
+from executorch_goldens.exporting.blame import own_error
+from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.ending import EndlessError, ending_within
 from executorch_goldens.exporting.given import Given
@@ -54,7 +54,6 @@ from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch
 from executorch_goldens.files import logged, shortage
 from executorch_goldens.goldens.accuracy import worst
-from executorch_goldens.patches import shortcuts
 from executorch_goldens.registry import Case
 from executorch_goldens.targets import REFERENCE_MODEL, RUNTIME
 
@@ -116,6 +115,10 @@ class Export:
         The lowered program before it is emitted, once there is one that is to be run.
     log
         Where in the log what runs it begins to write.
+    call
+        How the model is called; the steps of a sample are the tensors of it.
+    methods
+        The method that each step of a sample runs, by its name; nothing where all run the one there is.
     unbounded
         See `executorch_goldens.exporting.numerics.samples.unbounded`.
     parts
@@ -154,6 +157,8 @@ class Export:
         self.made: Lowered | None = None
         self.program: beginning.Program | None = None
         self.log: int | None = None
+        self.call = Call.of((), {})
+        self.methods: dict[str, tuple[str, ...]] = {}
         self.unbounded: tuple[str, ...] = ()
         self.parts: tuple[tuple[str, int], ...] = ()
         self.watch = Watch(capture, omission)
@@ -197,7 +202,10 @@ class Export:
             self.watch.stage(f"{DELEGATE}{index}", delegate.payload)
         self.watch.stage(LOWERED, graph.encode())
         schemas = tuple(map(str, Schemas.installed().places))
-        limit = self.case.imprecise.get(self.target.name, IMPRECISE)
+        floor, least = self.target.floor, self.case.sqnr.get(self.target.name, -math.inf)
+        # A case that asks for all the SQNR of its target is judged by that.
+        by_sqnr = floor is not None and least >= floor
+        limit = math.inf if by_sqnr else self.case.imprecise.get(self.target.name, IMPRECISE)
         found = tosa_validation.validation(lowered, self.target.specification) if self.executing else None
         tosa_validation.tell(found)
         return Lowered(
@@ -235,8 +243,11 @@ class Export:
         self.stage, self.log = "run", logged.end()
         not_run = numerics.beyond_runtime(program) if self.executing else ""
         not_run = not_run or self.left_out
-        outputs = self.outputs(lambda steps: numerics.in_runtime(pte, steps), not_run, pte)
-        loads = loading.differences(pte, self.samples, outputs, LOOKING) if outputs else ()
+        outputs = self.outputs(
+            lambda steps: numerics.in_runtime(pte, self.call.for_runtime(steps)), not_run, pte
+        )
+        given = {name: self.call.for_runtime(steps) for name, steps in self.samples.items()}
+        loads = loading.differences(pte, given, outputs, LOOKING) if outputs else ()
         return Ran(outputs, not_run, loads)
 
     def sample(self, name: str, given: tuple[Tensor, ...]) -> Sample:
@@ -286,6 +297,11 @@ class Export:
         result = self.with_beginning(result)
         given = result.samples[0].outputs if result.samples else None
         return dataclasses.replace(result, lost=self.lost(given))
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        """The inputs that are no tensors."""
+        return self.call.constants
 
     def with_beginning(self, lowered: Lowered) -> Lowered:
         """Return `lowered` with where its outputs begin to depart, or what is seen of its operators if none does."""
@@ -337,7 +353,7 @@ class Export:
 
         def look() -> tuple[str, ...]:
             with torch.no_grad():
-                return losses(unfolded(), self.samples[name], floats, index, floor)
+                return losses(unfolded(), self.call, self.samples[name], floats, index, floor)
 
         try:
             with self.lowering.eager():
@@ -347,9 +363,10 @@ class Export:
 
     def lower(self, example: Example) -> EdgeProgramManager:
         """Run eagerly, export, quantize where the target does, and lower."""
+        self.call = example.call
         if self.executing:
             with torch.no_grad(), self.lowering.eager():
-                states = numerics.states(example.module, example.inputs)
+                states = numerics.states(example.module, example.call, example.tensors)
             self.samples = dict(samples_of(self.case, example, remembers=bool(states)))
             self.watch.given = Given(example.module, states)
         self.expect(example.module)
@@ -379,7 +396,8 @@ class Export:
             started = time.process_time()
             try:
                 with torch.no_grad(), self.lowering.eager(), ending_within(limit):
-                    made = numerics.given_by(copy.deepcopy(module), copy.deepcopy(steps))
+                    own = self.call.flat(copy.deepcopy(module))
+                    made = numerics.given_by(own, copy.deepcopy(steps))
             except EndlessError:
                 self.leave_out(name, "eager does not end")
             except Exception as error:
@@ -424,12 +442,12 @@ class Export:
         self.expected.pop(sample, None)
         self.unjudged += ((sample, why),)
 
-    def spread(self, module: torch.fx.GraphModule) -> None:
+    def spread(self, module: torch.nn.Module) -> None:
         """Measure how far rounding alone moves the outputs of the (quantized) eager graph."""
         with self.lowering.eager():
             self.moved = {
                 name: rounding.moved(
-                    module,
+                    self.call.flat(module),
                     steps,
                     self.scales,
                     Data(self.case.name).generator(f"rounding {name}"),
@@ -468,7 +486,7 @@ class Export:
         with torch.no_grad():
             prepared = prepare_pt2e(compat.graph_module(program), quantizer)
             before = {name: state.clone() for name, state in prepared.named_buffers() if name in own}
-            prepared(*copy.deepcopy(example.inputs))
+            example.call.run(prepared, copy.deepcopy(example.tensors))
             # Calibrating runs the model, and folding constants runs what writes to a state without reading an input;
             # the program starts in the state that the model came in.
             restore(prepared, before)
@@ -486,66 +504,13 @@ def restore(module: torch.nn.Module, states: Mapping[str, torch.Tensor]) -> None
 
 def export_program(module: torch.nn.Module, example: Example) -> torch.export.ExportedProgram:
     """Export `module`, which takes the inputs of `example`, strictly."""
-    return torch.export.export(module, example.inputs, dynamic_shapes=example.dynamic_shapes, strict=True)
-
-
-def export(
-    case: Case,
-    target: str,
-    patches: Sequence[str] = (),
-    capture: int = 0,
-    execute: bool = True,
-    bound: float | None = None,
-    omission: Omission | None = None,
-    observer: Observer = NOBODY,
-) -> Artifact:
-    """Export `case` for `target`; an exception of the release is an artifact, too.
-
-    Parameters
-    ----------
-    patches
-        Names of the patches that the caller has installed in this process; noted in the artifact.
-    capture, omission
-        See `executorch_goldens.exporting.trace.Watch`.
-    execute
-        Whether the program is executed on the case's samples.
-    bound
-        In place of the target's.
-    observer
-        Sees what is run.
-
-    Raises
-    ------
-    executorch_goldens.targets.UnknownTargetError, executorch_goldens.targets.TargetError
-        For a target that this environment does not have, or cannot make.
-    executorch_goldens.exporting.blame.OwnError
-        For an exception of the harness's own code, once the case has been built and run.
-    MemoryError
-        If memory was not given: the case may export all the same.
-    """
-    started = time.perf_counter()
-    kernels.load()
-    attempt = Export(case, Lowering.named(target), capture, execute, bound, omission, observer)
-    result: Lowered | Failure
-    try:
-        with attempt.watch:
-            result = attempt.observer.around(attempt)
-    except (Exception, SystemExit) as error:
-        if shortage.of_memory(error):
-            raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
-        result = attempt.failed(error)
-    try:
-        # What is lowered again for this is none of the export's passes: nothing watches.
-        result = attempt.looked_into(result)
-    except (HarnessError, *OF_THE_MACHINE):
-        raise
-    except Exception as error:
-        if shortage.of_memory(error):
-            raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
-        raise described(attempt.stage, error) from error
-    seconds = time.perf_counter() - started
-    noted = attempt.watch.result()
-    return Artifact(result, tuple(patches), seconds, noted, tuple(shortcuts.INSTALLED), kernels.summary())
+    return torch.export.export(
+        module,
+        example.inputs,
+        dict(example.kwargs),
+        dynamic_shapes=example.dynamic_shapes,
+        strict=True,
+    )
 
 
 def graphs(module: torch.fx.GraphModule, name: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:

@@ -23,7 +23,7 @@ from executorch_goldens.exporting.eager import Float8InFloat32
 from executorch_goldens.exporting.observers import GridHistogramObserver, GridObserver
 from executorch_goldens.exporting.observing import Simulator
 from executorch_goldens.patches.guard import resolve
-from executorch_goldens.targets import TOSA, Quantization, Target, TargetError
+from executorch_goldens.targets import BUILD, TOSA, Quantization, Target, TargetError
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class Lowering:
         if not self.target.dtype:
             return example
         dtype = getattr(torch, self.target.dtype)
-        if any(x.dtype is dtype for x in (*example.module.state_dict().values(), *example.inputs)):
+        if any(x.dtype is dtype for x in (*example.module.state_dict().values(), *example.tensors)):
             return example
-        inputs = cast(example.inputs, dtype)
-        return dataclasses.replace(example, module=example.module.to(dtype), inputs=inputs)
+        cast_inputs = example.with_tensors(cast(example.tensors, dtype))
+        return dataclasses.replace(cast_inputs, module=example.module.to(dtype))
 
     def eager(self) -> AbstractContextManager[object]:
         """Return a context in which eager torch computes the target's dtype."""
@@ -96,6 +96,8 @@ def _lower(target: Target) -> Callable[[torch.export.ExportedProgram], EdgeProgr
 def _partitioner(target: Target) -> Callable[[], Any]:
     if target.partitioner:
         return _function(target, "partitioner", target.partitioner)
+    if target.backend == BUILD:
+        return lambda: None
     if target.backend == TOSA:
         from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 

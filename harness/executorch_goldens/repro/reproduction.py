@@ -150,11 +150,12 @@ class Repro:
         from executorch_goldens.exporting.program import Program
         from executorch_goldens.exporting.targets import Lowering
 
-        example = Lowering.named(self.cell.target).cast(example_of(self.case))
+        # A script calls its model with tensors: what is no tensor is in its graph.
+        example = Lowering.named(self.cell.target).cast(example_of(self.case)).flat()
         module = compat.graph_module(export_program(example.module, example))
         # A script runs one step: the last, if it is wrong without those before.
         inputs = samples_of(self.case, example, remembers=True)[sample][-1]
-        return Program.of(module, inputs, example.dynamic_shapes)
+        return Program.of(module, inputs, example.call.shapes(example.module, example.dynamic_shapes))
 
     def shown(self, program: Program, seeds: Sequence[int]) -> Defect:
         """Export a program under some hash seeds and return what is wrong with it; raise `NotShownError`."""

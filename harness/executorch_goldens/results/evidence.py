@@ -229,14 +229,20 @@ def tensors(groups: Sequence[Sequence[Outcome]]) -> Iterator[ShownTensor]:
 
 
 def _of_program(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:
+    for method in lowered.by_method():
+        yield from _of_method(method, variation)
+    yield from _of_beginning(lowered, variation)
+    yield from _of_constants(lowered, variation)
+
+
+def _of_method(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:
+    """Yield the outputs of one method, each on the sample that a verdict names and on the one that is worst."""
     for index, _ in enumerate(lowered.samples[0].expected if lowered.samples else ()):
         outputs = list(_outputs(lowered, index, variation))
         worst = max(outputs, key=lambda pair: pair[0], default=None)
         # A verdict names the first sample on which an output is wrong, which need not be the worst.
         first = next((pair for pair in outputs if pair[0] > 0), None)
         yield from (pair[1] for pair in (first, worst if worst is not first else None) if pair is not None)
-    yield from _of_beginning(lowered, variation)
-    yield from _of_constants(lowered, variation)
 
 
 def _of_beginning(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
+
 from executorch_goldens.artifact import (
     Artifact,
     Failure,
     Lowered,
+    Sample,
+    Tensor,
 )
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging import verdict
@@ -93,6 +97,13 @@ def test_a_new_program_leads_with_what_it_is_made_of() -> None:
     assert found.reason.endswith("; has no golden yet; not run: no kernel for it")
     assert verdict.kind_of_new(found.name, found.reason) == ""
     assert not found.detail
+
+
+def test_a_new_quantized_program_says_how_far_it_is_above_the_noise_of_quantization() -> None:
+    wanted, given = np.float32([1.0, -1.0]), np.float32([1.01, -1.01])
+    sample = Sample("example", (Tensor.of(given),), (Tensor.of(given),), floats=(Tensor.of(wanted),))
+    found = new(replace(lowered(GRAPH, tosa(WRONG_CAT)), samples=(sample,)))
+    assert re.search(r" operators? outside.*, SQNR 40\.0 dB; has no golden yet$", found.reason)
 
 
 def test_only_what_was_recorded_or_stable_is_accepted() -> None:
