@@ -361,6 +361,8 @@ class Example:
         example, and returns a number, the more the better.
     bound
         The least that `metric` may be.
+    program
+        What was exported already: `module` is what it gives, and nothing is exported for float targets.
     samples, calibrating
         The tensors of `recorded` and `calibration`, once `example_of` has read them.
     """
@@ -377,6 +379,7 @@ class Example:
     train: Callable[[torch.fx.GraphModule], object] | None = None
     metric: Callable[[Outputs], float] | None = None
     bound: float = -math.inf
+    program: torch.export.ExportedProgram | None = None
     samples: Mapping[str, tuple[torch.Tensor, ...]] = field(default_factory=dict)
     calibrating: tuple[tuple[torch.Tensor, ...], ...] = ()
 
@@ -451,7 +454,7 @@ def example_of(case: Case) -> Example:
     calibrates = example.calibration is not None
     return replace(
         example,
-        samples=inputs.recorded(example.recorded),
+        samples={**example.samples, **inputs.recorded(example.recorded)},
         calibrating=inputs.calibration(example.calibration) if calibrates else (example.tensors,),
     )
 

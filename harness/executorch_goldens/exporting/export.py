@@ -359,7 +359,7 @@ class Export:
             self.watch.given = Given(example.module, states)
         self.expect(example.module)
         self.stage = "export"
-        program = export_program(example.module, example)
+        program = example.program or export_program(example.module, example)
         self.watch.stage(EXPORTED, program)
         if self.lowering.quantizer is not None:
             self.stage = "quantize"
