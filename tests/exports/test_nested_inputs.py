@@ -15,9 +15,9 @@ from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.export import export
 from executorch_goldens.exporting.numerics import programs
+from executorch_goldens.exporting.numerics.quantizing import export_program
 from executorch_goldens.exporting.numerics.samples import samples_of, unbounded
 from executorch_goldens.exporting.program import Program
-from executorch_goldens.exporting.quantizing import export_program
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.judging import verdict
 from executorch_goldens.programs import freezing

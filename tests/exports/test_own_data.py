@@ -105,7 +105,7 @@ def test_files_are_relative_to_the_module_of_the_case(
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
     found = example_of(load(["some_zoo_of_photos"])["doubled"])
-    assert torch.equal(found.samples["some"][0], torch.ones(2))
+    assert torch.equal(found.recordings["some"][0], torch.ones(2))
 
 
 def test_nested_inputs_are_recorded_by_their_path(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_nested_inputs_are_recorded_by_their_path(tmp_path: Path) -> None:
     arrays = {"x": np.full(2, 5.0, np.float32), "states.h.0": np.full(2, 5.0, np.float32)}
     np.savez(tmp_path / "a.npz", **arrays, bias=np.full(1, 0.5, np.float32))
     nested = Case("nested", "tests", "something", lambda data: replace(example, recorded=tmp_path / "a.npz"))
-    one, other, bias = example_of(nested).samples["a"]
+    one, other, bias = example_of(nested).recordings["a"]
     # One tensor in the example is one here.
     assert one is other
     assert bias.dtype is torch.bfloat16
@@ -157,7 +157,7 @@ def test_a_recorded_file_that_does_not_fit_is_one_clear_error(
     np.savez(tmp_path / "bad.npz", **arrays)
     of = case(recorded=tmp_path / "bad.npz")
     if not said:
-        assert list(example_of(of).samples) == ["bad/zeros"]
+        assert list(example_of(of).recordings) == ["bad/zeros"]
         return
     with pytest.raises(ZooError) as error:
         example_of(of)
@@ -194,7 +194,7 @@ def test_another_size_may_be_recorded_where_a_dimension_may_change(tmp_path: Pat
     np.savez(tmp_path / "three.npz", x=np.concatenate([image(1)] * 3))
     batch = Dim("batch", min=1, max=4)
     found = example_of(case(recorded=tmp_path / "three.npz", dynamic_shapes=({0: batch},)))
-    assert found.samples["three"][0].shape == (3, 1, 8, 8)
+    assert found.recordings["three"][0].shape == (3, 1, 8, 8)
 
 
 # Calibration

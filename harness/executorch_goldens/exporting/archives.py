@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import math
 import operator
 import re
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import sympy
+import sympy  # type: ignore[import-untyped]
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, TensorArgument
 from torch.utils import _pytree as pytree
@@ -93,18 +94,22 @@ def _load_tensors(name: str, *args: Any, **kwargs: Any) -> Any:
 def _only_reading() -> Iterator[None]:
     """While it is entered, torch's reader unpickles tensors only and evaluates expressions of sizes only."""
     package = importlib.import_module("torch.export.pt2_archive._package")
-    entries = ["an entry"]
+    entries: list[tuple[str, bytes]] = []
     sympify, read_bytes = sympy.sympify, package.PT2ArchiveReader.read_bytes
 
     def noted(self: Any, name: str) -> bytes:
-        entries.append(name)
-        return bytes(read_bytes(self, name))
+        content = bytes(read_bytes(self, name))
+        entries.append((name, content))
+        return content
 
     def refused(*args: Any, **kwargs: Any) -> Any:
-        raise RefusedError(f"{entries[-1]} is an object of Python")
+        raise RefusedError(f"{entries[-1][0]} is an object of Python")
 
-    def tensors(*args: Any, **kwargs: Any) -> Any:
-        return _load_tensors(entries[-1], *args, **kwargs)
+    def tensors(buffer: io.BytesIO, *args: Any, **kwargs: Any) -> Any:
+        # Some are read at once, and loaded after others.
+        whole = buffer.getvalue()
+        name = next((name for name, content in reversed(entries) if content == whole), "an entry")
+        return _load_tensors(name, buffer, *args, **kwargs)
 
     def parsed(expression: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(expression, str):
@@ -214,7 +219,7 @@ def _dynamic_shapes(program: torch.export.ExportedProgram, call: Call) -> Any:
     return (*args, *kwargs.values())
 
 
-def _dim(program: torch.export.ExportedProgram, size: torch.SymInt, dims: dict[str, Any]) -> Any:
+def _dim(program: torch.export.ExportedProgram, size: Any, dims: dict[str, Any]) -> Any:
     symbol = size.node.expr
     if not isinstance(symbol, sympy.Symbol):
         return torch.export.Dim.AUTO
@@ -238,4 +243,4 @@ def example_of_files(folder: Path, file: Path, inputs: Path | None) -> Example:
         return example
     recorded = Inputs(str(file), example, folder).recorded(inputs)
     first, *others = recorded.items()
-    return replace(example.with_tensors(first[1]), samples=dict(others))
+    return replace(example.with_tensors(first[1]), recordings=dict(others))

@@ -363,7 +363,7 @@ class Example:
         The least that `metric` may be.
     program
         What was exported already: `module` is what it gives, and nothing is exported for float targets.
-    samples, calibrating
+    recordings, calibrating
         The tensors of `recorded` and `calibration`, once `example_of` has read them.
     """
 
@@ -380,7 +380,7 @@ class Example:
     metric: Callable[[Outputs], float] | None = None
     bound: float = -math.inf
     program: torch.export.ExportedProgram | None = None
-    samples: Mapping[str, tuple[torch.Tensor, ...]] = field(default_factory=dict)
+    recordings: Mapping[str, tuple[torch.Tensor, ...]] = field(default_factory=dict)
     calibrating: tuple[tuple[torch.Tensor, ...], ...] = ()
 
     @functools.cached_property
@@ -454,7 +454,7 @@ def example_of(case: Case) -> Example:
     calibrates = example.calibration is not None
     return replace(
         example,
-        samples={**example.samples, **inputs.recorded(example.recorded)},
+        recordings={**example.recordings, **inputs.recorded(example.recorded)},
         calibrating=inputs.calibration(example.calibration) if calibrates else (example.tensors,),
     )
 

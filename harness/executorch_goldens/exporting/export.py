@@ -49,9 +49,9 @@ from executorch_goldens.exporting.numerics import arithmetic, loading, rounding
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.loss import losses
 from executorch_goldens.exporting.numerics.measuring import measured
+from executorch_goldens.exporting.numerics.quantizing import convert, export_program
 from executorch_goldens.exporting.numerics.samples import alone, samples_of, unbounded
 from executorch_goldens.exporting.observing import NOBODY, Observer
-from executorch_goldens.exporting.quantizing import convert, export_program
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch
 from executorch_goldens.files import logged, shortage

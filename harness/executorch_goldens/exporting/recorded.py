@@ -19,13 +19,11 @@ import torch
 
 from executorch_goldens.exporting.calls import Call, tensors_in
 from executorch_goldens.numerics import npz
-from executorch_goldens.registry import SAMPLES, Case, ZooError
+from executorch_goldens.registry import SAMPLE_NAMES, Case, ZooError
 
 if TYPE_CHECKING:
     from executorch_goldens.exporting.data import Example
 
-#: What samples are called that have names already.
-TAKEN = (*SAMPLES, "least", "largest", "second step", "third step")
 #: Names of samples are parts of messages, and of lines of goldens.
 NAME = re.compile(r"[\w.-]{1,64}(/[\w.-]{1,64})?")
 #: What ``numpy.savez`` calls arrays that are given no name.
@@ -75,7 +73,7 @@ class Inputs:
         samples: dict[str, Tensors] = {}
         for file in [named] if isinstance(named, str | Path) else named:
             for name, tensors in self._of_file(Path(file)):
-                if name in (*TAKEN, *samples) or not NAME.fullmatch(name):
+                if name in (*SAMPLE_NAMES, *samples) or not NAME.fullmatch(name):
                     wrong = "is the name of another sample" if NAME.fullmatch(name) else "is no name for one"
                     raise ZooError(f"{self.what}: {file}: sample {name!r}: {wrong}")
                 samples[name] = tensors

@@ -69,7 +69,7 @@ class Lowering:
         return dataclasses.replace(
             made,
             module=example.module.to(dtype),
-            samples={name: cast(tensors, dtype) for name, tensors in example.samples.items()},
+            recordings={name: cast(tensors, dtype) for name, tensors in example.recordings.items()},
             calibrating=tuple(cast(tensors, dtype) for tensors in example.calibrating),
         )
 

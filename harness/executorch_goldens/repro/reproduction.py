@@ -145,9 +145,9 @@ class Repro:
         """Return the program of the case's exported graph, on the inputs that show the defect."""
         from executorch_goldens.exporting import compat
         from executorch_goldens.exporting.data import example_of
+        from executorch_goldens.exporting.numerics.quantizing import export_program
         from executorch_goldens.exporting.numerics.samples import samples_of
         from executorch_goldens.exporting.program import NoProgramError, Program
-        from executorch_goldens.exporting.quantizing import export_program
         from executorch_goldens.exporting.targets import Lowering
 
         # A script calls its model with tensors: what is no tensor is in its graph.

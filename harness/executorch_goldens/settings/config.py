@@ -40,8 +40,8 @@ RENAMES = "renames"
 SQNR = "sqnr"
 
 
-#: The zoo of the cases that are files (`executorch_goldens.settings.cases`).
-CASES = "executorch_goldens.settings.cases"
+#: The zoo of the cases that are files (`executorch_goldens.exporting.files`).
+CASES = "executorch_goldens.exporting.files"
 
 
 class ConfigError(UsageError):

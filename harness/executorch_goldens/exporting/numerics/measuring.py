@@ -27,7 +27,7 @@ def measured(example: Example, outputs: Outputs, eager: Outputs) -> Metric | Non
     ZooError
         For a metric that raises, or gives no number.
     """
-    names = [name for name in (example.samples or ("example",)) if name in outputs]
+    names = [name for name in (example.recordings or ("example",)) if name in outputs]
     if example.metric is None or not names:
         return None
     called = getattr(example.metric, "__name__", "")

@@ -44,7 +44,7 @@ def samples_of(
 
     names = case.run_on if example.tensors else ("example",)
     samples: dict[str, tuple[tuple[torch.Tensor, ...], ...]] = {name: (inputs(name),) for name in names}
-    samples.update({name: (tensors,) for name, tensors in example.samples.items()})
+    samples.update({name: (tensors,) for name, tensors in example.recordings.items()})
     resized = {which: made for which in SIZES if (made := _of_size(example, which))}
     for which, made in resized.items():
         samples[which] = (data.all_like(made, which) if "drawn" in names else made,)

@@ -45,7 +45,7 @@ class Build:
         return example_of_files(self.folder, self.file, self.inputs)
 
 
-def cases(folder: Path, stated: tuple[FileCase, ...]) -> Iterator[registry.Case]:
+def cases_of(folder: Path, stated: tuple[FileCase, ...]) -> Iterator[registry.Case]:
     """Yield the cases of a table; raise `ZooError` for files that are missing or of another kind."""
     for entry in stated:
         for file, inputs in _files(folder, entry):
@@ -88,7 +88,7 @@ def register() -> None:
             continue
         found = config.load(Path(entry))
         if found.cases:
-            for case in cases(found.root, found.cases):
+            for case in cases_of(found.root, found.cases):
                 registry.CASES.add(case)
             return
 
