@@ -339,6 +339,30 @@ class Validation:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """What a case's own measure says of the outputs of a program: the more, the better.
+
+    Attributes
+    ----------
+    name
+        Of the function that measures.
+    value, eager
+        Of the program's outputs, and of those of the eager model before it is quantized.
+    bound
+        The least that `value` may be.
+    """
+
+    name: str
+    value: float
+    eager: float
+    bound: float
+
+    def falls_short(self) -> bool:
+        """Whether it is below its bound; a NaN is."""
+        return not self.value >= self.bound
+
+
+@dataclass(frozen=True)
 class Lowered:
     """What an export made when nothing raised.
 
@@ -391,6 +415,8 @@ class Lowered:
     recipe
         How a program was made that its case made by itself, and what is not known of it for that reason; otherwise
         empty.
+    metric
+        None where the case has none, or the program was not run.
     """
 
     graph: str
@@ -411,6 +437,7 @@ class Lowered:
     lost: Lost | None = field(default=None, compare=False)
     inside: Inside | None = field(default=None, compare=False)
     parts: tuple[tuple[str, int], ...] = ()
+    metric: Metric | None = None
     methods: tuple[tuple[str, tuple[float, ...]], ...] = ()
     data: tuple[tuple[str, bytes], ...] = ()
     recipe: str = ""

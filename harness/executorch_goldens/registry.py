@@ -31,6 +31,9 @@ NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 #: of the example's; and values drawn anew between these.
 SAMPLES = ("example", "zeros", "extremes", "drawn")
 
+#: What the harness calls samples: these, others of the sizes that dimensions may have, and runs of several steps.
+SAMPLE_NAMES = (*SAMPLES, "least", "largest", "second step", "third step")
+
 #: What arguments of `case` were called, and are.
 FORMER = {"report": "issue"}
 

@@ -23,10 +23,11 @@ from executorch_goldens.decode import Decoded, DecodeError, Schemas, bundled, de
 from executorch_goldens.exporting import compat, kernels, tosa_validation
 from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, in_mode
-from executorch_goldens.exporting.export import LOOKING, MODEL, Export, delegates, export_program, graphs
+from executorch_goldens.exporting.export import LOOKING, MODEL, Export, delegates, graphs
 from executorch_goldens.exporting.inside import beginning, tosa
 from executorch_goldens.exporting.numerics import arithmetic, loading
 from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.exporting.numerics.quantizing import export_program
 from executorch_goldens.exporting.numerics.samples import samples_of
 from executorch_goldens.files import logged
 from executorch_goldens.goldens.accuracy import worst
