@@ -38,6 +38,8 @@ from executorch_goldens.targets import BUILD, INT8_FLOOR, TOSA, XNNPACK
 BUILDING = "build"
 #: The method of a program that has one.
 FORWARD = "forward"
+#: How far a program may be from runs that were recorded, as a part of the largest value, where nobody says more.
+BOUND = 2.0**-10
 #: The samples on which methods are run in order.
 IN_ORDER = ("example", "drawn")
 #: What a backend's approximations are, by the id of its delegates; see `arithmetic.APPROXIMATIONS`.
@@ -177,7 +179,7 @@ class Build:
         name: str = FORWARD,
         *,
         sample: str = "recorded",
-        bound: float = 2.0**-10,
+        bound: float = BOUND,
     ) -> None:
         """Say what a method gave elsewhere.
 
