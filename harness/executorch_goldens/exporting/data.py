@@ -455,7 +455,7 @@ def example_of(case: Case) -> Example:
     return replace(
         example,
         recordings={**example.recordings, **inputs.recorded(example.recorded)},
-        calibrating=inputs.calibration(example.calibration) if calibrates else (example.tensors,),
+        calibrating=inputs.calibration(example.calibration) if calibrates else (),
     )
 
 

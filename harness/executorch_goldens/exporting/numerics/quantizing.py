@@ -74,7 +74,7 @@ def _trained(example: Example, program: torch.export.ExportedProgram, quantizer:
 
 
 def _calibrate(prepared: torch.fx.GraphModule, example: Example) -> None:
-    for inputs in example.calibrating:
+    for inputs in example.calibrating or (example.tensors,):
         example.call.run(prepared, copy.deepcopy(inputs))
 
 
