@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from executorch_goldens.exporting.calls import Call, tensors_in
-from executorch_goldens.numerics import npz
+from executorch_goldens.files import npz
 from executorch_goldens.registry import SAMPLE_NAMES, Case, ZooError
 
 if TYPE_CHECKING:
