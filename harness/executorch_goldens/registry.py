@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import math
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Never
+from typing import Any, Never, TypeAlias, TypeVar
 
 from executorch_goldens import targets
 from executorch_goldens.artifact import FAILS, MOST_IMPRECISE, UNDELEGATED
 from executorch_goldens.errors import UsageError
 
-if TYPE_CHECKING:
-    from executorch_goldens.exporting.data import Data, Example
+#: Makes an `Example` from a `Data`, or a whole program from a `Build`.
+Builder: TypeAlias = Callable[[Any], Any]
 
 #: Case names become directory names and parts of pytest ids: no separators, no dots, no upper case, no length at which
 #: a file system or a snapshot library would cut them.
@@ -30,11 +31,17 @@ NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 #: of the example's; and values drawn anew between these.
 SAMPLES = ("example", "zeros", "extremes", "drawn")
 
+#: What the harness calls samples: these, others of the sizes that dimensions may have, and runs of several steps.
+SAMPLE_NAMES = (*SAMPLES, "least", "largest", "second step", "third step")
+
 #: What arguments of `case` were called, and are.
 FORMER = {"report": "issue"}
 
 #: A version of ExecuTorch (PEP 440, public, final or not).
 RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev)\d+)?")
+
+
+B = TypeVar("B", bound="Builder")
 
 
 class ZooError(UsageError):
@@ -85,12 +92,15 @@ class Case:
         The releases that it can be built on; empty for all.
     core
         The releases on which the core has it, where the goldens of its zoo are compact; that of others is computed.
+    is_build
+        Whether `build` makes a whole program, given an `executorch_goldens.exporting.building.Build`: it is exported
+        for `executorch_goldens.targets.BUILD` alone.
     """
 
     name: str
     family: str
     guards: str
-    build: Callable[[Data], Example] = field(repr=False)
+    build: Builder = field(repr=False)
     issue: int | None = None
     quantization: str = "symmetric"
     constant_outputs: bool = False
@@ -102,6 +112,7 @@ class Case:
     expects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     releases: tuple[str, ...] = ()
     core: tuple[str, ...] = ()
+    is_build: bool = False
 
     @property
     def module(self) -> str:
@@ -170,6 +181,8 @@ def wrongs(case: Case) -> Iterator[str]:
     ):
         yield f'expects is like {{"tosa-int": {{"1.5.1": "{FAILS}"}}}}, and not {case.expects!r}'
         return
+    if case.is_build:
+        yield from _not_of_builds(case)
     yield from _unknown("quantization", [case.quantization], targets.QUANTIZATIONS)
     yield from _unknown("run_on", case.run_on, SAMPLES)
     yield from _unknown("backends", case.backends, _backends)
@@ -178,6 +191,18 @@ def wrongs(case: Case) -> Iterator[str]:
     yield from _unknown("sqnr", case.sqnr, _targets)
     yield from _unknown("expects", case.expects, _targets)
     yield from _unusable(case)
+
+
+def _not_of_builds(case: Case) -> Iterator[str]:
+    """Yield the fields that say something to targets, and nothing to a function that makes a whole program."""
+    for name, is_set in {
+        "backends": bool(case.backends),
+        "also": bool(case.also),
+        "quantization": case.quantization != "symmetric",
+        "constant_outputs": case.constant_outputs,
+    }.items():
+        if is_set:
+            yield f"{name}: a build lowers by itself, for {targets.BUILD!r} alone; leave it out"
 
 
 def _unusable(case: Case) -> Iterator[str]:
@@ -316,8 +341,11 @@ def case(
     expects: Mapping[str, Mapping[str, str]] | None = None,
     name: str | None = None,
     **former: Never,
-) -> Callable[[Callable[[Data], Example]], Callable[[Data], Example]]:
+) -> Callable[[B], B]:
     """Register the decorated builder; the case's name is `name`, or the function's with dashes.
+
+    It takes a `Data` and returns an `Example`, which is lowered for every target. Or it takes a `Build`, as its
+    annotation says, and returns a whole program, as the repository ships it.
 
     Raises
     ------
@@ -328,7 +356,7 @@ def case(
         renamed = f"; it is called {FORMER[given]}= now" if given in FORMER else ""
         raise ZooError(f"case() has no argument {given}={renamed}")
 
-    def register(build: Callable[[Data], Example]) -> Callable[[Data], Example]:
+    def register(build: B) -> B:
         CASES.add(
             Case(
                 name=name or build.__name__.replace("_", "-"),
@@ -344,8 +372,17 @@ def case(
                 imprecise=imprecise or {},
                 sqnr=sqnr or {},
                 expects=expects or {},
+                is_build=takes_build(build),
             )
         )
         return build
 
     return register
+
+
+def takes_build(build: Builder) -> bool:
+    """Whether a builder makes a whole program: its parameter is annotated as a `Build`."""
+    parameter = next(iter(inspect.signature(build).parameters.values()), None)
+    annotation = getattr(parameter, "annotation", None)
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return name.rpartition(".")[2] == "Build"

@@ -383,9 +383,20 @@ def test_inputs_share_memory_after_a_cast_as_before() -> None:
     assert torch.equal(one, x.to(torch.bfloat16))
 
 
-def test_an_input_that_is_no_tensor_is_named() -> None:
-    case = replace(make(), build=lambda data: Example(torch.nn.Identity(), (0.5,)))  # type: ignore[arg-type]
-    with pytest.raises(ZooError, match="input 0 of case 'some-case' is no tensor but a float"):
+def test_an_input_that_no_export_takes_is_named() -> None:
+    case = replace(make(), build=lambda data: Example(torch.nn.Identity(), ({"x": slice(3)},)))
+    with pytest.raises(
+        ZooError, match=r"an input of case 'some-case' of .* is a slice: inputs are tensors, numbers"
+    ):
+        example_of(case)
+
+
+def test_a_number_that_may_change_is_refused() -> None:
+    dynamic = {"input": torch.export.Dim.DYNAMIC}
+    case = replace(make(), build=lambda data: Example(torch.nn.Identity(), (3,), dynamic_shapes=dynamic))
+    with pytest.raises(
+        ZooError, match=r"declares .*DYNAMIC.* of an input that is 3: only dimensions of tensors"
+    ):
         example_of(case)
 
 

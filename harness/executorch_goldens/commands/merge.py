@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +119,8 @@ def tell(arguments: argparse.Namespace, repository: Config) -> int:
     """Print the summary; raise `executorch_goldens.results.merging.MergeError` for a folder without results."""
     goldens = (arguments.goldens or repository.goldens).resolve()
     parts = parts_of(arguments.results)
-    # A run of some cells leaves what earlier ones propose of the others: the summary is of the last.
-    ran = {name_of(*row) for row in rows(parts)}
-    groups = causes(arguments.results, goldens, repository, ran)
+    newest = {name_of(release, row) for release, row in rows(parts)}
+    groups = causes(arguments.results, goldens, repository, newest)
     if arguments.annotations:
         within = goldens.relative_to(repository.root) if goldens.is_relative_to(repository.root) else goldens
         print(*marks(groups, within.as_posix()), sep="\n")
@@ -138,17 +137,17 @@ def parts_of(folders: Sequence[Path]) -> list[Part]:
 
 
 def causes(
-    folders: Sequence[Path], goldens: Path, repository: Config, names: Collection[str] | None = None
+    folders: Sequence[Path], goldens: Path, repository: Config, only: Container[str] | None = None
 ) -> list[Group]:
     """Return the causes of what the results under some folders propose.
 
     Parameters
     ----------
-    names
-        Of the proposals that count; by default all do.
+    only
+        Names of cells: proposals of others are left from earlier runs. None for all.
     """
-    found = (each for folder in folders for each in proposals.find(folder))
-    proposed = [each for each in found if names is None or each.name in names]
+    found = [each for folder in folders for each in proposals.find(folder)]
+    proposed = [each for each in found if only is None or each.name in only]
     return grouped(proposed, goldens, Standing(repository, goldens))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
+from packaging.version import Version
 from torch.fx.passes.infra.pass_base import PassBase
 
 from executorch_goldens.targets import TOSA, XNNPACK, Target
@@ -56,6 +57,14 @@ def _loaded(module: str, name: str) -> Any:
 def installed_release() -> str:
     """Return the executorch version of this interpreter, without its local label."""
     return metadata.version("executorch").partition("+")[0]
+
+
+def bindings_take_floats() -> bool:
+    """Whether the runtime's Python interface takes a float for an input of a program: not in 1.1.0 and 1.2.0.
+
+    ``extension/pybindings/pybindings.cpp``: "Unsupported python type <class 'float'>".
+    """
+    return Version(installed_release()) >= Version("1.3.1")
 
 
 def tosa_quantizer(spec: TosaCompileSpec) -> Any:

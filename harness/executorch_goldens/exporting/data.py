@@ -8,11 +8,13 @@ another.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,13 @@ import torch
 
 from executorch_goldens.exporting.arrays import PACKED, array_of
 from executorch_goldens.exporting.blame import handed_on
+from executorch_goldens.exporting.calls import TENSOR, Call, require_leaves, tensors_in
+from executorch_goldens.exporting.recorded import Inputs, folder_of
 from executorch_goldens.registry import Case, ZooError
+from executorch_goldens.targets import Target
+
+#: The outputs of a program as a metric takes them: by name of the sample, in their order.
+Outputs = Mapping[str, Sequence[np.ndarray[Any, Any]]]
 
 #: Weights are k / 2**n with k in -8..8: few enough significant bits that the sums of a convolution over small
 #: dyadic inputs need less than float32's 24, enough distinct values that a misplaced one shows.
@@ -316,33 +324,97 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Example:
-    """A model and the positional inputs it is exported with.
+    """A model and the inputs it is exported with.
 
     Attributes
     ----------
     module
         Put into eval mode by `example_of`.
     inputs
-        Also the samples that quantized targets calibrate with.
+        Its positional arguments: tensors, numbers, strings and None, also nested, as ``torch.export`` takes them
+        (`executorch_goldens.exporting.calls`). Quantized targets calibrate with them.
     fill
         Whether `Data.fill` replaces the parameters. False keeps the module's own, a checkpoint's for instance; two
         processes must then build the same bits.
     dynamic_shapes
-        For `torch.export.export`: for each input, which of its dimensions may change, as ``{dimension: Dim}``.
+        For `torch.export.export`: for each input, which of its dimensions may change, as ``{dimension: Dim}``, nested
+        as the inputs are.
     parts
         Of a program that does several things beside each other: their names, each with how many of its outputs are
         its own, in order. A golden then has a line for each (`executorch_goldens.goldens.parts`).
+    kwargs
+        Its keyword arguments.
+    recorded
+        ``.npz`` file, or files, of samples that the program is judged on as well, relative to the module of the case
+        (`executorch_goldens.exporting.recorded`).
+    calibration
+        What quantized targets calibrate with in place of the inputs: an ``.npz`` file, or several sets of inputs. One
+        is a tuple as `inputs`; where there are `kwargs`, a pair of both.
+    quantizer
+        Takes the `executorch_goldens.targets.Target` that is quantized for, and returns a quantizer in place of its
+        own; None for its own.
+    train
+        Makes quantized targets train: takes the model as ``prepare_qat_pt2e`` prepares it, after it has run on what it
+        calibrates with, and changes it in place. It is called with the seed 0.
+    metric
+        Of the task: takes the outputs of the program, arrays by name of the sample, of what is recorded or else of the
+        example, and returns a number, the more the better.
+    bound
+        The least that `metric` may be.
+    program
+        What was exported already: `module` is what it gives, and nothing is exported for float targets.
+    recordings, calibrating
+        The tensors of `recorded` and `calibration`, once `example_of` has read them.
     """
 
     module: torch.nn.Module
-    inputs: tuple[torch.Tensor, ...]
+    inputs: tuple[Any, ...]
     fill: bool = True
     dynamic_shapes: Any = None
     parts: tuple[tuple[str, int], ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    recorded: str | Path | Sequence[str | Path] = ()
+    calibration: str | Path | Iterable[Any] | None = None
+    quantizer: Callable[[Target], Any] | None = None
+    train: Callable[[torch.fx.GraphModule], object] | None = None
+    metric: Callable[[Outputs], float] | None = None
+    bound: float = -math.inf
+    program: torch.export.ExportedProgram | None = None
+    recordings: Mapping[str, tuple[torch.Tensor, ...]] = field(default_factory=dict)
+    calibrating: tuple[tuple[torch.Tensor, ...], ...] = ()
+
+    @functools.cached_property
+    def call(self) -> Call:
+        """How the module is called."""
+        return Call.of(self.inputs, self.kwargs)
+
+    @functools.cached_property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """The tensors among the inputs, in the order of `call`."""
+        return tensors_in((self.inputs, dict(self.kwargs)))
+
+    def flat(self) -> Example:
+        """Return the example of a module that takes the tensors alone, one after the other."""
+        if self.call.is_plain:
+            return self
+        shapes = tuple(self.call.shapes(self.module, self.dynamic_shapes))
+        return replace(
+            self,
+            module=self.call.flat(self.module),
+            inputs=self.tensors,
+            kwargs={},
+            # The module takes any number of positional arguments.
+            dynamic_shapes=(shapes,) if any(shapes) else None,
+        )
+
+    def with_tensors(self, tensors: Sequence[torch.Tensor]) -> Example:
+        """Return the example with other tensors among its inputs."""
+        args, kwargs = self.call.arguments(tensors)
+        return replace(self, inputs=args, kwargs=kwargs)
 
 
-def require_example(case: Case, built: object) -> None:
-    """Raise `ZooError` for what a case gives in place of an `Example` of a module and a tuple of inputs."""
+def require_example(case: Case, built: object) -> Example:
+    """Return what a case gives; raise `ZooError` for what is no `Example` of a module and a tuple of inputs."""
     what = f"case {case.name!r} of {case.module}"
     if not isinstance(built, Example):
         raise ZooError(f"{what} gives {_kind(built)}, and no Example: return Example(module, (input,))")
@@ -353,6 +425,19 @@ def require_example(case: Case, built: object) -> None:
         )
     if not isinstance(built.inputs, tuple):
         raise ZooError(f"the inputs of {what} are no tuple but {_kind(built.inputs)}: write (input,)")
+    if not isinstance(built.kwargs, Mapping) or not all(isinstance(name, str) for name in built.kwargs):
+        raise ZooError(f"kwargs of {what} is {built.kwargs!r}, and not a dictionary of inputs by name")
+    require_leaves(what, built.inputs, built.kwargs)
+    for name in ("quantizer", "train", "metric"):
+        if (given := getattr(built, name)) is not None and not callable(given):
+            raise ZooError(f"{name} of {what} is no function but {_kind(given)}")
+    for leaf, shape in built.call.declared(built.module, _shapes(built)):
+        if leaf is not TENSOR and shape is not None:
+            raise ZooError(
+                f"dynamic_shapes of {what} declares {shape!r} of an input that is {leaf!r}: only dimensions of tensors "
+                "may change here; other inputs are what the program is exported with"
+            )
+    return built
 
 
 def _kind(value: object) -> str:
@@ -362,12 +447,23 @@ def _kind(value: object) -> str:
 def example_of(case: Case) -> Example:
     """Build the model of `case` and its inputs, with deterministic weights, in eval mode; raise `ZooError`."""
     data = Data(case.name)
-    built = case.build(data)
-    require_example(case, built)
-    for index, given in enumerate(built.inputs):
-        if not isinstance(given, torch.Tensor):
-            raise ZooError(
-                f"input {index} of case {case.name!r} is no tensor but a {type(given).__name__}: let the module hold it"
-            )
+    built = require_example(case, case.build(data))
     module = data.fill(built.module) if built.fill else in_mode(built.module)
-    return replace(built, module=module)
+    example = replace(built, module=module, dynamic_shapes=_shapes(built))
+    inputs = Inputs(f"case {case.name!r} of {case.module}", example, folder_of(case))
+    calibrates = example.calibration is not None
+    return replace(
+        example,
+        recordings={**example.recordings, **inputs.recorded(example.recorded)},
+        calibrating=inputs.calibration(example.calibration) if calibrates else (),
+    )
+
+
+def _shapes(built: Example) -> Any:
+    """Return ``dynamic_shapes`` of an example, of which a collection refers to its inputs by their identity."""
+    shapes = built.dynamic_shapes
+    if not isinstance(shapes, torch.export.ShapesCollection):
+        return shapes
+    return shapes.dynamic_shapes(  # type: ignore[no-untyped-call]
+        built.module, built.inputs, dict(built.kwargs)
+    )

@@ -1,23 +1,22 @@
-"""(case, target) -> artifact, in the process it is called in."""
+"""The harness's recipe from a case to a lowered program, and what is run of it."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 import math
 import re
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
 
 import torch
-from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
+from executorch.exir import EdgeProgramManager
 from executorch.exir.lowered_backend_module import LoweredBackendModule
-from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from executorch_goldens.artifact import (
     DELEGATE,
@@ -26,7 +25,6 @@ from executorch_goldens.artifact import (
     IMPRECISE,
     LOWERED,
     QUANTIZED,
-    Artifact,
     Beginning,
     Delegate,
     Failure,
@@ -38,10 +36,10 @@ from executorch_goldens.artifact import (
     Tensor,
 )
 from executorch_goldens.decode import Schemas
-from executorch_goldens.errors import HarnessError
-from executorch_goldens.exporting import compat, kernels, tosa_validation
+from executorch_goldens.exporting import compat, tosa_validation
 from executorch_goldens.exporting.apart import ApartError, run_apart
-from executorch_goldens.exporting.blame import OF_THE_MACHINE, described, own_error
+from executorch_goldens.exporting.blame import own_error
+from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.ending import EndlessError, ending_within
 from executorch_goldens.exporting.given import Given
@@ -49,13 +47,14 @@ from executorch_goldens.exporting.inside import beginning, operators, tosa
 from executorch_goldens.exporting.numerics import arithmetic, loading, rounding
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.loss import losses
+from executorch_goldens.exporting.numerics.measuring import measured
+from executorch_goldens.exporting.numerics.quantizing import convert, export_program
 from executorch_goldens.exporting.numerics.samples import alone, samples_of, unbounded
 from executorch_goldens.exporting.observing import NOBODY, Observer
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch
 from executorch_goldens.files import logged, shortage
 from executorch_goldens.goldens.accuracy import worst
-from executorch_goldens.patches import shortcuts
 from executorch_goldens.registry import Case
 from executorch_goldens.targets import REFERENCE_MODEL, RUNTIME
 
@@ -117,6 +116,10 @@ class Export:
         The lowered program before it is emitted, once there is one that is to be run.
     log
         Where in the log what runs it begins to write.
+    call
+        How the model is called; the steps of a sample are the tensors of it.
+    methods
+        The method that each step of a sample runs, by its name; nothing where all run the one there is.
     unbounded
         See `executorch_goldens.exporting.numerics.samples.unbounded`.
     parts
@@ -155,6 +158,8 @@ class Export:
         self.made: Lowered | None = None
         self.program: beginning.Program | None = None
         self.log: int | None = None
+        self.call = Call.of((), {})
+        self.methods: dict[str, tuple[str, ...]] = {}
         self.unbounded: tuple[str, ...] = ()
         self.parts: tuple[tuple[str, int], ...] = ()
         self.watch = Watch(capture, omission)
@@ -168,10 +173,10 @@ class Export:
         self.made = self.unexecuted(edge.exported_program().graph_module)
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
         ran = Ran()
-        if self.target.runs == REFERENCE_MODEL:
-            ran = self.in_reference_model(edge.exported_program())
+        if self.target.runs != RUNTIME:
+            ran = self.before_emission(edge.exported_program())
         if self.executing:
-            self.program = beginning.Program.of(edge.exported_program())
+            self.program = beginning.Program.of(edge.exported_program(), self.lowering.simulator)
         self.stage = "emit"
         emitted = edge.to_executorch()
         pte = bytes(emitted.buffer)
@@ -186,6 +191,7 @@ class Export:
             altered=tuple(self.watch.given.altered()) if self.watch.given is not None else (),
             unjudged=self.unjudged,
             loads=ran.loads,
+            metric=measured(example, ran.outputs, self.floats or self.expected),
         )
 
     def unexecuted(self, lowered: torch.fx.GraphModule) -> Lowered:
@@ -219,13 +225,18 @@ class Export:
             parts=self.parts,
         )
 
-    def in_reference_model(self, program: torch.export.ExportedProgram) -> Ran:
-        """Run a lowered program, its delegates in the reference model, on each sample."""
+    def before_emission(self, program: torch.export.ExportedProgram) -> Ran:
+        """Run a lowered program, its delegates in the reference model or the target's simulator, on each sample."""
         self.stage, self.log = "run", logged.end()
-        not_run = numerics.beyond_reference_model(program) if self.executing else ""
+        simulator = self.lowering.simulator
+        not_run = ""
+        if self.executing and self.target.runs == REFERENCE_MODEL:
+            not_run = numerics.beyond_reference_model(program)
+        elif self.executing:
+            not_run = numerics.beyond_simulator(program, simulator)
         with self.lowering.eager():
             outputs = self.outputs(
-                lambda steps: numerics.in_reference_model(program, steps, self.observer), not_run
+                lambda steps: numerics.in_reference_model(program, steps, self.observer, simulator), not_run
             )
         return Ran(outputs, not_run or self.left_out)
 
@@ -234,8 +245,11 @@ class Export:
         self.stage, self.log = "run", logged.end()
         not_run = numerics.beyond_runtime(program) if self.executing else ""
         not_run = not_run or self.left_out
-        outputs = self.outputs(lambda steps: numerics.in_runtime(pte, steps), not_run, pte)
-        loads = loading.differences(pte, self.samples, outputs, LOOKING) if outputs else ()
+        outputs = self.outputs(
+            lambda steps: numerics.in_runtime(pte, self.call.for_runtime(steps)), not_run, pte
+        )
+        given = {name: self.call.for_runtime(steps) for name, steps in self.samples.items()}
+        loads = loading.differences(pte, given, outputs, LOOKING) if outputs else ()
         return Ran(outputs, not_run, loads)
 
     def sample(self, name: str, given: tuple[Tensor, ...]) -> Sample:
@@ -286,13 +300,18 @@ class Export:
         given = result.samples[0].outputs if result.samples else None
         return dataclasses.replace(result, lost=self.lost(given))
 
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        """The inputs that are no tensors."""
+        return self.call.constants
+
     def with_beginning(self, lowered: Lowered) -> Lowered:
         """Return `lowered` with where its outputs begin to depart, or what is seen of its operators if none does."""
         if self.program is None or not lowered.samples:
             return lowered
         if sample := beginning.first_departing(lowered):
             begins = self._apart(
-                functools.partial(
+                partial(
                     beginning.beginning, self.program, lowered, sample, self.samples[sample.name], self.off
                 ),
                 lambda why: Beginning(sample.name, f"cannot be told: {why}"),
@@ -303,7 +322,7 @@ class Export:
             return lowered
         chosen = {name: self.samples[name] for name in operators.chosen(self.samples)}
         found, inside = self._apart(
-            functools.partial(operators.looked_into, self.program, lowered, chosen, self.off),
+            partial(operators.looked_into, self.program, lowered, chosen, self.off),
             lambda why: (None, Inside(tuple(chosen), 0, (("the program", why),))),
         )
         return dataclasses.replace(lowered, begins=found, inside=inside)
@@ -336,7 +355,7 @@ class Export:
 
         def look() -> tuple[str, ...]:
             with torch.no_grad():
-                return losses(unfolded(), self.samples[name], floats, index, floor)
+                return losses(unfolded(), self.call, self.samples[name], floats, index, floor)
 
         try:
             with self.lowering.eager():
@@ -346,30 +365,27 @@ class Export:
 
     def lower(self, example: Example) -> EdgeProgramManager:
         """Run eagerly, export, quantize where the target does, and lower."""
+        self.call = example.call
         if self.executing:
             with torch.no_grad(), self.lowering.eager():
-                states = numerics.states(example.module, example.inputs)
+                states = numerics.states(example.module, example.call, example.tensors)
             self.samples = dict(samples_of(self.case, example, remembers=bool(states)))
             self.watch.given = Given(example.module, states)
         self.expect(example.module)
         self.stage = "export"
-        program = export_program(example.module, example)
+        program = example.program or export_program(example.module, example)
         self.watch.stage(EXPORTED, program)
         if self.lowering.quantizer is not None:
             self.stage = "quantize"
             self.watch.making = QUANTIZED
-            program = self.quantize(program, self.lowering.quantizer(self.case.quantization), example)
+            program = self.quantize(program, example)
             self.watch.stage(QUANTIZED, program)
         else:
             self.spread(compat.graph_module(program))
         self.stage = "lower"
         self.watch.making = EDGE
         with tosa.noted() if self.executing and self.target.runs == REFERENCE_MODEL else nullcontext():
-            return to_edge_transform_and_lower(
-                program,
-                partitioner=[self.lowering.partitioner()],
-                compile_config=self.lowering.compile_config(),
-            )
+            return self.lowering.lower(program)
 
     def expect(self, module: torch.nn.Module) -> None:
         """Run `module` on every sample; each run has copies, for a model may change its buffers and its inputs.
@@ -382,7 +398,8 @@ class Export:
             started = time.process_time()
             try:
                 with torch.no_grad(), self.lowering.eager(), ending_within(limit):
-                    made = numerics.given_by(copy.deepcopy(module), copy.deepcopy(steps))
+                    own = self.call.flat(copy.deepcopy(module))
+                    made = numerics.given_by(own, copy.deepcopy(steps))
             except EndlessError:
                 self.leave_out(name, "eager does not end")
             except Exception as error:
@@ -427,12 +444,12 @@ class Export:
         self.expected.pop(sample, None)
         self.unjudged += ((sample, why),)
 
-    def spread(self, module: torch.fx.GraphModule) -> None:
+    def spread(self, module: torch.nn.Module) -> None:
         """Measure how far rounding alone moves the outputs of the (quantized) eager graph."""
         with self.lowering.eager():
             self.moved = {
                 name: rounding.moved(
-                    module,
+                    self.call.flat(module),
                     steps,
                     self.scales,
                     Data(self.case.name).generator(f"rounding {name}"),
@@ -445,13 +462,12 @@ class Export:
                 self.leave_out(name, f"eager is undefined: {moved.undefined[0]}")
 
     def quantize(
-        self, program: torch.export.ExportedProgram, quantizer: Any, example: Example
+        self, program: torch.export.ExportedProgram, example: Example
     ) -> torch.export.ExportedProgram:
-        """Annotate, calibrate with the example inputs, convert and export again."""
-        converted = self.convert(program, quantizer, example)
-        again = self.lowering.quantizer
-        assert again is not None
-        self.unfolded = lambda: self.convert(program, again(self.case.quantization), example, fold=False)
+        """Annotate, calibrate, train where the case does, convert and export again."""
+        converting = partial(convert, self.lowering, self.case, example, program)
+        converted = converting()
+        self.unfolded = partial(converting, fold=False)
         self.floats = self.expected
         self.expect(converted)
         scales = numerics.output_scales(converted)
@@ -461,94 +477,6 @@ class Export:
         if self.case.constant_outputs and self.target.runs == REFERENCE_MODEL:
             self.codes = numerics.output_codes(converted)
         return export_program(converted, example)
-
-    def convert(
-        self, program: torch.export.ExportedProgram, quantizer: Any, example: Example, fold: bool = True
-    ) -> torch.fx.GraphModule:
-        """Return the quantized eager graph of `program`, with its weights folded into constants unless asked for."""
-        own = set(program.graph_signature.inputs_to_buffers.values())
-        # Without gradients throughout: a folded constant that has a history cannot be copied.
-        with torch.no_grad():
-            prepared = prepare_pt2e(compat.graph_module(program), quantizer)
-            before = {name: state.clone() for name, state in prepared.named_buffers() if name in own}
-            prepared(*copy.deepcopy(example.inputs))
-            # Calibrating runs the model, and folding constants runs what writes to a state without reading an input;
-            # the program starts in the state that the model came in.
-            restore(prepared, before)
-            converted: torch.fx.GraphModule = convert_pt2e(prepared, fold_quantize=fold)
-            restore(converted, before)
-        return converted
-
-
-def restore(module: torch.nn.Module, states: Mapping[str, torch.Tensor]) -> None:
-    """Give the buffers of `module` that `states` names the values that it holds."""
-    for name, buffer in module.named_buffers():
-        if name in states:
-            numerics.overwrite(buffer, states[name])
-
-
-def export_program(module: torch.nn.Module, example: Example) -> torch.export.ExportedProgram:
-    """Export `module`, which takes the inputs of `example`, strictly."""
-    return torch.export.export(module, example.inputs, dynamic_shapes=example.dynamic_shapes, strict=True)
-
-
-def export(
-    case: Case,
-    target: str,
-    patches: Sequence[str] = (),
-    capture: int = 0,
-    execute: bool = True,
-    bound: float | None = None,
-    omission: Omission | None = None,
-    observer: Observer = NOBODY,
-) -> Artifact:
-    """Export `case` for `target`; an exception of the release is an artifact, too.
-
-    Parameters
-    ----------
-    patches
-        Names of the patches that the caller has installed in this process; noted in the artifact.
-    capture, omission
-        See `executorch_goldens.exporting.trace.Watch`.
-    execute
-        Whether the program is executed on the case's samples.
-    bound
-        In place of the target's.
-    observer
-        Sees what is run.
-
-    Raises
-    ------
-    executorch_goldens.targets.UnknownTargetError, executorch_goldens.targets.TargetError
-        For a target that this environment does not have, or cannot make.
-    executorch_goldens.exporting.blame.OwnError
-        For an exception of the harness's own code, once the case has been built and run.
-    MemoryError
-        If memory was not given: the case may export all the same.
-    """
-    started = time.perf_counter()
-    kernels.load()
-    attempt = Export(case, Lowering.named(target), capture, execute, bound, omission, observer)
-    result: Lowered | Failure
-    try:
-        with attempt.watch:
-            result = attempt.observer.around(attempt)
-    except (Exception, SystemExit) as error:
-        if shortage.of_memory(error):
-            raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
-        result = attempt.failed(error)
-    try:
-        # What is lowered again for this is none of the export's passes: nothing watches.
-        result = attempt.looked_into(result)
-    except (HarnessError, *OF_THE_MACHINE):
-        raise
-    except Exception as error:
-        if shortage.of_memory(error):
-            raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
-        raise described(attempt.stage, error) from error
-    seconds = time.perf_counter() - started
-    noted = attempt.watch.result()
-    return Artifact(result, tuple(patches), seconds, noted, tuple(shortcuts.INSTALLED), kernels.summary())
 
 
 def graphs(module: torch.fx.GraphModule, name: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:

@@ -10,7 +10,7 @@ import re
 import sys
 import textwrap
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,11 +57,18 @@ class Program:
 
     @classmethod
     def of(
-        cls, exported: GraphModule, inputs: tuple[torch.Tensor, ...], dynamic_shapes: Any = None
+        cls, exported: GraphModule, inputs: tuple[torch.Tensor, ...], dynamic_shapes: Sequence[Any] = ()
     ) -> Program:
         """Return the program of what ``ExportedProgram.module()`` gives; raise `NoProgramError`.
 
         Assertions on dtypes, and arguments that only say what is the default on a CPU, are left out.
+
+        Parameters
+        ----------
+        inputs
+            All that it takes.
+        dynamic_shapes
+            What is declared of each of them.
         """
         graph = copy.deepcopy(exported.graph)
         graph.set_codegen(CodeGen())
@@ -79,9 +86,7 @@ class Program:
             elif node.op == "call_function":
                 node.kwargs = _without_defaults(node.kwargs)
         program = cls(GraphModule(held, graph), tuple(map(owned, inputs)))
-        # Either a dictionary or a tuple says what is dynamic; only the order counts.
-        shapes = dynamic_shapes.values() if isinstance(dynamic_shapes, Mapping) else dynamic_shapes or ()
-        named = zip(program.names(), shapes, strict=False)
+        named = zip(program.names(), dynamic_shapes, strict=False)
         return dataclasses.replace(program, dynamic={name: _shape(shape) for name, shape in named if shape})
 
     @property
@@ -211,6 +216,8 @@ def _shape(entry: Any) -> str:
         return repr(entry)
     if isinstance(entry, Mapping):
         return f"{{{', '.join(f'{key}: {_shape(value)}' for key, value in entry.items())}}}"
+    if isinstance(entry, tuple | list):
+        return f"({' '.join(f'{_shape(each)},' for each in entry)})"
     if not isinstance(entry, torch.export.Dim):
         raise NoProgramError(f"its dynamic shapes have a {type(entry).__name__}")
     return f'torch.export.Dim("{entry.__name__}", min={entry.min}, max={entry.max})'

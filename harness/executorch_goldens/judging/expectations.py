@@ -27,6 +27,7 @@ from typing import Any
 
 import msgspec
 
+from executorch_goldens import targets
 from executorch_goldens.artifact import FAILS, UNDELEGATED, Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable, untrusted
@@ -119,7 +120,7 @@ class Expectations:
         recorded
             Whether they are its golden already.
         """
-        what = kind(texts)
+        what = self._kind(cell, texts)
         if not what or self.by_case(cell) == what or self._entries(cell, what, texts):
             return ""
         ways = [f"in its @case, {line_of(cell, self.release, what)}"] if self.cases else []
@@ -135,7 +136,7 @@ class Expectations:
 
     def stale(self, cell: Cell, texts: Texts) -> str:
         """Return which expectation the artifact `texts` of a cell does not meet any more; empty where none is."""
-        what = kind(texts)
+        what = self._kind(cell, texts)
         expected = self.by_case(cell)
         if expected and expected != what:
             return f"its @case expects {expected} of it on {self.release}: delete that"
@@ -156,6 +157,11 @@ class Expectations:
                     (name, f"{self.root / FILE} expects {each.what} of it, and it is no cell")
                     for name in gone
                 )
+
+    def _kind(self, cell: Cell, texts: Texts) -> str:
+        """Return the `kind` of a golden, where a program for its target is to have delegates."""
+        what = kind(texts)
+        return "" if what == UNDELEGATED and not targets.delegates(cell.target) else what
 
     def by_case(self, cell: Cell) -> str:
         """Return what the case of a cell expects of it; empty where that is nothing."""

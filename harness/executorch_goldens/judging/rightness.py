@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,15 +39,20 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
     """Yield the lines that say what is wrong with an artifact that all variations agree on; none if it is right."""
     outputs = list(wrong_outputs(lowered))
     yield from outputs
+    yield from below_bound(lowered)
     yield from beginning(lowered)
-    if not outputs:
+    if outputs:
+        yield from of_a_build(lowered)
+    else:
         if lowered.begins is not None:
             yield "  no output is beyond its tolerance, which is wide enough to hide it"
-        yield from unexplained(lowered)
+        for method in lowered.by_method():
+            yield from unexplained(method)
     yield from lowered.loads
     yield from wrong_delegates(lowered)
     yield from altered_states(lowered)
-    yield from forgotten(lowered)
+    for method in lowered.by_method():
+        yield from forgotten(method)
 
 
 def beginning(lowered: Lowered) -> Iterator[str]:
@@ -79,6 +84,30 @@ def beginning(lowered: Lowered) -> Iterator[str]:
     yield from (f"  {line}" for line in value.lines())
 
 
+def of_a_build(lowered: Lowered) -> Iterator[str]:
+    """Yield what may be behind wrong outputs of a program that its case made by itself."""
+    if not lowered.recipe:
+        return
+    wrong = [
+        sample.name
+        for sample in lowered.samples
+        if any(wrong_outputs(replace(lowered, samples=(sample,), methods=())))
+    ]
+    if all("," in name.partition(":")[0] for name in wrong):
+        yield (
+            "  each method by itself is right: what one leaves in the shared state does not reach the next "
+            "(MemoryPlanningPass(share_mutable_buffers=True) plans one memory for buffers of one name)"
+        )
+        return
+    for method in lowered.by_method():
+        name = method.samples[0].method or "forward" if method.samples else ""
+        if name and any(wrong_outputs(method)) and not any(sample.floats for sample in method.samples):
+            yield (
+                f"  {name} is held to its eager module; where it is quantized, name what it computes then: "
+                "build.quantized(module)"
+            )
+
+
 def wrong_outputs(lowered: Lowered) -> Iterator[str]:
     """Yield how the program's outputs deviate from eager's, beyond the tolerance; none if they do not."""
     for sample in lowered.samples:
@@ -91,6 +120,16 @@ def wrong_outputs(lowered: Lowered) -> Iterator[str]:
             )
             if difference.exceeds_tolerance():
                 yield from difference.lines()
+
+
+def below_bound(lowered: Lowered) -> Iterator[str]:
+    """Yield that the metric of the case's task is below its bound; nothing where it is not, or there is none."""
+    metric = lowered.metric
+    if metric is not None and metric.falls_short():
+        yield (
+            f"{metric.name} is {metric.value:.4g}, and at least {metric.bound:.4g} is asked for; the eager model has "
+            f"{metric.eager:.4g}"
+        )
 
 
 def forgotten(lowered: Lowered) -> Iterator[str]:
@@ -157,14 +196,15 @@ def altered_states(lowered: Lowered) -> Iterator[str]:
 
 def alteration(lowered: Lowered) -> Altered | None:
     """Return what lowering first changed of the model that it was given, if nothing else is wrong."""
-    if not lowered.altered or any(wrong_outputs(lowered)) or any(wrong_delegates(lowered)):
+    others = (wrong_outputs, wrong_delegates, below_bound)
+    if not lowered.altered or any(any(wrong(lowered)) for wrong in others):
         return None
     return lowered.altered[0]
 
 
 def excess(lowered: Lowered) -> Excess | None:
     """Return how far the outputs of a program are beyond the tolerance; None if it is not that, or not only that."""
-    if lowered.altered or any(wrong_delegates(lowered)):
+    if lowered.altered or any(wrong_delegates(lowered)) or any(below_bound(lowered)):
         return None
     bound, wrong = 0.0, []
     for sample in lowered.samples:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from executorch_goldens import targets
 from executorch_goldens.artifact import (
     FAILS,
     OF_HARNESS,
@@ -29,6 +30,8 @@ from executorch_goldens.goldens.golden import (
     PARTS,
     Texts,
     compared,
+    data_file,
+    decode_data,
     decode_delegates,
     without_digests,
 )
@@ -259,7 +262,7 @@ def _content(result: Lowered | Failure) -> object:
     if isinstance(result, Failure):
         made = result.made
         return (result.facts(), (made.graph, made.delegates) if made is not None else None)
-    return (result.graph, result.delegates, result.pte_sha256, result.altered)
+    return (result.graph, result.delegates, result.pte_sha256, result.data, result.altered)
 
 
 def _agree(one: Lowered | Failure, other: Lowered | Failure) -> bool:
@@ -348,6 +351,8 @@ def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
         return
     yield from _made_texts(result)
     yield "pte", f"sha256 {result.pte_sha256}\n"
+    for name, content in result.data:
+        yield data_file(name), decode_data(content, result).text()
     yield "changes of the model that was given", "".join(f"{line}\n" for line in altered_states(result))
 
 
@@ -501,8 +506,10 @@ def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
     unchecked = f"; {NOT_RUN} {result.not_run}" if result.not_run else ""
     if result.validation is not None and result.validation.unread:
         unchecked += f"; {result.validation.summary()}"
-    accepting_none = () if found.delegates else ("to record it is to accept that nothing is delegated",)
-    reason = f"{_contents(found)}{_sqnr(result)}; has no golden yet{unchecked}"
+    is_bare = not found.delegates and targets.delegates(cell.target)
+    accepting_none = ("to record it is to accept that nothing is delegated",) if is_bare else ()
+    bare = f"{UNDELEGATED}: " if is_bare else ""
+    reason = f"{bare}{_contents(found)}{_sqnr(result)}; has no golden yet{unchecked}"
     return Verdict(cell, "new", reason, accepting_none, recordable=True)
 
 
@@ -513,7 +520,7 @@ def _contents(found: Reading) -> str:
     more = ", …" if len(found.outside) > SHOWN_OUTSIDE else ""
     left = f"{_number(outside, 'operator')} outside{': ' if named else ''}{', '.join(named)}{more}"
     if not delegates:
-        return f"{UNDELEGATED}: {left}"
+        return left
     return f"{_number(delegates, 'delegate')} with {_number(inside, 'operator')}, {left}"
 
 

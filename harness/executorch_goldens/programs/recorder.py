@@ -34,7 +34,10 @@ class Recorder(Observer):
             for name, steps in attempt.samples.items()
         }
         calls = {name: tuple(made) for name, made in self.of_delegates.items()}
-        Record(samples, calls).write(Path(os.environ[FOLDER]), Cell(attempt.target.name, attempt.case.name))
+        constants = ", ".join(map(repr, attempt.constants))
+        Record(samples, calls, constants, attempt.methods).write(
+            Path(os.environ[FOLDER]), Cell(attempt.target.name, attempt.case.name)
+        )
         return lowered
 
     def runs(self, sample: str, pte: bytes) -> None:

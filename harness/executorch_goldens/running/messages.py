@@ -76,7 +76,8 @@ def ways_out(judged: Verdict, release: str, zoo: bool) -> Iterator[str]:
                 " " if len(found.right) == 1 else ", "
             )
             yield f"if the model is not meant for {', '.join(found.wrong)}: run_on=({kept}) in its @case"
-    if zoo:
+    # A build is a script already.
+    if zoo and judged.cell.target != targets.BUILD:
         yield f"if it is a defect: goldens repro {release} {judged.cell} writes a script for an issue"
 
 
@@ -118,7 +119,7 @@ def commands(plan: Plan, judged: Verdict) -> dict[str, str]:
     typed = {"again": invocation.again(plan.options.called, *this)}
     if judged.recordable:
         typed = {"accept": invocation.again(plan.options.called, *this, UPDATE), **typed}
-    if judged.name == "corrupt" and not plan.compact:
+    if judged.name == "corrupt" and not plan.compact and judged.cell.target != targets.BUILD:
         typed["repro"] = f"goldens repro {plan.release.version} {judged.cell}"
     return typed
 

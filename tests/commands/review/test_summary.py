@@ -139,6 +139,19 @@ def test_the_summary_is_a_command(proposed: Runner, capsys: pytest.CaptureFixtur
     assert "has no run.json" in capsys.readouterr().err
 
 
+def test_the_summary_speaks_of_the_newest_run_and_not_of_what_earlier_ones_left(
+    proposed: Runner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run of one cell leaves the proposals of the others where they are, for a review."""
+    assert proposed(*RUN, "--cell", "tosa-fp/gamma").code == 1
+    assert len(found(proposed)) > 1
+    lines = merged(proposed, capsys, "--markdown")[1].splitlines()
+    assert lines[1] == "**Goldens: broken.** 1 corrupt; 0 cells as they should be, on 1 release."
+    assert [line for line in lines if line.startswith("- ")] == [lines[2]]
+    assert "1 corrupt: " in lines[2]
+    assert "alpha" not in merged(proposed, capsys, "--annotations")[1]
+
+
 # After a review, without a next run
 
 

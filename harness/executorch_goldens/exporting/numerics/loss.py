@@ -17,6 +17,7 @@ from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from executorch_goldens.artifact import Tensor
+from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.numerics.arithmetic import kind_of
 from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by, overwrite
 from executorch_goldens.goldens.accuracy import Nearness
@@ -63,7 +64,7 @@ class Loss:
 
 
 def losses(
-    converted: GraphModule, steps: Steps, floats: Sequence[Tensor], index: int, floor: float
+    converted: GraphModule, call: Call, steps: Steps, floats: Sequence[Tensor], index: int, floor: float
 ) -> tuple[str, ...]:
     """Return the quantizations that leave an output below the floor, line by line, the worst first.
 
@@ -73,12 +74,14 @@ def losses(
     ----------
     converted
         The quantized eager graph, with its weights quantized in it and not folded.
+    call
+        How it is called.
     steps, floats
         A sample, and the outputs of the float model on it.
     index
         Number of the output.
     """
-    partly = _Partly(copy.deepcopy(converted))
+    partly = _Partly(copy.deepcopy(converted), call)
     kept = [(state, state.clone()) for state in (*partly.module.parameters(), *partly.module.buffers())]
 
     def left(active: Collection[Node]) -> float:
@@ -156,13 +159,14 @@ class _Partly(Interpreter):
         Of each of these: distinct values, codes that they become, and its parameters.
     """
 
-    def __init__(self, module: GraphModule) -> None:
+    def __init__(self, module: GraphModule, call: Call) -> None:
         super().__init__(module)
+        self.call = call
         self.active: Collection[str] = ()
         self.seen: dict[str, tuple[int, int, str]] = {}
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
-        return self.run(*inputs)
+        return self.run(*self.call.with_tensors(inputs))
 
     def run_node(self, n: Node) -> Any:
         if _is_quantize(n):

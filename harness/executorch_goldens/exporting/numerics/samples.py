@@ -1,4 +1,4 @@
-"""What the lowered program of a case is run on: its example, inputs like it, other sizes, several steps."""
+"""What the lowered program of a case is run on: its example, inputs like it and recorded, other sizes, steps."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ def samples_of(
     data = Data(case.name)
 
     def inputs(sample: str) -> tuple[torch.Tensor, ...]:
-        return example.inputs if sample == "example" else data.all_like(example.inputs, sample)
+        return example.tensors if sample == "example" else data.all_like(example.tensors, sample)
 
-    names = case.run_on if example.inputs else ("example",)
+    names = case.run_on if example.tensors else ("example",)
     samples: dict[str, tuple[tuple[torch.Tensor, ...], ...]] = {name: (inputs(name),) for name in names}
+    samples.update({name: (tensors,) for name, tensors in example.recordings.items()})
     resized = {which: made for which in SIZES if (made := _of_size(example, which))}
     for which, made in resized.items():
         samples[which] = (data.all_like(made, which) if "drawn" in names else made,)
@@ -65,35 +66,33 @@ def alone(samples: Mapping[str, Steps], name: str) -> str:
 
 def _of_size(example: Example, which: str) -> tuple[torch.Tensor, ...]:
     """Return the inputs of an example repeated, or cut off, to one of `SIZES`; none where that is their own."""
-    shapes = example.dynamic_shapes
-    declared = list(shapes.values() if isinstance(shapes, Mapping) else shapes or ())
+    tensors = example.tensors
+    declared = example.call.shapes(example.module, example.dynamic_shapes)
     found = {
         number: dict(_sizes(tensor, of_input, which))
-        for number, (tensor, of_input) in enumerate(zip(example.inputs, declared, strict=False))
+        for number, (tensor, of_input) in enumerate(zip(tensors, declared, strict=True))
     }
-    for number, tensor in enumerate(example.inputs):
+    for number, tensor in enumerate(tensors):
         sizes = found.get(number, {})
         whole = [sizes.get(dimension, size) for dimension, size in enumerate(tensor.shape)]
         if torch.Size(whole).numel() > ELEMENTS:
-            return _resized(
-                example, {n: {d: 2 * example.inputs[n].shape[d] for d in found[n]} for n in found}
-            )
-    return _resized(example, found)
+            return _resized(tensors, {n: {d: 2 * tensors[n].shape[d] for d in found[n]} for n in found})
+    return _resized(tensors, found)
 
 
 def unbounded(example: Example) -> tuple[str, ...]:
     """Return the dynamic dimensions of the inputs that may be of any size, in words."""
-    shapes = example.dynamic_shapes
-    declared = list(shapes.values() if isinstance(shapes, Mapping) else shapes or ())
+    call = example.call
     found = []
-    for number, of_input in enumerate(declared):
+    shapes = call.shapes(example.module, example.dynamic_shapes)
+    for name, of_input in zip(call.names(example.module), shapes, strict=True):
         for dimension, dim in _dimensions(of_input):
             is_dim = isinstance(dim, torch.export.Dim)
             # What has no name, ``Dim.AUTO`` for instance, may have a bound, too.
             is_dynamic = is_dim or (dim is not None and not isinstance(dim, int))
             if is_dynamic and not isinstance(getattr(dim, "max", None), int):
-                name = f" ({dim.__name__})" if is_dim else ""
-                found.append(f"dimension {dimension} of input {number}{name}")
+                called = f" ({dim.__name__})" if is_dim else ""
+                found.append(f"dimension {dimension} of input {name}{called}")
     return tuple(found)
 
 
@@ -104,11 +103,13 @@ def _dimensions(declared: Any) -> list[tuple[int, Any]]:
     return list(enumerate(declared)) if isinstance(declared, Sequence) else []
 
 
-def _resized(example: Example, sizes: Mapping[int, Mapping[int, int]]) -> tuple[torch.Tensor, ...]:
-    if all(example.inputs[n].shape[d] == size for n in sizes for d, size in sizes[n].items()):
+def _resized(
+    tensors: Sequence[torch.Tensor], sizes: Mapping[int, Mapping[int, int]]
+) -> tuple[torch.Tensor, ...]:
+    if all(tensors[n].shape[d] == size for n in sizes for d, size in sizes[n].items()):
         return ()
     made: dict[int, torch.Tensor] = {}
-    for number, tensor in enumerate(example.inputs):
+    for number, tensor in enumerate(tensors):
         resized = tensor
         for dimension, size in sizes.get(number, {}).items():
             resized = resized.index_select(dimension, torch.arange(size) % tensor.shape[dimension])
@@ -116,7 +117,7 @@ def _resized(example: Example, sizes: Mapping[int, Mapping[int, int]]) -> tuple[
             resized = resized.contiguous(memory_format=torch.channels_last)
         # What is one tensor stays one.
         made.setdefault(id(tensor), resized)
-    return tuple(made[id(tensor)] for tensor in example.inputs)
+    return tuple(made[id(tensor)] for tensor in tensors)
 
 
 def _sizes(tensor: torch.Tensor, declared: Any, which: str) -> Iterator[tuple[int, int]]:
