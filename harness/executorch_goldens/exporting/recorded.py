@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from executorch_goldens.decode import npz
 from executorch_goldens.exporting.calls import Call, tensors_in
-from executorch_goldens.numerics import npz
+from executorch_goldens.files import untrusted
 from executorch_goldens.registry import SAMPLE_NAMES, Case, ZooError
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Inputs:
 
     def _of_file(self, file: Path) -> Iterator[tuple[str, Tensors]]:
         try:
-            arrays = npz.read(self.folder / file)
+            arrays = npz.read(untrusted.contents(self.folder / file, npz.LARGEST))
         except (OSError, ValueError) as error:
             raise ZooError(f"{self.what}: {file} cannot be read as an .npz file: {error}") from error
         of: dict[str, dict[str, np.ndarray[Any, Any]]] = {}

@@ -21,13 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from executorch_goldens.artifact import Artifact, Lowered, Outcome
-from executorch_goldens.decode import DecodeError
+from executorch_goldens.decode import DecodeError, npz
 from executorch_goldens.decode.text import WRITTEN_OUT
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import decode_delegates
-from executorch_goldens.numerics import npz
 
 FILE, TENSORS = "evidence.json", "evidence.npz"
 #: Version of the files.
