@@ -236,8 +236,6 @@ def dividends(data: Data) -> tuple[torch.Tensor, torch.Tensor]:
 
 @case(
     guards="quotients and remainders round towards minus infinity",
-    # A quotient near a whole number goes to the one or the other.
-    imprecise={"tosa-int": 0.3},
     run_on=("example", "extremes", "drawn"),
 )
 def divisions(data: Data) -> Example:

@@ -25,7 +25,6 @@ class ScaledAttention(nn.Module):
 @case(
     guards="attention decomposes with its scale on both operands; the causal flag hides later tokens only",
     # The mask is added to the scores and takes their range: one code is more than all of them.
-    imprecise={"tosa-int": 2.0},
     sqnr={"tosa-int": 14},
 )
 def scaled_attention(data: Data) -> Example:
@@ -54,7 +53,6 @@ class MaskedAttention(nn.Module):
 @case(
     guards="additive and boolean attention masks reach the softmax; minus infinity becomes a number",
     # As above.
-    imprecise={"tosa-int": 2.0},
     sqnr={"tosa-int": 14},
 )
 def masked_attention(data: Data) -> Example:

@@ -73,7 +73,6 @@ def attended(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     backends=("tosa-fp", "tosa-int", "tosa-bf16"),
     also=("tosa-bf16",),
     # The mask is added to the scores and takes their range: one code is more than all of them.
-    imprecise={"tosa-int": 2.0},
     sqnr={"tosa-int": 6},
 )
 def one_attention(data: Data) -> Example:

@@ -193,7 +193,6 @@ class Masks(nn.Module):
 @case(
     guards="where, masked_fill and triangles choose the right side of their mask",
     # Minus infinity becomes -255, in the range of which a code is worth one.
-    imprecise={"tosa-int": 0.7},
     sqnr={"tosa-int": 5},
 )
 def masks(data: Data) -> Example:

@@ -75,7 +75,6 @@ class TemporalBlock(nn.Module):
 @case(
     guards="a TCN on normal weights: causal padding on one side, dilation that doubles",
     quantization=HISTOGRAM,
-    imprecise={"tosa-int": 0.3, "xnnpack-int8": 0.3},
 )
 def trained_tcn(data: Data) -> Example:
     blocks = [TemporalBlock(8, dilation) for dilation in (1, 2, 4)]
@@ -146,7 +145,8 @@ class ConformerBlock(nn.Module):
 @case(
     guards="a Conformer block on normal weights: layouts turn twice between attention and convolution",
     quantization=HISTOGRAM,
-    imprecise={"tosa-int": 0.4, "xnnpack-int8": 0.5},
+    # Rounding may move it by a quarter on zeros, and not every operator can be judged by itself; it loses little.
+    sqnr={"xnnpack-int8": 20},
 )
 def trained_conformer_block(data: Data) -> Example:
     return trained(data, ConformerBlock(width=8, heads=2, kernel=5), (1, 8, 8))
@@ -155,9 +155,9 @@ def trained_conformer_block(data: Data) -> Example:
 @case(
     guards="a ViT on normal weights: thirty roundings in a row",
     quantization=HISTOGRAM,
-    imprecise={"tosa-int": 0.9, "xnnpack-int8": 2.0},
-    # None of 244 quantizations leaves less than 23 dB alone; together they leave 16.7 to 20.7, by release.
-    sqnr={"tosa-int": 15},
+    # None of 244 quantizations leaves less than 23 dB alone; together they leave 16.7 to 20.7, by release. Not every
+    # operator of XNNPACK's can be judged by itself on 1.1.0 and 1.2.0.
+    sqnr={"tosa-int": 15, "xnnpack-int8": 20},
 )
 def trained_vision_transformer(data: Data) -> Example:
     return trained(data, VisionTransformer(channels=3, size=12, patch=4, width=8, classes=4), (1, 3, 12, 12))
@@ -243,7 +243,8 @@ class LanguageModel(nn.Module):
 @case(
     guards="a language model's decoder on normal weights: rotary places, gates, tied embedding",
     quantization=HISTOGRAM,
-    imprecise={"tosa-int": 0.4, "xnnpack-int8": 0.3},
+    # Rounding may move it by a quarter, and not every operator can be judged by itself on 1.1.0 and 1.2.0.
+    sqnr={"xnnpack-int8": 20},
 )
 def trained_language_model(data: Data) -> Example:
     module = data.fill_normal(LanguageModel(tokens=24, width=16, heads=2, length=6))

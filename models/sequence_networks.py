@@ -59,8 +59,8 @@ class VisionTransformer(nn.Module):
 
 @case(
     guards="a ViT: a constant class token is concatenated before tokens that a convolution made",
-    # TOSA's on 1.1.0 and 1.2.0; on later releases rounding moves it by less than a tenth.
-    imprecise={"tosa-int": 0.3, "xnnpack-int8": 0.2},
+    # Attention is rounded in each of its steps: a little more than a tenth.
+    imprecise={"xnnpack-int8": 0.2},
 )
 def vision_transformer(data: Data) -> Example:
     module = VisionTransformer(channels=3, size=12, patch=4, width=8, classes=4)

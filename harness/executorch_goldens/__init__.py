@@ -7,6 +7,17 @@ The public face of a zoo, a module that registers cases::
     @case(guards="a linear layer keeps its bias")
     def linear(data: Data) -> Example:
         return Example(torch.nn.Linear(4, 4), (data.tensor("x", 1, 4),))
+
+or that has the program made as it ships, whatever makes it::
+
+    from executorch_goldens import Build, case
+
+    @case(guards="the wake word that ships")
+    def wake_word(build: Build) -> ExecutorchProgramManager:
+        inputs = (build.data.tensor("x", 1, 49, 10),)
+        model = build.method(load_model(), inputs)
+        program = torch.export.export(model, inputs)
+        return to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()]).to_executorch()
 """
 
 from __future__ import annotations
@@ -16,9 +27,10 @@ from typing import TYPE_CHECKING, Any
 from executorch_goldens.registry import case
 
 if TYPE_CHECKING:
+    from executorch_goldens.exporting.building import Build, Built
     from executorch_goldens.exporting.data import Data, Example
 
-__all__ = ["Data", "Example", "case"]
+__all__ = ["Build", "Built", "Data", "Example", "case"]
 
 
 def __getattr__(name: str) -> Any:
@@ -27,4 +39,8 @@ def __getattr__(name: str) -> Any:
         from executorch_goldens.exporting import data
 
         return getattr(data, name)
+    if name in ("Build", "Built"):
+        from executorch_goldens.exporting import building
+
+        return getattr(building, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

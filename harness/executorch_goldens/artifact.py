@@ -172,6 +172,11 @@ class Failure:
 
 #: Rounding that may move an output by more than this part of its largest value leaves little that is checked.
 IMPRECISE = 0.1
+#: The most that a case may accept in place of it: beyond this nothing is checked.
+MOST_IMPRECISE = 0.25
+
+#: Goldens that are a decision: of an artifact that is no program, and of a program that delegates nothing.
+FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"
 
 
 @dataclass(frozen=True)
@@ -195,6 +200,8 @@ class Sample:
         For each of `expected`: the furthest that rounding alone moved the mean of its elements.
     alone
         Of several steps: the sample of one step that has the inputs of the last; empty where there is none.
+    method
+        The method that the last step runs, where the program has several; otherwise empty.
     """
 
     name: str
@@ -204,6 +211,7 @@ class Sample:
     floats: tuple[Tensor, ...] = ()
     shifts: tuple[float, ...] = ()
     alone: str = ""
+    method: str = ""
 
 
 @dataclass(frozen=True)
@@ -400,6 +408,13 @@ class Lowered:
         What quantization loses; None where that is within the target's floor.
     parts
         See `executorch_goldens.exporting.data.Example`.
+    methods
+        Of a program of several methods, each with `scales` of its outputs; empty for a program of one.
+    data
+        The data files (``.ptd``) that the program needs beside it, by name.
+    recipe
+        How a program was made that its case made by itself, and what is not known of it for that reason; otherwise
+        empty.
     metric
         None where the case has none, or the program was not run.
     """
@@ -423,6 +438,19 @@ class Lowered:
     inside: Inside | None = field(default=None, compare=False)
     parts: tuple[tuple[str, int], ...] = ()
     metric: Metric | None = None
+    methods: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    data: tuple[tuple[str, bytes], ...] = ()
+    recipe: str = ""
+
+    def by_method(self) -> tuple[Lowered, ...]:
+        """Return it once for each of its methods, with what is known of that one: outputs are numbered by method."""
+        if not self.methods:
+            return (self,)
+        return tuple(self._of(name) for name, _ in self.methods)
+
+    def _of(self, method: str) -> Lowered:
+        samples = tuple(sample for sample in self.samples if sample.method == method)
+        return replace(self, samples=samples, scales=dict(self.methods)[method], methods=())
 
     @property
     def pte_sha256(self) -> str:
@@ -434,12 +462,16 @@ class Lowered:
         See `numerics.tolerances.allowed`. Where the output is quantized, it is so many whole codes, as no
         difference of codes is a fraction of one.
         """
+        if self.methods:
+            return self._of(sample.method).tolerance(sample, index)
         reach = self._allowed(sample, index).reach
         code = self._code(index)
         return np.ceil(reach / code) * code if code else reach
 
     def _allowed(self, sample: Sample, index: int) -> tolerances.Allowed:
         """Return what is allowed of output number `index` of a sample, before it is rounded up to whole codes."""
+        if self.methods:
+            return self._of(sample.method)._allowed(sample, index)
         samples = self.samples if sample in self.samples else (*self.samples, sample)
         if not all(each.spreads for each in samples):
             samples = tuple(replace(each, spreads=()) for each in samples)

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import math
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Never
+from typing import Any, Never, TypeAlias, TypeVar
 
 from executorch_goldens import targets
+from executorch_goldens.artifact import FAILS, MOST_IMPRECISE, UNDELEGATED
 from executorch_goldens.errors import UsageError
 
-if TYPE_CHECKING:
-    from executorch_goldens.exporting.data import Data, Example
+#: Makes an `Example` from a `Data`, or a whole program from a `Build`.
+Builder: TypeAlias = Callable[[Any], Any]
 
 #: Case names become directory names and parts of pytest ids: no separators, no dots, no upper case, no length at which
 #: a file system or a snapshot library would cut them.
@@ -37,6 +39,9 @@ FORMER = {"report": "issue"}
 
 #: A version of ExecuTorch (PEP 440, public, final or not).
 RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev)\d+)?")
+
+
+B = TypeVar("B", bound="Builder")
 
 
 class ZooError(UsageError):
@@ -75,20 +80,27 @@ class Case:
         Targets it is exported for in addition to those that every case is: some of those that are ``opt_in``.
     imprecise
         Target to how far rounding alone may move its outputs there, as a fraction of the largest absolute value, where
-        that is more than `IMPRECISE`; the case says why.
+        that is more than `IMPRECISE`, up to `MOST_IMPRECISE`; the case says why.
     sqnr
         Target to the least ratio of signal to quantization noise of its outputs there, in dB, in place of the target's
-        `floor`; the case says why. Minus infinity takes anything.
+        `floor`; the case says why. Minus infinity takes anything. With one that is at least the `floor`, the case is
+        judged by it there, however far rounding may move its outputs.
+    expects
+        Target to release to what its golden is expected to be there, where that is a decision: `artifact.FAILS` or
+        `artifact.UNDELEGATED`.
     releases
         The releases that it can be built on; empty for all.
     core
         The releases on which the core has it, where the goldens of its zoo are compact; that of others is computed.
+    is_build
+        Whether `build` makes a whole program, given an `executorch_goldens.exporting.building.Build`: it is exported
+        for `executorch_goldens.targets.BUILD` alone.
     """
 
     name: str
     family: str
     guards: str
-    build: Callable[[Data], Example] = field(repr=False)
+    build: Builder = field(repr=False)
     issue: int | None = None
     quantization: str = "symmetric"
     constant_outputs: bool = False
@@ -97,8 +109,10 @@ class Case:
     also: tuple[str, ...] = ()
     imprecise: Mapping[str, float] = field(default_factory=dict)
     sqnr: Mapping[str, float] = field(default_factory=dict)
+    expects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     releases: tuple[str, ...] = ()
     core: tuple[str, ...] = ()
+    is_build: bool = False
 
     @property
     def module(self) -> str:
@@ -162,13 +176,33 @@ def wrongs(case: Case) -> Iterator[str]:
         if not isinstance(given := getattr(case, field_of_targets), Mapping):
             yield f"{field_of_targets} is a mapping of targets to numbers, and not {given!r}"
             return
+    if not isinstance(case.expects, Mapping) or not all(
+        isinstance(of, Mapping) for of in case.expects.values()
+    ):
+        yield f'expects is like {{"tosa-int": {{"1.5.1": "{FAILS}"}}}}, and not {case.expects!r}'
+        return
+    if case.is_build:
+        yield from _not_of_builds(case)
     yield from _unknown("quantization", [case.quantization], targets.QUANTIZATIONS)
     yield from _unknown("run_on", case.run_on, SAMPLES)
     yield from _unknown("backends", case.backends, _backends)
     yield from _unknown("also", case.also, _targets)
     yield from _unknown("imprecise", case.imprecise, _targets)
     yield from _unknown("sqnr", case.sqnr, _targets)
+    yield from _unknown("expects", case.expects, _targets)
     yield from _unusable(case)
+
+
+def _not_of_builds(case: Case) -> Iterator[str]:
+    """Yield the fields that say something to targets, and nothing to a function that makes a whole program."""
+    for name, is_set in {
+        "backends": bool(case.backends),
+        "also": bool(case.also),
+        "quantization": case.quantization != "symmetric",
+        "constant_outputs": case.constant_outputs,
+    }.items():
+        if is_set:
+            yield f"{name}: a build lowers by itself, for {targets.BUILD!r} alone; leave it out"
 
 
 def _unusable(case: Case) -> Iterator[str]:
@@ -179,9 +213,16 @@ def _unusable(case: Case) -> Iterator[str]:
         # To Python, true is 1.
         if not isinstance(limit, int | float) or isinstance(limit, bool) or not 0.0 < limit < math.inf:
             yield f"imprecise: {limit!r} of {target} is no number above 0"
+        elif limit > MOST_IMPRECISE:
+            yield (
+                f"imprecise: {limit!r} of {target} is more than {MOST_IMPRECISE:g}, and would check nothing; "
+                f"{targets.better_conditioned(target)}"
+            )
     for target, least in case.sqnr.items():
         if isinstance(least, bool) or not isinstance(least, int | float) or not least < math.inf:
             yield f"sqnr: {least!r} of {target} is no number of dB"
+    for target, of_target in case.expects.items():
+        yield from _unexpectable(target, of_target)
     if case.issue is not None and (not isinstance(case.issue, int) or isinstance(case.issue, bool)):
         yield f"issue is the number of an upstream issue, and not {case.issue!r}"
     if not isinstance(case.constant_outputs, bool):
@@ -189,6 +230,14 @@ def _unusable(case: Case) -> Iterator[str]:
     for release in case.releases:
         if not RELEASE.fullmatch(release):
             yield f"releases: {release!r} is no version, such as 1.4.1"
+
+
+def _unexpectable(target: str, expected: Mapping[str, str]) -> Iterator[str]:
+    for release, what in expected.items():
+        if not isinstance(release, str) or not RELEASE.fullmatch(release):
+            yield f"expects: {release!r} of {target} is no version, such as 1.4.1"
+        if what not in (FAILS, UNDELEGATED):
+            yield f"expects: {what!r} of {target} on {release} is neither {FAILS!r} nor {UNDELEGATED!r}"
 
 
 def _unknown(
@@ -289,10 +338,14 @@ def case(
     also: tuple[str, ...] = (),
     imprecise: Mapping[str, float] | None = None,
     sqnr: Mapping[str, float] | None = None,
+    expects: Mapping[str, Mapping[str, str]] | None = None,
     name: str | None = None,
     **former: Never,
-) -> Callable[[Callable[[Data], Example]], Callable[[Data], Example]]:
+) -> Callable[[B], B]:
     """Register the decorated builder; the case's name is `name`, or the function's with dashes.
+
+    It takes a `Data` and returns an `Example`, which is lowered for every target. Or it takes a `Build`, as its
+    annotation says, and returns a whole program, as the repository ships it.
 
     Raises
     ------
@@ -303,7 +356,7 @@ def case(
         renamed = f"; it is called {FORMER[given]}= now" if given in FORMER else ""
         raise ZooError(f"case() has no argument {given}={renamed}")
 
-    def register(build: Callable[[Data], Example]) -> Callable[[Data], Example]:
+    def register(build: B) -> B:
         CASES.add(
             Case(
                 name=name or build.__name__.replace("_", "-"),
@@ -318,8 +371,18 @@ def case(
                 also=also,
                 imprecise=imprecise or {},
                 sqnr=sqnr or {},
+                expects=expects or {},
+                is_build=takes_build(build),
             )
         )
         return build
 
     return register
+
+
+def takes_build(build: Builder) -> bool:
+    """Whether a builder makes a whole program: its parameter is annotated as a `Build`."""
+    parameter = next(iter(inspect.signature(build).parameters.values()), None)
+    annotation = getattr(parameter, "annotation", None)
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return name.rpartition(".")[2] == "Build"

@@ -196,11 +196,13 @@ def _release(path: Path, version: str, table: Mapping[str, Any], file: _File) ->
     except ValueError as error:
         raise MatrixError(f'{path}: [releases."{version}"] {error}') from error
     named = {"torch": read.torch, "torchao": read.torchao, "tosa-tools": read.tosa_tools}
+    stated = {name: each.unsupported[version] for name, each in known.items() if version in each.unsupported}
+    unsupported = stated | read.unsupported
     return Release(
         version=version,
         pins={"executorch": version, **named, "pytest": read.pytest, **file.common},
-        targets=tuple(name for name in known if name not in read.unsupported),
-        unsupported=read.unsupported,
+        targets=tuple(name for name in known if name not in unsupported),
+        unsupported=unsupported,
         patches=read.patches,
         issues={int(number): state for number, state in read.issues.items()},
         known=_defects(read),

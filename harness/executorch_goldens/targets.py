@@ -21,16 +21,24 @@ from executorch_goldens.errors import HarnessError
 NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+([-+][a-z0-9]+)*")
 MODULE_TYPE = re.compile(r"torch\.nn(\.\w+)+")
 FUNCTION = re.compile(r"[\w.]+:[\w.]+")
+#: Fields of a target that name a function of a distribution.
+FUNCTIONS = ("partitioner", "quantizer", "lower", "simulator")
 
 #: Backends whose partitioner and quantizer are made from a target's data.
 TOSA, XNNPACK = "tosa", "xnnpack"
+
+#: The target, and the backend, of cases that make a whole program by themselves.
+BUILD = "build"
 
 #: The packages of a release that exports of one backend run, and those of the other do not.
 PACKAGES = {TOSA: "executorch.backends.arm.", XNNPACK: "executorch.backends.xnnpack."}
 
 #: What runs a lowered program: ExecuTorch's runtime in this process takes the ``.pte``; the TOSA reference model takes
-#: the delegates, one by one, and what is between them runs eagerly.
-RUNTIME, REFERENCE_MODEL = "runtime", "reference-model"
+#: the delegates, one by one, and what is between them runs eagerly; or all of it runs eagerly, operator by operator,
+#: and the delegates in the target's `simulator`.
+RUNTIME, REFERENCE_MODEL, EAGER = RUNS = ("runtime", "reference-model", "eager")
+#: Of a build: whichever of the first two can run all that it has delegated.
+EITHER = "either"
 
 #: Functions of both backends' quantizers that give the release's own config. The second: TOSA only.
 INT8_CONFIG = "get_symmetric_quantization_config"
@@ -98,10 +106,10 @@ class Target:
     description
         One line.
     backend
-        `TOSA`, `XNNPACK`, or a new name, which then needs `partitioner`. Cases name the backends that they are
-        for.
+        `TOSA`, `XNNPACK`, or a new name, which then needs `partitioner` or `lower`. Cases name the backends that they
+        are for.
     runs
-        What runs the lowered program: `RUNTIME` or `REFERENCE_MODEL`.
+        What runs the lowered program: `RUNTIME`, `REFERENCE_MODEL` or `EAGER`.
     specification
         TOSA specification of the compile spec.
     quantization
@@ -123,6 +131,17 @@ class Target:
     quantizer
         ``module:function`` that takes the case's quantizer settings and returns a quantizer, instead of what
         `quantization` describes. Imported in the exporting process only.
+    lower
+        ``module:function`` that takes the exported program and returns the lowered one, an ``EdgeProgramManager``,
+        instead of ``to_edge_transform_and_lower`` with a partitioner. Imported in the exporting process only.
+    simulator
+        ``module:function`` that runs a delegate where `runs` is `EAGER`: it takes the ``LoweredBackendModule`` and its
+        inputs, tensors, and returns a list of its outputs. A program whose delegates nothing runs is not run, and its
+        golden says so. Imported in the exporting process only.
+    delegates
+        Whether its programs are to have delegates: a backend may put operators of its own into the program instead.
+    unsupported
+        Release to why it cannot lower for the target; of the harness's own targets, releases.toml says so.
 
     Raises
     ------
@@ -142,6 +161,10 @@ class Target:
     opt_in: bool = False
     partitioner: str = ""
     quantizer: str = ""
+    lower: str = ""
+    simulator: str = ""
+    delegates: bool = True
+    unsupported: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for what, wrong in self._wrongs().items():
@@ -149,7 +172,7 @@ class Target:
                 raise TargetError(f"target {self.name!r}: {what}")
 
     def _wrongs(self) -> Mapping[str, bool]:
-        own = self.backend in (TOSA, XNNPACK)
+        own = self.backend in (TOSA, XNNPACK, BUILD)
         modules = self.quantization.modules if self.quantization is not None else ()
         return {
             "name: words of lower-case letters and digits with - or + between them, 64 characters at most": (
@@ -158,8 +181,8 @@ class Target:
             f"backend: {self.backend!r} is not of the form 'lower-case-words'": (
                 not NAME_PATTERN.fullmatch(self.backend)
             ),
-            f"runs: {self.runs!r} is neither {RUNTIME!r} nor {REFERENCE_MODEL!r}": (
-                self.runs not in (RUNTIME, REFERENCE_MODEL)
+            f"runs: {self.runs!r} is not one of {', '.join(RUNS)}": (
+                self.runs not in RUNS and self.backend != BUILD
             ),
             f"runs: {TOSA} runs in the {REFERENCE_MODEL}, {XNNPACK} in the {RUNTIME}": (
                 self.runs != {TOSA: REFERENCE_MODEL, XNNPACK: RUNTIME}.get(self.backend, self.runs)
@@ -170,8 +193,10 @@ class Target:
             "floor: only a quantized target has one": self.floor is not None and not self.is_quantized,
             f"dtype: {self.dtype!r} is not one of {', '.join(DTYPES)}": self.dtype not in ("", *DTYPES),
             f"partitioner: missing; only {TOSA!r} and {XNNPACK!r} have one here": (
-                not own and not self.partitioner
+                not own and not self.partitioner and not self.lower
             ),
+            "partitioner and lower: at most one of them": bool(self.partitioner and self.lower),
+            f"simulator: only where runs is {EAGER!r}": bool(self.simulator) and self.runs != EAGER,
             f"quantizer: missing; only {TOSA!r} and {XNNPACK!r} make one from a quantization": (
                 not own and self.quantization is not None
             ),
@@ -182,9 +207,8 @@ class Target:
                 self.backend == TOSA and not self.specification and self._uses_specification()
             ),
             f"specification: only {TOSA!r} has one": self.backend != TOSA and bool(self.specification),
-            "partitioner, quantizer: each is 'module:function'": any(
-                function and not FUNCTION.fullmatch(function)
-                for function in (self.partitioner, self.quantizer)
+            f"{', '.join(FUNCTIONS)}: each is 'module:function'": not all(
+                map(FUNCTION.fullmatch, self.functions)
             ),
             "quantization.modules: each is a type of torch.nn, e.g. 'torch.nn.Linear'": any(
                 not MODULE_TYPE.fullmatch(module) for module in modules
@@ -192,7 +216,7 @@ class Target:
         }
 
     def _uses_specification(self) -> bool:
-        return not self.partitioner or self.quantization is not None
+        return not (self.partitioner or self.lower) or self.quantization is not None
 
     def is_for(self, backends: tuple[str, ...]) -> bool:
         """Whether cases that name `backends` are exported for it: backends, or what names of targets start with."""
@@ -206,7 +230,7 @@ class Target:
     @property
     def backends(self) -> tuple[str, ...]:
         """The backends whose `PACKAGES` its exports load: a function of a distribution may need any."""
-        return (self.backend,) if self.is_data else tuple(PACKAGES)
+        return (self.backend,) if self.is_data and self.backend in PACKAGES else tuple(PACKAGES)
 
     def runs_any(self, functions: Iterable[str]) -> bool:
         """Whether its exports may run any of some functions, ``module:name``: the other backend's they do not."""
@@ -215,8 +239,13 @@ class Target:
 
     @property
     def is_data(self) -> bool:
-        """Whether partitioner and quantizer are described here: not by a function of a distribution."""
-        return not self.partitioner and not self.quantizer
+        """Whether it is described here alone: by no function of a distribution."""
+        return not self.functions
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions of a distribution that it names, ``module:function``."""
+        return tuple(filter(None, (getattr(self, name) for name in FUNCTIONS)))
 
 
 def _tosa(name: str, specification: str, what: str = "", **others: Any) -> Target:
@@ -361,29 +390,54 @@ TARGETS: Mapping[str, Target] = {
     )
 }
 
+#: That of cases that make a whole program: quantizer, partitioners and memory plan are the case's own.
+BUILT = Target(
+    name=BUILD,
+    description="what the function of a case makes: its own quantizers, partitioners and memory plan",
+    backend=BUILD,
+    runs=EITHER,
+    opt_in=True,
+)
+
 #: The `sqnr` of a case whose outputs may be anything once it is quantized.
 ANY_SQNR: Mapping[str, float] = {name: -math.inf for name, target in TARGETS.items() if target.is_quantized}
 
 
 @functools.cache
 def available() -> Mapping[str, Target]:
-    """Return every target by name: the harness's own, then those of installed distributions.
+    """Return every target by name: the harness's own, that of builds, then those of installed distributions.
 
     Raises
     ------
     executorch_goldens.extensions.ExtensionError
         For an entry point that gives no target.
     """
-    return {**TARGETS, **extensions.load(extensions.TARGETS, Target, lambda target: target.name, TARGETS)}
+    own = {**TARGETS, BUILD: BUILT}
+    return {**own, **extensions.load(extensions.TARGETS, Target, lambda target: target.name, own)}
 
 
 def find(name: str) -> Target:
     """Return the target called `name`; raise `UnknownTargetError`. Entry points are read if it is not the harness's."""
     if name in TARGETS:
         return TARGETS[name]
+    if name == BUILD:
+        return BUILT
     if name not in available():
         raise unknown(name)
     return available()[name]
+
+
+def better_conditioned(name: str) -> str:
+    """Return what to do about a case whose outputs rounding decides on a target."""
+    target = available().get(name)
+    floor = target.floor if target is not None else None
+    by_sqnr = f', or let its SQNR judge it: sqnr={{"{name}": {floor:g}}}' if floor is not None else ""
+    return f"give the case recorded inputs or other weights, such as trained ones{by_sqnr}"
+
+
+def delegates(name: str) -> bool:
+    """Whether programs for the target called `name` are to have delegates; True for a name that is no target's."""
+    return name not in available() or available()[name].delegates
 
 
 def unknown(name: str) -> UnknownTargetError:

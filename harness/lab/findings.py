@@ -36,7 +36,7 @@ class Finding:
     what
         The defect, in a line.
     backend
-        Where it is: TOSA, XNNPACK, what all backends share (exir), or the kernels of the runtime.
+        Where it is: TOSA, XNNPACK, Vulkan, what all backends share (exir), or the kernels of the runtime.
     severity
         On the newest of `releases`.
     releases
@@ -52,7 +52,7 @@ class Finding:
     """
 
     what: str
-    backend: Literal["TOSA", "XNNPACK", "exir", "kernels"]
+    backend: Literal["TOSA", "XNNPACK", "Vulkan", "exir", "kernels"]
     severity: Severity
     releases: tuple[str, ...]
     upstream: State

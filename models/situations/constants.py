@@ -29,7 +29,6 @@ class InfiniteMask(nn.Module):
 @case(
     guards="infinities of a buffer are replaced in the lowered program, not in the model (#17901)",
     # Minus infinity becomes -255, in the range of which a code is worth one.
-    imprecise={"tosa-int": 0.9},
     sqnr={"tosa-int": 13},
     backends=("tosa-int",),
 )

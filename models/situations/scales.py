@@ -84,8 +84,6 @@ class ScalarRemainder(nn.Module):
 
 @case(
     guards="a quantized remainder by a number is one table (#18401)",
-    # A quotient near a whole number goes to the one or the other.
-    imprecise={"tosa-int": 0.5},
     backends=("tosa-int",),
 )
 def remainder_of_number(data: Data) -> Example:

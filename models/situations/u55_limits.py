@@ -74,8 +74,6 @@ class NarrowProductInside(nn.Module):
 
 @case(
     guards="products of int16 matrices inside a model stay outside for Ethos-U55 (#18365)",
-    # An input that rounding brings to zero counts one less.
-    imprecise={"tosa-u55": 2.0},
     also=U55,
     backends=U55,
 )

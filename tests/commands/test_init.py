@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
+from executorch_goldens import registry
 from executorch_goldens.cli import ERROR, main
+from executorch_goldens.commands import init as init_command
+from executorch_goldens.commands.init import DRAWN, KEPT
+from executorch_goldens.errors import UsageError
+from executorch_goldens.exporting.data import Example, example_of
 from executorch_goldens.settings import config
+from executorch_goldens.starting.files import Beginning, write
+from executorch_goldens.starting.inputs import Input
+from executorch_goldens.starting.source import models_of
+from executorch_goldens.toolchains.toolchain import chosen
 from tests import REPOSITORY
 from tests.support.runner import DROPPED, RUN_LIMIT
 
@@ -45,6 +59,41 @@ class Sum(torch.nn.Module):
     def forward(self, x, y):
         return x + y
 """
+EXAMPLES = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Conv2d(1, 2, 3)
+
+    def forward(self, sound):
+        return self.first(sound)
+
+class Words(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(10, 4)
+
+    def forward(self, tokens):
+        return self.table(tokens).sum(1)
+
+def one():
+    return torch.ones(1, 1, 49, 10)
+
+def inputs():
+    return (one(),)
+
+def long():
+    return (one(), one())
+
+def pair():
+    return Net(), one()
+
+def shipped():
+    torch.manual_seed(3)
+    return Net(), inputs()
+"""
 NEEDS = """
 from torch import nn
 
@@ -55,7 +104,9 @@ class Sized(nn.Module):
 def absent():
     return None
 """
-WORKFLOW = Path(".github/workflows/goldens.yml")
+WORKFLOW, COMMENT = (Path(".github/workflows", name) for name in ("goldens.yml", "goldens-comment.yml"))
+#: The harness of this checkout.
+HERE = os.pathsep.join([str(REPOSITORY / "harness"), str(REPOSITORY)])
 #: Anywhere: what is written names it and installs nothing.
 HARNESS = ("--harness", "executorch-goldens==0.1.0")
 
@@ -81,7 +132,7 @@ def init(repository: Path) -> Init:
         return subprocess.run(
             [sys.executable, "-m", "executorch_goldens", "init", *words],
             cwd=repository,
-            env={**inherited, "PYTHONPATH": str(REPOSITORY)},
+            env={**inherited, "PYTHONPATH": HERE},
             input=answers,
             capture_output=True,
             text=True,
@@ -107,12 +158,14 @@ def test_a_repository_of_one_model_gets_its_first_golden_without_a_line_of_its_o
 ) -> None:
     done = init("--yes", *HARNESS)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "nets/wake_word.py:WakeWord takes sound float32[1, 40]" in done.stdout
+    guess = "(a guess from the layer hidden (Linear): see goldens_zoo.py)"
+    assert f"nets/wake_word.py:WakeWord takes sound float32[1, 40] {guess}" in done.stdout
+    assert DRAWN in done.stdout
     assert "1 new" in done.stdout
     assert (repository / "goldens" / release / "tosa-fp" / "wake-word" / "manifest.txt").exists()
     again = subprocess.run(
         [sys.executable, "-m", "executorch_goldens", "run", "--cell", "tosa-fp/wake-word"],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        env={**os.environ, "PYTHONPATH": HERE},
         capture_output=True,
         text=True,
         check=False,
@@ -131,7 +184,9 @@ def test_answers_go_over_the_defaults_and_what_stands_in_the_settings_stays(
     done = init(*HARNESS, "--without", "workflow", answers="\n2,40\nxnnpack-fp32\n")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (repository / "goldens" / release / "xnnpack-fp32" / "wake-word" / "manifest.txt").exists()
-    assert "model [nets/wake_word.py:WakeWord]: shapes of the inputs [1,40]: targets [" in done.stdout
+    asked = "inputs, or MODULE:FUNCTION that returns them, a guess from the layer hidden (Linear) [1,40]"
+    assert f"model [nets/wake_word.py:WakeWord]: {asked}: targets [" in done.stdout
+    assert "a guess" not in (repository / "goldens_zoo.py").read_text()
     written = (repository / "pyproject.toml").read_text()
     assert written.startswith(f"{settings}\n\n[tool.goldens]\n")
     assert config.load(repository).targets == ("xnnpack-fp32",)
@@ -179,12 +234,124 @@ def begun(repository: Path) -> Path:
 def begin(repository: Path, toolchain: str = "1.4.1") -> None:
     """Write the files that ``init`` writes."""
     from executorch_goldens import releases
-    from executorch_goldens.starting.files import Beginning, write
-    from executorch_goldens.starting.source import models_of
 
     (model,) = models_of(repository)
-    beginning = Beginning(model, {"x": (1, 40)}, ("tosa-fp",), toolchain, HARNESS[1], releases.load().python)
+    given = (Input((1, 40), name="x"),)
+    beginning = Beginning(model, given, ("tosa-fp",), toolchain, HARNESS[1], releases.load().python)
     write(repository, beginning.texts(repository, ()))
+
+
+@pytest.fixture
+def zoo_of(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[str, Example]]]:
+    """Write the files for a model of `EXAMPLES`; return the zoo's text, and what its case builds."""
+    (repository / "nets" / "wake_word.py").unlink()
+    (repository / "other.py").write_text(EXAMPLES)
+    path, named = list(sys.path), set(sys.modules)
+    # Zoos of one name, one after the other.
+    monkeypatch.setattr(registry, "CASES", registry.Registry())
+
+    def write_zoo(*words: str) -> tuple[str, Example]:
+        subparsers = argparse.ArgumentParser().add_subparsers()
+        init_command.add_to(subparsers)
+        arguments = subparsers.choices["init"].parse_args(["--yes", *words, *HARNESS])
+        beginning = init_command.beginning_of(repository, arguments, chosen(None))
+        write(repository, beginning.texts(repository, ("nox", "workflow")))
+        (case,) = registry.load(["goldens_zoo"]).values()
+        assert list(init_command.described(beginning))[1] in (KEPT, DRAWN)
+        return (repository / "goldens_zoo.py").read_text(), example_of(case)
+
+    yield write_zoo
+    sys.path[:] = path
+    for name in {"other", "goldens_zoo"} & (set(sys.modules) - named):
+        del sys.modules[name]
+
+
+def test_a_guessed_input_is_called_one_where_it_is_used(zoo_of: Callable[..., tuple[str, Example]]) -> None:
+    text, built = zoo_of("other.py:Net")
+    assert "# A guess from the layer first (Conv2d): put what the model is fed in its place.\n" in text
+    assert [tuple(each.shape) for each in built.inputs] == [(1, 1, 32, 32)]
+    # Its weights are drawn, and the case does not say that it ships so.
+    assert built.fill
+    assert 'as it ships")' not in text
+    assert "# It has other weights each time it is made, so the harness draws them." in text
+
+
+def test_an_input_of_the_repository_is_used_as_it_is(zoo_of: Callable[..., tuple[str, Example]]) -> None:
+    text, built = zoo_of("other.py:Net", "--example", "other:inputs")
+    assert [tuple(each.shape) for each in built.inputs] == [(1, 1, 49, 10)]
+    assert "guess" not in text
+
+
+def test_a_stated_input_has_its_dtype_and_indices_are_within_the_table(
+    zoo_of: Callable[..., tuple[str, Example]],
+) -> None:
+    text, built = zoo_of("other.py:Words", "--input", "1,500:int32")
+    (tokens,) = built.inputs
+    assert (str(tokens.dtype), tuple(tokens.shape)) == ("torch.int32", (1, 500))
+    assert (int(tokens.min()), int(tokens.max())) == (0, 9)
+    assert "guess" not in text
+    built.module(tokens)
+
+
+def test_a_table_of_embeddings_is_guessed_to_take_indices(zoo_of: Callable[..., tuple[str, Example]]) -> None:
+    text, built = zoo_of("other.py:Words")
+    assert "# A guess from the layer table (Embedding): " in text
+    assert str(built.inputs[0].dtype) == "torch.int64"
+
+
+def test_what_a_function_returns_beside_the_model_are_its_inputs_and_its_weights_stay(
+    zoo_of: Callable[..., tuple[str, Example]],
+) -> None:
+    text, built = zoo_of("other.py:shipped")
+    torch.manual_seed(3)
+    own = importlib.import_module("other").Net().state_dict()
+    assert not built.fill
+    assert all(torch.equal(value, own[name]) for name, value in built.module.state_dict().items())
+    assert [tuple(each.shape) for each in built.inputs] == [(1, 1, 49, 10)]
+    assert 'guards="shipped as it ships"' in text
+
+
+@pytest.mark.parametrize("entry", ["", "model"])
+def test_the_weights_of_a_checkpoint_stay(
+    repository: Path, zoo_of: Callable[..., tuple[str, Example]], entry: str
+) -> None:
+    state = {"first.weight": torch.full((2, 1, 3, 3), 0.3), "first.bias": torch.ones(2)}
+    (repository / "nets" / "net.pt").parent.mkdir(exist_ok=True)
+    torch.save({"epoch": 3, entry: state} if entry else state, repository / "nets" / "net.pt")
+    text, built = zoo_of("other.py:Net@nets/net.pt", "--example", "other:inputs")
+    assert not built.fill
+    assert all(torch.equal(value, state[name]) for name, value in built.module.state_dict().items())
+    assert 'guards="Net as it ships"' in text
+
+
+def test_a_checkpoint_of_another_model_or_that_runs_code_is_refused(
+    repository: Path, zoo_of: Callable[..., tuple[str, Example]]
+) -> None:
+    torch.save({"first.weight": torch.ones(1)}, repository / "other.pt")
+    with pytest.raises(UsageError, match=r"other\.pt has no state of this model: .* Missing key"):
+        zoo_of("other.py:Net@other.pt")
+    torch.save(Runs(), repository / "runs.pt")
+    with pytest.raises(
+        UsageError, match=r"runs\.pt is no checkpoint that is read without running code of it"
+    ):
+        zoo_of("other.py:Net@runs.pt")
+    assert not (repository / "ran").exists()
+
+
+class Runs:
+    """Makes a file where it is unpickled."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (Path("ran"),)
+
+
+def test_names_that_the_case_has_itself_are_imported_as_others(
+    repository: Path, zoo_of: Callable[..., tuple[str, Example]]
+) -> None:
+    with (repository / "other.py").open("a") as file:
+        file.write("\ndef model():\n    return Net()\n")
+    text, _ = zoo_of("other.py:model", "--example", "other:inputs")
+    assert "from other import inputs as make_inputs\nfrom other import model as make_model\n" in text
 
 
 def test_the_session_and_the_workflow_are_ones_that_nox_and_a_reader_of_yaml_take(begun: Path) -> None:
@@ -192,11 +359,39 @@ def test_the_session_and_the_workflow_are_ones_that_nox_and_a_reader_of_yaml_tak
     assert "* goldens(1.4.1) -> Export and compare" in listed.stdout, listed.stdout + listed.stderr
     for path in ("goldens_zoo.py", "noxfile.py"):
         compile((begun / path).read_text(), path, "exec")
-    _, *jobs = re.split(r"^  (?:goldens|arm):$", (begun / WORKFLOW).read_text(), flags=re.MULTILINE)
-    for job, machine in zip(jobs, ("ubuntu-24.04", "ubuntu-24.04-arm"), strict=True):
-        assert f"runs-on: {machine}\n" in job
-        assert "run: nox -s goldens\n" in job
-        assert "path: build/sweeps\n" in job
+    text = (begun / WORKFLOW).read_text()
+    assert "nox -l --json -s goldens |" in text
+    assert "machine: [ubuntu-24.04, ubuntu-24.04-arm]\n" in text
+    assert 'run: nox -s "$SESSION"\n' in text
+    # What is exported is what is checked out for a review.
+    assert text.count("ref: ${{ github.event.pull_request.head.sha || github.sha }}\n") == 2
+    assert "path: build/sweeps\n" in text
+
+
+def test_the_workflow_has_a_job_for_each_toolchain_of_the_settings(begun: Path) -> None:
+    settings = begun / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('["1.4.1"]', '["1.4.1", "1.5.1 + torch==2.15.0"]'))
+    text = (begun / WORKFLOW).read_text()
+    found = re.search(r"- id: list\n +run: \|\n((?: {10}.*\n)+)", text)
+    assert found
+    subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", textwrap.dedent(found[1])],
+        cwd=begun,
+        env={**os.environ, "GITHUB_OUTPUT": str(begun / "outputs")},
+        check=True,
+        timeout=60,
+    )
+    name, _, sessions = (begun / "outputs").read_text().partition("=")
+    assert name == "sessions"
+    assert json.loads(sessions) == ["goldens(1.4.1)", "goldens(1.5.1 + torch==2.15.0)"]
+
+
+def test_the_comment_is_posted_as_this_project_posts_its_own(begun: Path) -> None:
+    """One text for both, which tests/commands/test_workflows.py runs."""
+    _, _, own = (REPOSITORY / COMMENT.with_name("comment.yml")).read_text().partition("\njobs:\n")
+    _, _, written = (begun / COMMENT).read_text().partition("\njobs:\n")
+    assert written == own
+    assert "workflows: [goldens]\n" in (begun / COMMENT).read_text()
 
 
 @pytest.mark.parametrize("toolchain", ["1.5.1", "1.5.1 + torch==2.15.0"])
@@ -222,16 +417,29 @@ def test_the_session_installs_the_harness_alone_and_names_the_toolchain_of_the_s
     called, *words = ran.stdout.splitlines()
     assert words == ["run", "-t", toolchain, "--cell", "tosa-fp/*"], ran.stdout + ran.stderr
     assert called == f"nox -s 'goldens({toolchain})' -- --cell 'tosa-fp/*'"
-    assert re.findall(r"session.install\((.*)\)", (repository / "noxfile.py").read_text()) == ["HARNESS"]
+    installed = re.findall(r"session.install\((.*)\)", (repository / "noxfile.py").read_text())
+    assert installed == ["HARNESS", "WITH_RESULTS"]
 
 
-@pytest.mark.parametrize(("table", "requirements"), [('[project]\nname = "wake"\n', ("-e .",)), ("", ())])
-def test_a_project_is_installed_where_its_models_are_exported(
+@pytest.mark.parametrize(
+    ("table", "requirements"),
+    [
+        ('[project]\nname = "wake"\n', ("-e .",)),
+        ("", ()),
+        ('[tool.goldens.environment]\nrequirements = ["timm==1.0.20"]\n', ("timm==1.0.20",)),
+    ],
+)
+def test_what_the_models_need_is_stated_in_the_settings_and_what_was_stated_stays(
     repository: Path, table: str, requirements: tuple[str, ...]
 ) -> None:
     (repository / "pyproject.toml").write_text(table)
     begin(repository)
     assert config.load(repository).requirements == requirements
+    written = (repository / "pyproject.toml").read_text()
+    assert written.count("[tool.goldens.environment]") == 1
+    # Who has no requirement yet sees where one is put.
+    assert written.replace("# requirements", "requirements").count("requirements = [") == 1
+    assert config.load(repository).models == ("goldens_zoo",)
 
 
 def test_what_runs_leave_is_ignored_by_git_and_what_was_ignored_before_stays(repository: Path) -> None:
@@ -241,6 +449,7 @@ def test_what_runs_leave_is_ignored_by_git_and_what_was_ignored_before_stays(rep
     assert (repository / ".gitignore").read_text().startswith("*.pt\nbuild/\n")
     assert (repository / ".gitignore").read_text().count("build/") == 1
     left = ("build/sweeps/a", "goldens/.1.4.1.lock", "goldens/tests/.1.4.1.lock", ".nox/a", "nets/net.pt")
+    left += ("__pycache__/nets.cpython-311.pyc", "nets/__pycache__/a.pyc")
     for name in (*left, "goldens/1.4.1/tosa-fp/a/manifest.txt"):
         (repository / name).parent.mkdir(parents=True, exist_ok=True)
         (repository / name).write_text("")
@@ -253,7 +462,7 @@ def test_what_runs_leave_is_ignored_by_git_and_what_was_ignored_before_stays(rep
 
 def test_zizmor_finds_nothing_in_the_workflow(begun: Path) -> None:
     found = subprocess.run(
-        ["zizmor", "--offline", "--no-progress", begun / WORKFLOW],
+        ["zizmor", "--offline", "--no-progress", begun / WORKFLOW, begun / COMMENT],
         capture_output=True,
         text=True,
         check=False,
@@ -263,7 +472,7 @@ def test_zizmor_finds_nothing_in_the_workflow(begun: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed; CI installs it")
 def test_actionlint_finds_nothing_in_any_workflow(begun: Path) -> None:
-    workflows = [begun / WORKFLOW, *(REPOSITORY / WORKFLOW).parent.glob("*.yml")]
+    workflows = [begun / WORKFLOW, begun / COMMENT, *(REPOSITORY / WORKFLOW).parent.glob("*.yml")]
     # 1.7.12 does not know this way to name an action of the workflow's own repository, which GitHub has since.
     ignored = ("-ignore", r'specifying action "\$/')
     found = subprocess.run(["actionlint", *ignored, *workflows], capture_output=True, text=True, check=False)
@@ -273,7 +482,7 @@ def test_actionlint_finds_nothing_in_any_workflow(begun: Path) -> None:
 def test_the_workflow_takes_the_actions_that_this_project_takes(begun: Path) -> None:
     """One digest for each, so that raising one here raises it in what is written."""
     own = {line for file in (REPOSITORY / ".github").rglob("*.yml") for line in uses(file)}
-    written = set(uses(begun / WORKFLOW))
+    written = {*uses(begun / WORKFLOW), *uses(begun / COMMENT)}
     assert written
     assert written <= own
 
@@ -291,6 +500,7 @@ def uses(workflow: Path) -> list[str]:
         ({"noxfile.py": ""}, (), "has noxfile.py already, and nothing is overwritten; --without nox leaves"),
         ({"goldens_zoo.py": ""}, (), "has goldens_zoo.py already"),
         ({".github/workflows/goldens.yml": ""}, (), "--without workflow leaves"),
+        ({".github/workflows/goldens-comment.yml": ""}, (), "--without workflow leaves"),
         ({"pyproject.toml": "[tool.goldens]\n"}, (), "has [tool.goldens] in pyproject.toml already"),
         ({"pyproject.toml": "tool = { ruff = {} }\n"}, (), "takes no table [tool.goldens] at its end"),
         ({"pyproject.toml": "[tool"}, (), "pyproject.toml: cannot be read: "),
@@ -300,15 +510,46 @@ def uses(workflow: Path) -> list[str]:
             (),
             "there are 2 models: name one of nets/wake_word.py:WakeWord, other.py:Sum",
         ),
-        ({"other.py": TWO_INPUTS}, ("other.py",), "shapes of the inputs has no default here: give --input"),
+        ({"other.py": TWO_INPUTS}, ("other.py",), "has no default here: give --example MODULE:FUNCTION"),
         ({"other.py": TWO_INPUTS}, ("other.py", "--input", "1,4"), "does not run on inputs of shape 1,4"),
+        ({"other.py": TWO_INPUTS}, ("other.py", "--input", "1,4:int4"), "'1,4:int4' is no input such as"),
+        ({"other.py": TWO_INPUTS}, ("other.py", "--input", "1;4"), "'1;4' is no input such as"),
+        ({"other.py": EXAMPLES}, ("other.py:Net", "--example", "other"), "other is no MODULE:FUNCTION"),
+        ({"other.py": EXAMPLES}, ("other.py:Net", "--example", "other:gone"), "has no attribute 'gone'"),
+        (
+            {"other.py": EXAMPLES},
+            ("other.py:Net", "--example", "other:one"),
+            "other.one() is a Tensor, and no tuple",
+        ),
+        (
+            {"other.py": EXAMPLES},
+            ("other.py:Net", "--example", "other:long"),
+            "does not run on what other:long returns",
+        ),
+        (
+            {"other.py": EXAMPLES},
+            ("other.py:pair",),
+            "what other.pair() returns beside the model is a Tensor",
+        ),
+        ({"other.py": EXAMPLES}, ("other.py:Net@gone.pt",), "gone.pt is no file: name a checkpoint"),
+        (
+            {"other.py": EXAMPLES, "a.pt": "no zip"},
+            ("other.py:Net@a.pt",),
+            "a.pt is no checkpoint that is read",
+        ),
         ({"other.py": NEEDS}, ("other.py",), "other.Sized() cannot be called"),
         ({"other.py": NEEDS}, ("other.py:absent",), "other.absent() is a NoneType"),
         ({"other.py": NEEDS}, ("other.py:gone",), "has no attribute 'gone'"),
-        ({"other.py": "import gone"}, ("other.py:Net",), "No module named 'gone'"),
+        (
+            {"other.py": "import gone"},
+            ("other.py:Net",),
+            "No module named 'gone'; if the model needs it beside ExecuTorch, write requirements = [\"gone\"] under "
+            "[tool.goldens.environment] in pyproject.toml, and begin again",
+        ),
         ({"other.py": ""}, ("other.py",), "other.py has no class that derives from torch.nn.Module"),
         ({}, ("gone.py",), "gone.py is no file"),
-        ({}, ("/etc/passwd",), "is no Python file under"),
+        ({}, ("/etc/passwd",), "is no file under"),
+        ({"net.pt2": ""}, ("net.pt2",), "net.pt2 is no Python file"),
         ({}, ("--target", "xnpack"), "xnpack"),
         ({}, ("--harness", "not a requirement!"), "--harness not a requirement!"),
     ],

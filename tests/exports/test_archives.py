@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pickle
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,17 +18,22 @@ import pytest
 import torch
 from torch.export import Dim
 
-from executorch_goldens.artifact import Cell, Lowered
+from executorch_goldens.artifact import Cell, Failure, Lowered
 from executorch_goldens.exporting import archives
 from executorch_goldens.exporting.data import example_of
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.files import cases_of
 from executorch_goldens.judging import comparison, verdict
-from executorch_goldens.registry import Case, ZooError
+from executorch_goldens.judging.rightness import wrongs
+from executorch_goldens.registry import Case, ZooError, load
 from executorch_goldens.settings import config
+from tests import REPOSITORY
 from tests.support.making import outcome
 
 pytestmark = pytest.mark.usefixtures("own_flatc")
+
+#: The zoo's ``linear``, lowered for XNNPACK by 1.1.0.
+PROGRAM = REPOSITORY / "tests" / "data" / "payloads" / "xnnpack-fp32-linear-1.1.0.pte"
 
 
 class Layer(torch.nn.Module):
@@ -281,3 +287,70 @@ def test_reading_leaves_torch_as_it_was(saved: Path) -> None:
     before = (torch.load, sympy.sympify, pickle.loads)
     archives.read(saved / "layer.pt2")
     assert before == (torch.load, sympy.sympify, pickle.loads)
+
+
+# Programs that are files
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """Return a folder with a ``.pte``, what it is run on and what it gives."""
+    example = example_of(load(("models",))["linear"])
+    (tmp_path / "linear.pte").write_bytes(PROGRAM.read_bytes())
+    np.savez(tmp_path / "in.npz", *(tensor.numpy() for tensor in example.inputs))
+    with torch.no_grad():
+        np.savez(tmp_path / "out.npz", example.module(*example.inputs).numpy())
+    return tmp_path
+
+
+PTE = ('file = "linear.pte"', 'inputs = "in.npz"', 'outputs = "out.npz"')
+
+
+def test_a_program_that_is_a_file_is_run_and_right(program: Path) -> None:
+    (case,) = stated(program, *PTE, "bound = 0.001")
+    assert (case.name, case.is_build) == ("linear", True)
+    made = export(case, "build").result
+    assert isinstance(made, Lowered), made
+    assert made.pte == PROGRAM.read_bytes()
+    assert [sample.name for sample in made.samples] == ["recorded"]
+    assert list(wrongs(made)) == []
+
+
+def test_a_program_that_gives_something_else_than_it_did_is_wrong(program: Path) -> None:
+    with np.load(program / "out.npz") as arrays:
+        np.savez(program / "out.npz", arrays["arr_0"] + 1.0)
+    (case,) = stated(program, *PTE)
+    made = export(case, "build").result
+    assert isinstance(made, Lowered)
+    assert next(wrongs(made)).startswith("output 0 (recorded) float32")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (PTE[:2], "linear.pte has no outputs: name an .npz file"),
+        ((*PTE[:2], 'outputs = "other.npz"'), "there is no file other.npz in "),
+        ((*PTE, 'targets = ["xnnpack-fp32"]'), "linear.pte is lowered: it has no targets and no backends"),
+        (('file = "linear.pt2"', 'outputs = "out.npz"'), "outputs is of a .pte file alone"),
+    ],
+)
+def test_what_does_not_fit_a_program_is_one_error(program: Path, lines: tuple[str, ...], said: str) -> None:
+    with pytest.raises(ZooError, match=re.escape(said)):
+        stated(program, *lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("in.npz", b"no archive", "in.npz cannot be read as an .npz file"),
+        ("linear.pte", b"ET12 and not much", "its bytes are no program (.pte)"),
+    ],
+)
+def test_a_damaged_file_of_a_program_is_one_error(
+    program: Path, name: str, content: bytes, said: str
+) -> None:
+    (program / name).write_bytes(content)
+    (case,) = stated(program, *PTE)
+    made = export(case, "build").result
+    assert isinstance(made, Failure)
+    assert said in made.message

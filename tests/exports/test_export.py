@@ -18,7 +18,7 @@ from executorch_goldens import releases
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Tensor
 from executorch_goldens.decode import Schemas, decode
 from executorch_goldens.exporting.data import Data, Example
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.given import Given
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.registry import SAMPLES, Case, load

@@ -13,7 +13,7 @@ import torch
 from executorch_goldens.artifact import Artifact, Cell, Failure
 from executorch_goldens.exporting.blame import OwnError
 from executorch_goldens.exporting.data import Data, Example
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.judging import verdict
 from executorch_goldens.registry import Case, load
@@ -53,7 +53,7 @@ def test_a_real_failure_names_stage_pass_and_function(artifacts: Mapping[str, tu
     [
         ("export", "xnnpack-fp32", "executorch_goldens.exporting.export.torch.export.export"),
         ("quantize", "xnnpack-int8", "executorch_goldens.exporting.export.prepare_pt2e"),
-        ("lower", "xnnpack-fp32", "executorch_goldens.exporting.export.to_edge_transform_and_lower"),
+        ("lower", "xnnpack-fp32", "executorch_goldens.exporting.targets.to_edge_transform_and_lower"),
         ("emit", "xnnpack-fp32", "executorch.exir.EdgeProgramManager.to_executorch"),
         ("run", "xnnpack-fp32", "executorch_goldens.exporting.export.numerics.in_runtime"),
         ("run", "tosa-fp", "executorch_goldens.exporting.export.numerics.in_reference_model"),

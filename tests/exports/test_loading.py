@@ -17,7 +17,7 @@ import torch
 from executorch_goldens import releases
 from executorch_goldens.exporting import kernels
 from executorch_goldens.exporting.data import example_of
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics import loading
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.programs.running import RUNNER

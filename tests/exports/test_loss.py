@@ -14,7 +14,7 @@ from torch import nn
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.data import Data, Example
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.observers import GridObserver
 from executorch_goldens.judging.verdict import Verdict, objection
 from executorch_goldens.registry import Case, Registry, ZooError, load

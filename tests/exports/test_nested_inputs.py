@@ -13,7 +13,7 @@ from executorch_goldens.artifact import Cell, Lowered
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, example_of
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics import programs
 from executorch_goldens.exporting.numerics.quantizing import export_program
 from executorch_goldens.exporting.numerics.samples import samples_of, unbounded

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.artifact import EDGE, EXPORTED, ORIGINS, QUANTIZED, Artifact, Cell, Lowered, Outcome
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.goldens.golden import decode_delegates
 from executorch_goldens.registry import load
 from executorch_goldens.results import merging, origins

@@ -15,7 +15,7 @@ from torch.export import Dim
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Metric
 from executorch_goldens.exporting.data import Data, Example, example_of
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.goldens import accuracy, golden
 from executorch_goldens.judging import verdict
 from executorch_goldens.registry import Case, ZooError, load

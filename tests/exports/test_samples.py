@@ -11,7 +11,7 @@ from torch.export import Dim
 
 from executorch_goldens.artifact import Cell, Lowered, Tensor
 from executorch_goldens.exporting.data import Data, Example
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics import samples
 from executorch_goldens.exporting.numerics.samples import samples_of
 from executorch_goldens.judging import verdict

@@ -103,7 +103,7 @@ def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(re
         from executorch_goldens.artifact import Lowered
         from lab.shortcuts.command import facts
         from executorch_goldens.exporting import compat, shortcuts, worker
-        from executorch_goldens.exporting.export import export
+        from executorch_goldens.exporting.entry import export
         from executorch_goldens.registry import load
 
         worker.set_kernels(1, False)

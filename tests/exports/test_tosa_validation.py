@@ -11,7 +11,7 @@ import pytest
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell, Lowered
 from executorch_goldens.exporting import tosa_validation
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.registry import load
 from tests import DATA

@@ -13,7 +13,7 @@ from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
 from executorch_goldens.artifact import PARTITIONING, STAGE, Lowered, Omission, PassRun
 from executorch_goldens.exporting import compat
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.trace import OUTSIDE, Fingerprints, Watch
 from executorch_goldens.registry import load
 from executorch_goldens.targets import TARGETS

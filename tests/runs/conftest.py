@@ -28,6 +28,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory, release: str, artifacts:
         runner = Runner(folder, release)
         runner.zoo("zoo_both", "alpha", "beta")
         runner.answers({"alpha": artifacts["steady"], "beta": artifacts["does-not-lower"]})
+        runner.expect(*(f"{target}/beta" for target in TARGETS))
         finished = runner(*WHOLE, UPDATE)
         assert finished.code == 0, finished.output
         assert set(finished.verdicts().values()) == {"new"}

@@ -53,6 +53,8 @@ def test_a_run_says_which_new_cells_fail_or_delegate_nothing(runner: Runner, art
     assert f"new: xnnpack-fp32/beta on ExecuTorch {runner.release}: FAILURE: emit" in seen.output
     assert f"new: xnnpack-fp32/gamma on ExecuTorch {runner.release}: NO DELEGATE: " in seen.output
     assert f"new: xnnpack-fp32/alpha on ExecuTorch {runner.release}: 1 delegate with " in seen.output
+    runner.expect("xnnpack-fp32/beta")
+    runner.expect("xnnpack-fp32/gamma", what="NO DELEGATE")
     recorded = runner(*words, UPDATE)
     assert recorded.code == 0, recorded.output
     assert "\n3 new: 1 FAILURE, 1 NO DELEGATE\n" in recorded.output

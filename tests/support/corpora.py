@@ -1,4 +1,8 @@
-"""Reads, changes and seals frozen corpora; `tests/data/corpora` has a real one, with how it was made."""
+"""Reads, changes and seals frozen corpora; `tests/data/corpora` has two real ones.
+
+``linear-1.4.1`` has format 1. ``replayed-1.4.1`` has format 2: ``goldens freeze DIR -t 1.4.1 --variations 2`` with a
+``--cell`` for each of its cells.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,10 @@ from tests import DATA
 
 FROZEN = DATA / "corpora" / "linear-1.4.1"
 XNNPACK, TOSA = Cell("xnnpack-fp32", "linear"), Cell("tosa-int", "linear")
+REPLAYED = DATA / "corpora" / "replayed-1.4.1"
+#: Its cells: an input and an output that are not in C order in memory, steps that follow one another, bfloat16.
+CHANNELS_LAST, STATE = Cell("xnnpack-fp32", "conv2d-grouped-dilated"), Cell("xnnpack-fp32", "running-state")
+BFLOAT16 = Cell("tosa-bf16", "linear")
 
 
 def program(cell: Cell, name: str, folder: Path = FROZEN) -> Program:

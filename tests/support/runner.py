@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +18,9 @@ from typing import Any, TypeVar
 import filelock
 import pytest
 
+from executorch_goldens.artifact import FAILS
+from executorch_goldens.judging import expectations
+from executorch_goldens.judging.expectations import Expected
 from executorch_goldens.running import options
 from lab import clusters
 from tests import REPOSITORY
@@ -119,6 +122,12 @@ class Runner:
         (self.folder / f"{module}.py").write_text(text)
         (self.folder / f"{module}.cases").write_text("\n".join(cases))
         return module
+
+    def expect(self, *cells: str, what: str = FAILS, releases: Sequence[str] = ()) -> None:
+        """Let goldens of cells be a failure, or of a program that delegates nothing."""
+        self.goldens.mkdir(parents=True, exist_ok=True)
+        expected = Expected(what, tuple(releases) or (self.release,), cells)
+        expectations.write(self.goldens, [*expectations.read(self.goldens), expected])
 
     def answers(self, results: Mapping[str, Any]) -> None:
         """Let runs take `results` (see `replay`) for the sweep's, instead of exporting."""

@@ -128,6 +128,21 @@ def test_a_case_that_does_not_say_in_one_line_what_it_guards_is_refused(guards: 
         ({"imprecise": {"tosa-int": float("nan")}}, ["imprecise", "nan of tosa-int"]),
         ({"imprecise": {"tosa-int": float("inf")}}, ["imprecise", "inf of tosa-int"]),
         ({"imprecise": 0.2}, ["imprecise is a mapping", "0.2"]),
+        (
+            {"imprecise": {"tosa-int": 1.2}},
+            [
+                "imprecise: 1.2 of tosa-int",
+                "more than 0.25",
+                "recorded inputs or other weights",
+                '{"tosa-int": 20}',
+            ],
+        ),
+        ({"imprecise": {"tosa-fp": 0.26}}, ["0.26 of tosa-fp", "such as trained ones"]),
+        ({"expects": ("tosa-int",)}, ["expects is like", "('tosa-int',)"]),
+        ({"expects": {"tosa-int": "FAILURE"}}, ["expects is like", '{"tosa-int": {"1.5.1": "FAILURE"}}']),
+        ({"expects": {"tosa-itn": {"1.5.1": "FAILURE"}}}, ["expects", "did you mean 'tosa-int'?"]),
+        ({"expects": {"tosa-int": {"1.5,1": "FAILURE"}}}, ["expects: '1.5,1' of tosa-int is no version"]),
+        ({"expects": {"tosa-int": {"1.5.1": "fails"}}}, ["'fails' of tosa-int on 1.5.1", "'NO DELEGATE'"]),
         ({"issue": "18971"}, ["issue", "'18971'"]),
         ({"constant_outputs": "yes"}, ["constant_outputs", "'yes'"]),
         ({"releases": ("1.4,1",)}, ["releases", "'1.4,1'", "1.4.1"]),
@@ -150,7 +165,7 @@ def test_names_of_backends_and_of_targets_that_distributions_bring_are_known(
 ) -> None:
     own = replace(targets.TARGETS["xnnpack-fp32"], name="example-fp32", backend="xnnpack")
     known = {**targets.TARGETS, own.name: own}
-    fields: dict[str, Any] = {"backends": ("example", "tosa-int"), "imprecise": {"example-fp32": 1}}
+    fields: dict[str, Any] = {"backends": ("example", "tosa-int"), "imprecise": {"example-fp32": 0.25}}
     with pytest.raises(ZooError, match="'example' is unknown"):
         Registry().add(replace(make(), **fields))
     monkeypatch.setattr(targets, "available", lambda: known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from executorch_goldens import releases
 from executorch_goldens.patches import PATCHES
 from executorch_goldens.registry import load
 from executorch_goldens.releases import KnownDefect, MatrixError, UnknownReleaseError
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.targets import BUILD, TARGETS
 
 ZOO = load(("models",))
 
@@ -44,7 +45,7 @@ def test_every_declared_patch_exists_and_knows_the_release(release: releases.Rel
 
 @each_release
 def test_every_declared_target_can_be_exported(release: releases.Release) -> None:
-    assert set(release.targets) <= set(TARGETS)
+    assert set(release.targets) <= {*TARGETS, BUILD}
 
 
 @each_release
@@ -145,3 +146,16 @@ def test_known_defects_name_cells_of_the_zoo_and_verdicts_of_the_harness(release
         assert target in release.targets
         assert case in ZOO
         assert defect.verdict in VERDICTS
+
+
+def test_a_target_of_a_distribution_says_itself_which_release_lacks_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    outside = dataclasses.replace(
+        TARGETS["xnnpack-fp32"], name="outside", unsupported={"1.3.1": "no library"}
+    )
+    monkeypatch.setattr("executorch_goldens.targets.available", lambda: {**TARGETS, "outside": outside})
+    matrix = releases.load.__wrapped__()
+    lacking = matrix.release("1.3.1")
+    assert lacking.unsupported["outside"] == "no library"
+    assert ("outside" in lacking.targets, "outside" in matrix.release("1.4.1").targets) == (False, True)

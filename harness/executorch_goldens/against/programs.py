@@ -11,9 +11,8 @@ from executorch_goldens.against.making import Comparison
 from executorch_goldens.against.outcome import RIGHT
 from executorch_goldens.artifact import Cell
 from executorch_goldens.programs import comparing, freezing
-from executorch_goldens.programs.format import DEVICE, EXECUTORCH, REFERENCE_MODEL
+from executorch_goldens.programs.format import DEVICE
 from executorch_goldens.programs.running import Runtime
-from executorch_goldens.targets import RUNTIME, find
 
 #: What is said of a cell of which no program is run.
 UNFROZEN = "not frozen"
@@ -52,8 +51,7 @@ def ran(comparison: Comparison) -> Programs:
     cells = [each.cell for each in comparison.found if each.base.state == RIGHT]
     if not cells:
         return Programs({}, ("programs: the base made none",))
-    runs = {find(cell.target).runs == RUNTIME for cell in cells}
-    engines = [engine for engine, is_run in ((EXECUTORCH, True), (REFERENCE_MODEL, False)) if is_run in runs]
+    engines = freezing.engines_of(cells)
     settings = dataclasses.replace(base.settings, reuse=comparison.reuse)
     words: dict[Cell, str] = {}
     lines, number = [], Counter[str]()

@@ -10,14 +10,12 @@ from typing import Any
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError, UsageError
 from executorch_goldens.programs import freezing
-from executorch_goldens.programs.format import EXECUTORCH, REFERENCE_MODEL
 from executorch_goldens.programs.running import Runtime
 from executorch_goldens.programs.writing import Writer, require_new
 from executorch_goldens.running import options
 from executorch_goldens.running.plan import plan
 from executorch_goldens.running.selection import FEWEST_TO_RECORD
 from executorch_goldens.settings.arguments import with_short
-from executorch_goldens.targets import RUNTIME, find
 from executorch_goldens.toolchains import handing
 
 #: The options of a run that choose cells and say how they are exported.
@@ -52,10 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     cells, reuse = chosen.cells, chosen.reuse()
     settings = dataclasses.replace(chosen.settings, reuse=reuse)
-    in_runtime = {find(cell.target).runs == RUNTIME for cell in cells}
-    engines = [
-        engine for engine, is_run in ((EXECUTORCH, True), (REFERENCE_MODEL, False)) if is_run in in_runtime
-    ]
+    engines = freezing.engines_of(cells)
     if reuse is not None:
         reuse.open()
     refused = 0

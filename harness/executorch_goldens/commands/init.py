@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -24,14 +23,21 @@ from executorch_goldens.running.selection import require_flatc
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share, with_short
 from executorch_goldens.settings.exports import worker_environment
-from executorch_goldens.starting.files import OPTIONAL, Beginning, write
+from executorch_goldens.starting.files import OPTIONAL, ZOO, Beginning, write
+from executorch_goldens.starting.inputs import is_example, stated
 from executorch_goldens.starting.source import ModelName, model_named, models_of
 from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.naming import Name
 from executorch_goldens.toolchains.toolchain import Toolchain, chosen
 from executorch_goldens.workers.worker import with_harness
 
+if TYPE_CHECKING:
+    from executorch_goldens.exporting.first import Guess
+
 DISTRIBUTION = "executorch-goldens"
+#: What becomes of a model's weights.
+KEPT = "its weights are kept (fill=False): they are the same each time it is made"
+DRAWN = "its weights are drawn by the harness: it has others each time it is made. FILE:NAME@CHECKPOINT loads yours"
 
 
 def add_to(subparsers: Any) -> None:
@@ -44,15 +50,19 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "model",
         nargs="?",
-        metavar="FILE[:NAME]",
-        help="the class of your model, or a function that returns it (default: the only one there is)",
+        metavar="FILE[:NAME][@CHECKPOINT]",
+        help="the class of your model, or a function that returns it, or it and its inputs; with a checkpoint, a file "
+        "of its state_dict (default: the only class there is)",
     )
-    parser.add_argument(
+    given = parser.add_mutually_exclusive_group()
+    given.add_argument(
         "--input",
         action="append",
-        type=shape,
-        metavar="1,3,224,224",
-        help="shape of an input, float32; repeatable (default: from the model's first layer)",
+        metavar="SHAPE[:DTYPE]",
+        help="an input, e.g. 1,3,224,224 or 1,16:int64; repeatable (default: a guess from the model's first layer)",
+    )
+    given.add_argument(
+        "--example", metavar="MODULE:FUNCTION", help="what returns the tuple of inputs that the model is fed"
     )
     parser.add_argument(
         "--target",
@@ -77,21 +87,8 @@ def add_to(subparsers: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def shape(text: str) -> tuple[int, ...]:
-    """Read the shape of an input; raise ArgumentTypeError.
-
-    >>> shape("1,3,224,224")
-    (1, 3, 224, 224)
-    """
-    if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no shape such as 1,3,224,224")
-    return tuple(map(int, text.split(",")))
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Ask, write, and record the first golden; return the exit code of that run."""
-    from executorch_goldens.exporting import first
-
     toolchain = chosen(arguments.toolchain)
     if handing.is_needed(toolchain.python):
         words = ["init", *arguments.forwarded, *(["--harness", found] if (found := _own(arguments)) else [])]
@@ -99,21 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path.cwd()
     release, interpreter = toolchain.release, toolchain.python
     require_flatc(interpreter)
-    ask = Questions(arguments.yes)
-    model = _model(folder, arguments.model, ask)
-    made = first.built(folder, model.module, model.name)
-    beginning = Beginning(
-        model=model,
-        shapes=first.named(made, arguments.input or _shapes(first.guessed(made), ask)),
-        targets=_targets(arguments.target, release, ask),
-        toolchain=_portable(toolchain),
-        harness=_harness(arguments.harness, ask),
-        python=releases.load().python,
-    )
+    beginning = beginning_of(folder, arguments, toolchain)
     texts = beginning.texts(folder, arguments.without)
     write(folder, texts)
-    takes = ", ".join(f"{name} float32{list(extents)}" for name, extents in beginning.shapes.items())
-    print(f"{model} takes {takes}")
+    for line in described(beginning):
+        print(line)
     print(f"wrote {', '.join(map(str, texts))}")
     if "file:" in beginning.harness and "nox" not in arguments.without:
         print(f"only this machine has {beginning.harness}: put into noxfile.py what CI can install")
@@ -131,6 +118,20 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"the model is not lowered, and its golden is the failure: {failure.relative_to(folder)}")
     print(f"next: goldens run {UPDATE} records the other targets; review goldens/ and commit")
     return SAME
+
+
+def beginning_of(folder: Path, arguments: argparse.Namespace, toolchain: Toolchain) -> Beginning:
+    """Return what the files are made from, and ask for what was not given; raise UsageError."""
+    ask = Questions(arguments.yes)
+    model = _model(folder, arguments.model, ask)
+    return Beginning(
+        model=model,
+        **_facts(folder, model, arguments, ask),
+        targets=_targets(arguments.target, toolchain.release, ask),
+        toolchain=_portable(toolchain),
+        harness=_harness(arguments.harness, ask),
+        python=releases.load().python,
+    )
 
 
 def _portable(toolchain: Toolchain) -> str:
@@ -181,13 +182,53 @@ def _model(folder: Path, given: str | None, ask: Questions) -> ModelName:
     return model_named(ask("model", found[0] if len(found) == 1 else None, "FILE:NAME"), folder)
 
 
-def _shapes(guess: tuple[int, ...] | None, ask: Questions) -> Sequence[tuple[int, ...]]:
-    default = ",".join(map(str, guess)) if guess else None
-    answer = ask("shapes of the inputs", default, "--input 1,3,224,224 for each")
-    try:
-        return [shape(text) for text in answer.split()]
-    except argparse.ArgumentTypeError as error:
-        raise UsageError(str(error)) from error
+def _facts(folder: Path, model: ModelName, arguments: argparse.Namespace, ask: Questions) -> dict[str, Any]:
+    """Return what a run of the model shows of it, of `Beginning`; raise UsageError."""
+    from executorch_goldens.exporting import first
+
+    checkpoint = None if model.checkpoint is None else folder / model.checkpoint
+    made = first.built(folder, model.module, model.name, checkpoint)
+    facts: dict[str, Any] = {
+        "has_own_weights": made.has_own_weights,
+        "entry": made.entry,
+        "gives_inputs": made.inputs is not None,
+        "inputs": (),
+    }
+    said = arguments.example or " ".join(arguments.input or ())
+    if not said and made.inputs is not None:
+        first.require_runs(made.module, made.inputs, f"what {model} returns beside it")
+        return facts
+    guess = None if said else first.guessed(made.module)
+    answer = said or _asked(guess, ask)
+    if arguments.example or is_example(answer):
+        if not is_example(answer):
+            raise UsageError(f"--example {answer} is no MODULE:FUNCTION such as nets.examples:inputs")
+        first.require_runs(made.module, first.example(folder, *answer.split(":")), f"what {answer} returns")
+        return {**facts, "example": answer}
+    is_guess = guess is not None and answer == guess.given.stated
+    return {
+        **facts,
+        "inputs": first.named(made.module, [stated(word) for word in answer.split()]),
+        "guess": guess.layer if guess is not None and is_guess else "",
+    }
+
+
+def _asked(guess: Guess | None, ask: Questions) -> str:
+    default = guess.given.stated if guess else None
+    why = f", a guess from {guess.layer}" if guess else ""
+    return ask(
+        f"inputs, or MODULE:FUNCTION that returns them{why}",
+        default,
+        "--example MODULE:FUNCTION, or --input 1,3,224,224 for each",
+    )
+
+
+def described(beginning: Beginning) -> Iterator[str]:
+    """Yield what was found of the model, and what was not known."""
+    returned = f"what {beginning.example} returns" if beginning.example else "what is returned beside it"
+    guess = f" (a guess from {beginning.guess}: see {ZOO}.py)" if beginning.guess else ""
+    yield f"{beginning.model} takes {', '.join(map(str, beginning.inputs)) or returned}{guess}"
+    yield KEPT if beginning.has_own_weights else DRAWN
 
 
 def _targets(given: Sequence[str] | None, release: releases.Release, ask: Questions) -> tuple[str, ...]:

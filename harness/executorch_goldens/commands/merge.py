@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +119,8 @@ def tell(arguments: argparse.Namespace, repository: Config) -> int:
     """Print the summary; raise `executorch_goldens.results.merging.MergeError` for a folder without results."""
     goldens = (arguments.goldens or repository.goldens).resolve()
     parts = parts_of(arguments.results)
-    groups = causes(arguments.results, goldens, repository)
+    newest = {name_of(release, row) for release, row in rows(parts)}
+    groups = causes(arguments.results, goldens, repository, newest)
     if arguments.annotations:
         within = goldens.relative_to(repository.root) if goldens.is_relative_to(repository.root) else goldens
         print(*marks(groups, within.as_posix()), sep="\n")
@@ -135,9 +136,18 @@ def parts_of(folders: Sequence[Path]) -> list[Part]:
     return [part for of_release in merging.find(folders).values() for part in of_release]
 
 
-def causes(folders: Sequence[Path], goldens: Path, repository: Config) -> list[Group]:
-    """Return the causes of what the results under some folders propose."""
-    proposed = [each for folder in folders for each in proposals.find(folder)]
+def causes(
+    folders: Sequence[Path], goldens: Path, repository: Config, only: Container[str] | None = None
+) -> list[Group]:
+    """Return the causes of what the results under some folders propose.
+
+    Parameters
+    ----------
+    only
+        Names of cells: proposals of others are left from earlier runs. None for all.
+    """
+    found = [each for folder in folders for each in proposals.find(folder)]
+    proposed = [each for each in found if only is None or each.name in only]
     return grouped(proposed, goldens, Standing(repository, goldens))
 
 

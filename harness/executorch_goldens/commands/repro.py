@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import releases
+from executorch_goldens import releases, targets
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
@@ -67,6 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
         return _elsewhere(interpreter, arguments)
     models = config.load().zoos(arguments.models)
     cell = _cell(arguments.cell, load_cells(models, release))
+    if cell.target == targets.BUILD:
+        raise UsageError(
+            f"{cell} makes its whole program by itself: the function of the case is the script. goldens run --cell "
+            f"{cell} shows what is wrong with it, and goldens show {cell} what it gave"
+        )
     output = arguments.output
     if output is not None and output.exists():
         raise UsageError(f"{output} exists: delete it, or name another file")

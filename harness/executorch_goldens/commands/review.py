@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,15 @@ from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import roots
+from executorch_goldens.judging import expectations
 from executorch_goldens.judging.known import FILE
-from executorch_goldens.judging.updating import FEWER
+from executorch_goldens.judging.updating import FEWER, require_a_person
 from executorch_goldens.results import proposals
 from executorch_goldens.results import rows as results
 from executorch_goldens.review import committing, listing
 from executorch_goldens.review.declaring import declare, declare_in, entries
 from executorch_goldens.review.doubt import ALTHOUGH, doubt
+from executorch_goldens.review.expecting import expect, update
 from executorch_goldens.review.groups import Group, Member, count, grouped
 from executorch_goldens.review.recording import record
 from executorch_goldens.review.rejections import Rejections
@@ -30,11 +32,14 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
 
 #: The forms of the command, and the options of each.
-TERMINAL, LIST, ACCEPT, REJECT = "the terminal", "--list", "--accept", "--reject"
+TERMINAL, LIST, ACCEPT, REJECT, EXPECT = "the terminal", "--list", "--accept", "--reject", "--expect"
+DECIDE = "--accept with --expect"
 OPTIONS = {
     TERMINAL: (FEWER,),
     LIST: (LIST, FEWER),
     ACCEPT: (ACCEPT, ALTHOUGH, FEWER),
+    DECIDE: (ACCEPT, ALTHOUGH, FEWER, EXPECT, "--reason"),
+    EXPECT: (EXPECT,),
     REJECT: (REJECT, "--reason", "--known"),
 }
 
@@ -43,6 +48,8 @@ examples:
   goldens review
   goldens review --list
   goldens review --accept 1f0c9a3e
+  goldens review --accept 1f0c9a3e --expect --reason "torch.export refuses a branch on a value"
+  goldens review --expect
   goldens review --reject 1f0c9a3e --reason "a RESCALE too many: ask in the backend's tracker"
   goldens review --reject 5b2d77c1 --reason "a gather reads past its end (#22436)" --known
 """
@@ -62,7 +69,15 @@ def add_to(subparsers: Any) -> None:
     asked.add_argument(ACCEPT, action="append", metavar="GROUP", help="record a group; repeatable")
     asked.add_argument(REJECT, action="append", metavar="GROUP", help="keep a reason against it; repeatable")
     parser.add_argument(
-        "--reason", metavar="TEXT", help="with --reject: why; it is shown when the cause comes again"
+        "--reason",
+        metavar="TEXT",
+        help="with --reject: why; it is shown when the cause comes again. With --expect: why they are",
+    )
+    parser.add_argument(
+        EXPECT,
+        action="store_true",
+        help="with --accept: also write that its failures, and programs that delegate nothing, are expected. Alone: "
+        "bring these expectations up to date with the goldens that are there",
     )
     parser.add_argument(
         "--known",
@@ -88,7 +103,9 @@ def form_of(arguments: argparse.Namespace) -> str:
     """Return which of `OPTIONS` it is."""
     if arguments.list:
         return LIST
-    return ACCEPT if arguments.accept is not None else REJECT if arguments.reject is not None else TERMINAL
+    if arguments.accept is not None:
+        return DECIDE if arguments.expect else ACCEPT
+    return REJECT if arguments.reject is not None else EXPECT if arguments.expect else TERMINAL
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -98,10 +115,14 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.sweeps or repository.sweeps,
         (arguments.goldens or repository.goldens).resolve(),
     )
+    if form_of(arguments) == EXPECT:
+        require_a_person(True, "review --expect")
+        print(untrusted.shown("\n".join(updated(goldens))))
+        return SAME
     rejections = Rejections.read(sweeps)
     if arguments.reject is not None and not rejections.reasons:
         _reason(arguments, None)
-    standing = Standing(repository, goldens, arguments.fewer_variations)
+    standing = Standing(repository, goldens, arguments.fewer_variations, arguments.expect)
     groups = grouped(proposals.find(sweeps), goldens, standing)
     if not groups and not (arguments.accept or arguments.reject):
         print(untrusted.shown(nothing(sweeps, arguments.sweeps is not None)))
@@ -111,7 +132,11 @@ def run(arguments: argparse.Namespace) -> int:
         chosen = [named(name, groups) for name in arguments.accept]
         if not arguments.although_corrupt_elsewhere:
             require_no_doubt(chosen)
-        reviewed.conclude([member for group in chosen for member in group.recordable], {})
+        accepted = [member for group in chosen for member in group.recordable]
+        reviewed.conclude(accepted, {})
+        if arguments.expect:
+            number = expect(goldens, accepted, arguments.reason or "")
+            print(f"expected: {count(number, 'cell')}, in {goldens / expectations.FILE}")
     elif arguments.reject:
         chosen = [named(name, groups) for name in arguments.reject]
         kept = reviewed.rejections.reasons
@@ -122,6 +147,16 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         reviewed.go_through()
     return SAME
+
+
+def updated(goldens: Path) -> Iterator[str]:
+    """Bring what is expected up to date with the goldens, and yield what that changed."""
+    found = update(goldens)
+    yield (
+        f"{goldens / expectations.FILE}: {count(found.written, 'expectation')} written, {len(found.gone)} deleted; "
+        f"{count(found.found, 'golden')} of a failure, or of a program that delegates nothing"
+    )
+    yield from (f"deleted: {cell} on {release}" for cell, release in found.gone)
 
 
 def _reason(arguments: argparse.Namespace, kept: str | None) -> str:

@@ -1,11 +1,11 @@
-"""``goldens thaw DIR --runtime PYTHON``: run frozen programs in another environment, and compare."""
+"""``goldens thaw DIR``: run frozen programs in another environment, or take what a device gave, and compare."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,15 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.programs.comparing import Result, compare, kept
 from executorch_goldens.programs.format import DEVICE, ProgramEntry
 from executorch_goldens.programs.reading import Corpus, cell_of
+from executorch_goldens.programs.replay import is_listed
+from executorch_goldens.programs.returned import Judged, judge
 from executorch_goldens.programs.running import Limits, Runtime
 from executorch_goldens.running.selection import select
-from executorch_goldens.settings.arguments import positive_float, positive_int, share
+from executorch_goldens.settings.arguments import Forms, positive_float, positive_int, share
+
+#: The forms of the command, and the options of each.
+RUNTIME, OUTPUTS = "--runtime", "--outputs"
+OPTIONS = {RUNTIME: (RUNTIME, "--program-timeout", "--program-memory"), OUTPUTS: (OUTPUTS,)}
 
 #: A program of a corpus: its cell, and what the manifest says of it.
 Chosen = tuple[Cell, ProgramEntry]
@@ -28,18 +34,17 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "thaw",
         description="Run the programs of a corpus in the environment of a Python, which needs ExecuTorch and nothing "
-        "of this project, and compare what they give with what they gave.",
+        "of this project, and compare what they give with what they gave. With --outputs, run nothing: compare what a "
+        "device gave.",
         epilog="exit code: 0 every program is as it should be, 1 some are not, 2 the corpus is damaged, or another "
         "error",
     )
     limits = Limits()
     parser.add_argument("folder", type=Path, metavar="DIR", help="what freeze has written")
-    parser.add_argument(
-        "--runtime",
-        type=Path,
-        required=True,
-        metavar="PYTHON",
-        help="of the environment that runs the programs",
+    form = parser.add_mutually_exclusive_group(required=True)
+    form.add_argument(RUNTIME, type=Path, metavar="PYTHON", help="of the environment that runs the programs")
+    form.add_argument(
+        OUTPUTS, type=Path, metavar="FOLDER", help="what a device gave, as replay.txt of the corpus names it"
     )
     share(parser.add_argument, "--cell")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -57,14 +62,21 @@ def add_to(subparsers: Any) -> None:
         metavar="MIB",
         help="address space per program, beyond what its process begins with (default: %(default)s)",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, forms=Forms(OPTIONS, form_of))
+
+
+def form_of(arguments: argparse.Namespace) -> str:
+    """Return which of `OPTIONS` it is."""
+    return RUNTIME if arguments.outputs is None else OUTPUTS
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the corpus, run what is chosen, print."""
+    """Check the corpus, run or take what is chosen, print."""
     corpus = Corpus.read(arguments.folder)
     corpus.check()
     chosen = programs(corpus, arguments.cell)
+    if form_of(arguments) == OUTPUTS:
+        return take(corpus, chosen, arguments.outputs, arguments.json)
     engines = {entry.engine for _, entry in chosen} - {DEVICE}
     if not engines:
         raise CommandError("of the programs chosen none can be run but on the device that it is for")
@@ -81,8 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print(json.dumps(as_json(corpus, runtime.versions, found), indent=1))
     if not arguments.json:
-        counts = Counter(result.word for _, _, result in found)
-        print(", ".join(f"{count} {word}" for word, count in counts.items()))
+        print(counted(result.word for _, _, result in found))
     return SAME if all(result.is_right for _, _, result in found) else DIFFERENT
 
 
@@ -103,6 +114,45 @@ def results(
         program = corpus.program(entry)
         result = kept(program) if program.engine == DEVICE else compare(program, runtime.run(program))
         yield cell, entry, result
+
+
+def take(corpus: Corpus, chosen: Sequence[Chosen], folder: Path, as_data: bool) -> int:
+    """Compare what a device gave, and print what came of each sample; raise CommandError where there is nothing to."""
+    if not folder.is_dir():
+        raise CommandError(
+            f"there is no folder {folder}: --outputs names what was brought back from the device"
+        )
+    if not any(is_listed(entry) for _, entry in chosen):
+        raise CommandError("of the programs chosen none is for a device")
+    found: list[Judged] = []
+    for judged in judgements(corpus, chosen, folder):
+        found.append(judged)
+        if not as_data:
+            print(line(judged), flush=True)
+    if as_data:
+        rows = [{**vars(judged), "cell": str(judged.cell)} for judged in found]
+        print(json.dumps({"made_with": corpus.manifest.made_with, "samples": rows}, indent=1))
+    else:
+        print(counted(judged.result for judged in found))
+    return SAME if all(judged.is_right for judged in found) else DIFFERENT
+
+
+def judgements(corpus: Corpus, chosen: Sequence[Chosen], folder: Path) -> Iterator[Judged]:
+    """Yield what came of each sample on a device."""
+    for cell, entry in chosen:
+        if is_listed(entry):
+            for sample in corpus.program(entry).samples:
+                yield judge(cell, entry.name, sample, folder)
+
+
+def counted(words: Iterable[str]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in Counter(words).items())
+
+
+def line(judged: Judged) -> str:
+    """Return what is printed of a sample."""
+    reason = f": {judged.reason}" if judged.reason else ""
+    return f"{judged.result}: {judged.cell} {judged.program}, sample {judged.sample}{reason}"
 
 
 def listed(versions: Mapping[str, str]) -> str:

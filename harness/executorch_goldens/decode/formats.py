@@ -14,9 +14,12 @@ from functools import partial
 from typing import TypeAlias
 
 from executorch_goldens import extensions
+from executorch_goldens.decode import bundled
+from executorch_goldens.decode.bundled import decode_bundled
 from executorch_goldens.decode.decoded import KIND, Decoded
 from executorch_goldens.decode.errors import DecodeError
 from executorch_goldens.decode.layout import layout
+from executorch_goldens.decode.ptd import decode_ptd
 from executorch_goldens.decode.pte import decode_pte
 from executorch_goldens.decode.schemas import Schemas
 from executorch_goldens.decode.tosa import decode_tosa
@@ -44,7 +47,7 @@ class Format:
         From a payload, the release's schemas and what the payload refers to by key to its decoded form; raises
         `DecodeError` for bytes that are not of the format.
     is_program
-        Whether it is a whole program's: then a delegate's payload is never taken for one.
+        Whether it is a whole program's, or a data file's: then a delegate's payload is never taken for one.
     layout
         From a payload and the release's schemas to a digest of its bytes that is the same on every architecture; None
         where the bytes themselves are.
@@ -84,11 +87,22 @@ def _decode_program(payload: memoryview, schemas: Schemas, named_data: NamedData
     return decode_pte(payload, schemas.load("program"), partial(_decode_delegate, schemas))
 
 
+def _decode_ptd(payload: memoryview, schemas: Schemas, named_data: NamedData) -> Decoded:
+    return decode_ptd(payload, schemas.load("flat-tensor"))
+
+
+def _decode_bundled(payload: memoryview, schemas: Schemas, named_data: NamedData) -> Decoded:
+    program = partial(_decode_program, schemas=schemas, named_data=named_data)
+    return decode_bundled(payload, schemas.load("bundled-program"), program)
+
+
 #: The harness's own formats.
 FORMATS: tuple[Format, ...] = (
     Format("tosa", b"TOSA", "tosa-tools", _decode_tosa, layout=_layout_of_tosa),
     Format("xnnpack", b"XH00", "executorch", _decode_xnnpack),
     Format("pte", b"ET12", "executorch", _decode_program, is_program=True),
+    Format("ptd", b"FT01", "executorch", _decode_ptd, is_program=True),
+    Format("bundled", bundled.IDENTIFIER, "executorch", _decode_bundled, is_program=True),
 )
 
 

@@ -360,7 +360,7 @@ def _tensor(name: str, tensor: Fields, program: _Program) -> Value:
         attributes["data_buffer_idx"] = at
         if location != "EXTERNAL":
             data, start = _data(at, subsegment if place is not None else None, tensor, program)
-            constant = _constant(tensor, dtype, _as_stored(tensor, shape or (), order), data)
+            constant = _constant(tensor, dtype, as_stored(tensor, shape or (), order), data)
             program.read.append((start, start + len(constant.data)))
     return Value(name, dtype, shape, attributes | tensor.set_apart(), constant)
 
@@ -381,7 +381,7 @@ def _data(at: int, mutable: int | None, owner: Fields, program: _Program) -> tup
     return program.part(segment, offsets[at], owner)
 
 
-def _as_stored(owner: Fields, shape: tuple[int, ...], order: tuple[int, ...] | None) -> tuple[int, ...]:
+def as_stored(owner: Fields, shape: tuple[int, ...], order: tuple[int, ...] | None) -> tuple[int, ...]:
     """Return the dimensions in the order in which they are stored."""
     if order is None or len(shape) < 2:
         return shape

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,11 +32,16 @@ PLACES: dict[str, tuple[str, ...]] = {
     ),
     "xnnpack": ("executorch/backends/xnnpack/serialization/schema.fbs", "xnnpack.fbs"),
     "program": ("executorch/schema/program.fbs", "executorch/exir/_serialize/program.fbs", "program.fbs"),
+    "flat-tensor": ("executorch/extension/flat_tensor/serialize/flat_tensor.fbs", "flat_tensor.fbs"),
+    "bundled-program": (
+        "executorch/devtools/bundled_program/schema/bundled_program_schema.fbs",
+        "bundled_program_schema.fbs",
+    ),
 }
 #: The package that brings each schema, to be found without importing it.
-PACKAGES = {"tosa": "tosa_serializer", "xnnpack": "executorch", "program": "executorch"}
+PACKAGES = {"tosa": "tosa_serializer", **dict.fromkeys(list(PLACES)[1:], "executorch")}
 #: What the user knows the schema's owner as.
-OWNERS = {"tosa": "tosa-tools", "xnnpack": "executorch", "program": "executorch"}
+OWNERS = {"tosa": "tosa-tools", **dict.fromkeys(list(PLACES)[1:], "executorch")}
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,24 @@ class Schemas:
         return cls((*([Path(named)] if named else []), *cls.installed().places))
 
     def load(self, name: str) -> Schema:
-        """Return the schema called ``tosa``, ``xnnpack`` or ``program``.
+        """Return the schema of that name, one of `PLACES`.
+
+        Raises
+        ------
+        SchemaError
+            If no place has it.
+        """
+        return self.of_format(name, OWNERS[name], PLACES[name])
+
+    def of_format(self, name: str, owner: str, files: Sequence[str]) -> Schema:
+        """Return the schema of a format, which may be one that a distribution adds.
+
+        Parameters
+        ----------
+        owner
+            What its user knows the schema's owner as: ``executorch``.
+        files
+            Where it is, best first, relative to a ``site-packages`` or to a plain directory.
 
         Raises
         ------
@@ -74,12 +97,12 @@ class Schemas:
             If no place has it.
         """
         for place in self.places:
-            for relative in PLACES[name]:
+            for relative in files:
                 if (place / relative).is_file():
                     return load(place / relative)
         looked = ", ".join(map(str, self.places)) or f"the packages of {sys.executable}"
         raise SchemaError(
             name,
-            f"not found in {looked}. Run this where {OWNERS[name]} is installed, or name a release's "
-            f"site-packages, or a directory with {PLACES[name][-1]}, by --schemas or {ENVIRONMENT_VARIABLE}.",
+            f"not found in {looked}. Run this where {owner} is installed, or name a release's "
+            f"site-packages, or a directory with {files[-1]}, by --schemas or {ENVIRONMENT_VARIABLE}.",
         )

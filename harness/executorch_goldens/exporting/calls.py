@@ -27,6 +27,9 @@ class _Place:
     def __repr__(self) -> str:
         return "tensor"
 
+    def __deepcopy__(self, memo: object) -> _Place:
+        return self
+
 
 TENSOR = _Place()
 

@@ -413,8 +413,8 @@ class Example:
         return replace(self, inputs=args, kwargs=kwargs)
 
 
-def require_example(case: Case, built: object) -> None:
-    """Raise `ZooError` for what a case gives in place of an `Example` of a module and a tuple of inputs."""
+def require_example(case: Case, built: object) -> Example:
+    """Return what a case gives; raise `ZooError` for what is no `Example` of a module and a tuple of inputs."""
     what = f"case {case.name!r} of {case.module}"
     if not isinstance(built, Example):
         raise ZooError(f"{what} gives {_kind(built)}, and no Example: return Example(module, (input,))")
@@ -437,6 +437,7 @@ def require_example(case: Case, built: object) -> None:
                 f"dynamic_shapes of {what} declares {shape!r} of an input that is {leaf!r}: only dimensions of tensors "
                 "may change here; other inputs are what the program is exported with"
             )
+    return built
 
 
 def _kind(value: object) -> str:
@@ -446,8 +447,7 @@ def _kind(value: object) -> str:
 def example_of(case: Case) -> Example:
     """Build the model of `case` and its inputs, with deterministic weights, in eval mode; raise `ZooError`."""
     data = Data(case.name)
-    built = case.build(data)
-    require_example(case, built)
+    built = require_example(case, case.build(data))
     module = data.fill(built.module) if built.fill else in_mode(built.module)
     example = replace(built, module=module, dynamic_shapes=_shapes(built))
     inputs = Inputs(f"case {case.name!r} of {case.module}", example, folder_of(case))

@@ -1,9 +1,10 @@
-"""(case, target) -> artifact, in the process it is called in."""
+"""The harness's recipe from a case to a lowered program, and what is run of it."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 import re
 import time
 import traceback
@@ -14,7 +15,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 import torch
-from executorch.exir import EdgeProgramManager, to_edge_transform_and_lower
+from executorch.exir import EdgeProgramManager
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
 from executorch_goldens.artifact import (
@@ -24,7 +25,6 @@ from executorch_goldens.artifact import (
     IMPRECISE,
     LOWERED,
     QUANTIZED,
-    Artifact,
     Beginning,
     Delegate,
     Failure,
@@ -36,10 +36,9 @@ from executorch_goldens.artifact import (
     Tensor,
 )
 from executorch_goldens.decode import Schemas
-from executorch_goldens.errors import HarnessError
-from executorch_goldens.exporting import compat, kernels, tosa_validation
+from executorch_goldens.exporting import compat, tosa_validation
 from executorch_goldens.exporting.apart import ApartError, run_apart
-from executorch_goldens.exporting.blame import OF_THE_MACHINE, described, own_error
+from executorch_goldens.exporting.blame import own_error
 from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.ending import EndlessError, ending_within
@@ -56,7 +55,6 @@ from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch
 from executorch_goldens.files import logged, shortage
 from executorch_goldens.goldens.accuracy import worst
-from executorch_goldens.patches import shortcuts
 from executorch_goldens.registry import Case
 from executorch_goldens.targets import REFERENCE_MODEL, RUNTIME
 
@@ -120,6 +118,8 @@ class Export:
         Where in the log what runs it begins to write.
     call
         How the model is called; the steps of a sample are the tensors of it.
+    methods
+        The method that each step of a sample runs, by its name; nothing where all run the one there is.
     unbounded
         See `executorch_goldens.exporting.numerics.samples.unbounded`.
     parts
@@ -159,6 +159,7 @@ class Export:
         self.program: beginning.Program | None = None
         self.log: int | None = None
         self.call = Call.of((), {})
+        self.methods: dict[str, tuple[str, ...]] = {}
         self.unbounded: tuple[str, ...] = ()
         self.parts: tuple[tuple[str, int], ...] = ()
         self.watch = Watch(capture, omission)
@@ -172,10 +173,10 @@ class Export:
         self.made = self.unexecuted(edge.exported_program().graph_module)
         # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
         ran = Ran()
-        if self.target.runs == REFERENCE_MODEL:
-            ran = self.in_reference_model(edge.exported_program())
+        if self.target.runs != RUNTIME:
+            ran = self.before_emission(edge.exported_program())
         if self.executing:
-            self.program = beginning.Program.of(edge.exported_program())
+            self.program = beginning.Program.of(edge.exported_program(), self.lowering.simulator)
         self.stage = "emit"
         emitted = edge.to_executorch()
         pte = bytes(emitted.buffer)
@@ -203,7 +204,10 @@ class Export:
             self.watch.stage(f"{DELEGATE}{index}", delegate.payload)
         self.watch.stage(LOWERED, graph.encode())
         schemas = tuple(map(str, Schemas.installed().places))
-        limit = self.case.imprecise.get(self.target.name, IMPRECISE)
+        floor, least = self.target.floor, self.case.sqnr.get(self.target.name, -math.inf)
+        # A case that asks for all the SQNR of its target is judged by that.
+        by_sqnr = floor is not None and least >= floor
+        limit = math.inf if by_sqnr else self.case.imprecise.get(self.target.name, IMPRECISE)
         found = tosa_validation.validation(lowered, self.target.specification) if self.executing else None
         tosa_validation.tell(found)
         return Lowered(
@@ -221,13 +225,18 @@ class Export:
             parts=self.parts,
         )
 
-    def in_reference_model(self, program: torch.export.ExportedProgram) -> Ran:
-        """Run a lowered program, its delegates in the reference model, on each sample."""
+    def before_emission(self, program: torch.export.ExportedProgram) -> Ran:
+        """Run a lowered program, its delegates in the reference model or the target's simulator, on each sample."""
         self.stage, self.log = "run", logged.end()
-        not_run = numerics.beyond_reference_model(program) if self.executing else ""
+        simulator = self.lowering.simulator
+        not_run = ""
+        if self.executing and self.target.runs == REFERENCE_MODEL:
+            not_run = numerics.beyond_reference_model(program)
+        elif self.executing:
+            not_run = numerics.beyond_simulator(program, simulator)
         with self.lowering.eager():
             outputs = self.outputs(
-                lambda steps: numerics.in_reference_model(program, steps, self.observer), not_run
+                lambda steps: numerics.in_reference_model(program, steps, self.observer, simulator), not_run
             )
         return Ran(outputs, not_run or self.left_out)
 
@@ -290,6 +299,11 @@ class Export:
         result = self.with_beginning(result)
         given = result.samples[0].outputs if result.samples else None
         return dataclasses.replace(result, lost=self.lost(given))
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        """The inputs that are no tensors."""
+        return self.call.constants
 
     def with_beginning(self, lowered: Lowered) -> Lowered:
         """Return `lowered` with where its outputs begin to depart, or what is seen of its operators if none does."""
@@ -371,11 +385,7 @@ class Export:
         self.stage = "lower"
         self.watch.making = EDGE
         with tosa.noted() if self.executing and self.target.runs == REFERENCE_MODEL else nullcontext():
-            return to_edge_transform_and_lower(
-                program,
-                partitioner=[self.lowering.partitioner()],
-                compile_config=self.lowering.compile_config(),
-            )
+            return self.lowering.lower(program)
 
     def expect(self, module: torch.nn.Module) -> None:
         """Run `module` on every sample; each run has copies, for a model may change its buffers and its inputs.
@@ -434,7 +444,7 @@ class Export:
         self.expected.pop(sample, None)
         self.unjudged += ((sample, why),)
 
-    def spread(self, module: torch.fx.GraphModule) -> None:
+    def spread(self, module: torch.nn.Module) -> None:
         """Measure how far rounding alone moves the outputs of the (quantized) eager graph."""
         with self.lowering.eager():
             self.moved = {
@@ -467,65 +477,6 @@ class Export:
         if self.case.constant_outputs and self.target.runs == REFERENCE_MODEL:
             self.codes = numerics.output_codes(converted)
         return export_program(converted, example)
-
-
-def export(
-    case: Case,
-    target: str,
-    patches: Sequence[str] = (),
-    capture: int = 0,
-    execute: bool = True,
-    bound: float | None = None,
-    omission: Omission | None = None,
-    observer: Observer = NOBODY,
-) -> Artifact:
-    """Export `case` for `target`; an exception of the release is an artifact, too.
-
-    Parameters
-    ----------
-    patches
-        Names of the patches that the caller has installed in this process; noted in the artifact.
-    capture, omission
-        See `executorch_goldens.exporting.trace.Watch`.
-    execute
-        Whether the program is executed on the case's samples.
-    bound
-        In place of the target's.
-    observer
-        Sees what is run.
-
-    Raises
-    ------
-    executorch_goldens.targets.UnknownTargetError, executorch_goldens.targets.TargetError
-        For a target that this environment does not have, or cannot make.
-    executorch_goldens.exporting.blame.OwnError
-        For an exception of the harness's own code, once the case has been built and run.
-    MemoryError
-        If memory was not given: the case may export all the same.
-    """
-    started = time.perf_counter()
-    kernels.load()
-    attempt = Export(case, Lowering.named(target), capture, execute, bound, omission, observer)
-    result: Lowered | Failure
-    try:
-        with attempt.watch:
-            result = attempt.observer.around(attempt)
-    except (Exception, SystemExit) as error:
-        if shortage.of_memory(error):
-            raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
-        result = attempt.failed(error)
-    try:
-        # What is lowered again for this is none of the export's passes: nothing watches.
-        result = attempt.looked_into(result)
-    except (HarnessError, *OF_THE_MACHINE):
-        raise
-    except Exception as error:
-        if shortage.of_memory(error):
-            raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
-        raise described(attempt.stage, error) from error
-    seconds = time.perf_counter() - started
-    noted = attempt.watch.result()
-    return Artifact(result, tuple(patches), seconds, noted, tuple(shortcuts.INSTALLED), kernels.summary())
 
 
 def graphs(module: torch.fx.GraphModule, name: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:

@@ -44,3 +44,12 @@ def summary() -> str:
     names = load()
     digest = hashlib.sha256("\n".join(names).encode()).hexdigest()
     return f"{len(names)} operators sha256 {digest}"
+
+
+def backends() -> tuple[str, ...]:
+    """Return the ids of the backends that the runtime of this process has; none where there is no runtime."""
+    try:
+        import executorch.extension.pybindings.portable_lib as runtime
+    except ImportError:
+        return ()
+    return tuple(runtime._get_registered_backend_names())

@@ -1,13 +1,19 @@
-"""A hook for what writes down what an export runs, and changes nothing of it."""
+"""Hooks for what runs delegates, and for what writes down what an export runs and changes nothing of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    import torch
+    from executorch.exir.lowered_backend_module import LoweredBackendModule
+
     from executorch_goldens.artifact import Lowered, Tensor
     from executorch_goldens.exporting.export import Export
+
+#: Runs a delegate: from it and its inputs to its outputs (`executorch_goldens.targets.Target.simulator`).
+Simulator: TypeAlias = "Callable[[LoweredBackendModule, Sequence[torch.Tensor]], list[torch.Tensor]]"
 
 
 class Observer:

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from executorch_goldens.decode import npz
 from executorch_goldens.exporting.calls import Call, tensors_in
-from executorch_goldens.files import untrusted
+from executorch_goldens.files import npz
 from executorch_goldens.registry import SAMPLE_NAMES, Case, ZooError
 
 if TYPE_CHECKING:
@@ -42,6 +41,41 @@ def folder_of(case: Case) -> Path:
         return folder
     file = getattr(sys.modules.get(case.module), "__file__", None)
     return Path(file).parent if file else Path()
+
+
+def runs(folder: Path, inputs: str, outputs: str) -> dict[str, tuple[Tensors, Tensors]]:
+    """Return what a program was run on and what it gave, by sample; raise `ZooError`.
+
+    A program has no names for its inputs: arrays are in their order, as ``arr_0``, ``arr_1``, or as the file has them.
+
+    Parameters
+    ----------
+    inputs, outputs
+        ``.npz`` files, relative to `folder`.
+    """
+    given, gave = (_by_sample(folder, file) for file in (inputs, outputs))
+    if given.keys() != gave.keys():
+        odd = ", ".join(sorted(given.keys() ^ gave.keys()))
+        raise ZooError(f"{inputs} and {outputs} are not of the same samples: {odd} is in one of them alone")
+    return {sample: (given[sample], gave[sample]) for sample in given}
+
+
+def _by_sample(folder: Path, file: str) -> dict[str, Tensors]:
+    """Return the tensors of each sample of a file, in order; raise `ZooError`."""
+    try:
+        arrays = npz.read(folder / file)
+    except (OSError, ValueError) as error:
+        raise ZooError(f"{file} cannot be read as an .npz file: {error}") from None
+    of: dict[str, list[tuple[str, torch.Tensor]]] = {}
+    for name, array in arrays.items():
+        sample, _, own = name.rpartition("/")
+        of.setdefault(sample or "recorded", []).append((own, torch.from_numpy(array.copy())))
+    for each in of.values():
+        if all(UNNAMED.fullmatch(name) for name, _ in each):
+            each.sort(key=lambda named: int(named[0].removeprefix("arr_")))
+    if not of:
+        raise ZooError(f"{file} has no arrays")
+    return {sample: tuple(tensor for _, tensor in each) for sample, each in of.items()}
 
 
 class Inputs:
@@ -114,7 +148,7 @@ class Inputs:
 
     def _of_file(self, file: Path) -> Iterator[tuple[str, Tensors]]:
         try:
-            arrays = npz.read(untrusted.contents(self.folder / file, npz.LARGEST))
+            arrays = npz.read(self.folder / file)
         except (OSError, ValueError) as error:
             raise ZooError(f"{self.what}: {file} cannot be read as an .npz file: {error}") from error
         of: dict[str, dict[str, np.ndarray[Any, Any]]] = {}

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 import torch
-from executorch.exir import EdgeCompileConfig
+from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge_transform_and_lower
 from torchao.quantization.pt2e import FixedQParamsObserver, HistogramObserver
 from torchao.quantization.pt2e.quantizer import QuantizationSpec
 
@@ -21,9 +21,10 @@ from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.data import Example, cast
 from executorch_goldens.exporting.eager import Float8InFloat32
 from executorch_goldens.exporting.observers import GridHistogramObserver, GridObserver
+from executorch_goldens.exporting.observing import Simulator
 from executorch_goldens.patches.guard import resolve
 from executorch_goldens.registry import Case
-from executorch_goldens.targets import TOSA, Quantization, Target, TargetError
+from executorch_goldens.targets import BUILD, TOSA, Quantization, Target, TargetError
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,18 @@ class Lowering:
     ----------
     target
         What it is made from.
-    partitioner
-        Makes the partitioner.
+    lower
+        From an exported program to the lowered one.
     quantizer
         From the case's quantizer settings to a quantizer; None for float targets.
+    simulator
+        Runs a delegate, in place of the TOSA reference model.
     """
 
     target: Target
-    partitioner: Callable[[], Any]
+    lower: Callable[[torch.export.ExportedProgram], EdgeProgramManager]
     quantizer: Callable[[str], Any] | None
+    simulator: Simulator | None = None
 
     @classmethod
     def named(cls, name: str) -> Lowering:
@@ -53,7 +57,8 @@ class Lowering:
     def of(cls, target: Target) -> Lowering:
         """Return that of `target`; raise `TargetError` for a function that the environment does not have."""
         compat.load_backends(target)
-        return cls(target, _partitioner(target), _quantizer(target))
+        simulator = _function(target, "simulator", target.simulator) if target.simulator else None
+        return cls(target, _lower(target), _quantizer(target), simulator)
 
     def cast(self, example: Example) -> Example:
         """Return `example` with its floating weights, buffers and inputs in the target's dtype.
@@ -97,15 +102,26 @@ class Lowering:
             return nullcontext()
         return Float8InFloat32()  # type: ignore[no-untyped-call]
 
-    def compile_config(self) -> EdgeCompileConfig:
+
+def _lower(target: Target) -> Callable[[torch.export.ExportedProgram], EdgeProgramManager]:
+    if target.lower:
+        return _function(target, "lower", target.lower)
+    partitioner = _partitioner(target)
+
+    def lower(program: torch.export.ExportedProgram) -> EdgeProgramManager:
         # The verifier rejects some of the zoo's edge graphs on 1.1.0 before any backend sees them; the upstream
         # reports switch it off as well, and their graph digests depend on nothing else.
-        return EdgeCompileConfig(_check_ir_validity=False)
+        config = EdgeCompileConfig(_check_ir_validity=False)
+        return to_edge_transform_and_lower(program, partitioner=[partitioner()], compile_config=config)
+
+    return lower
 
 
 def _partitioner(target: Target) -> Callable[[], Any]:
     if target.partitioner:
         return _function(target, "partitioner", target.partitioner)
+    if target.backend == BUILD:
+        return lambda: None
     if target.backend == TOSA:
         from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 

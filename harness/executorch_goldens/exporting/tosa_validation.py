@@ -46,7 +46,7 @@ OPEN = "operand shape dimension cannot be dynamic"
 PROBLEM = re.compile(r"^(?:.*error: |ERROR: |tosa-opt: |Unknown |Fail)(?P<words>.*\S.*)$", re.MULTILINE)
 
 
-def validation(program: torch.fx.GraphModule, otherwise: str) -> Validation | None:
+def validation(program: torch.nn.Module, otherwise: str) -> Validation | None:
     """Return what ``tosa-opt`` says of the TOSA delegates of a lowered program; None where there are none.
 
     Parameters

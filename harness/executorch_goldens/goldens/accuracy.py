@@ -159,11 +159,15 @@ def _of_numbers(wanted: npt.NDArray[Any], given: npt.NDArray[Any]) -> tuple[str,
 
 
 def nearnesses(lowered: Lowered) -> Iterator[Nearness]:
-    """Yield how near each output of a quantized program is to the float model's; nothing for what was not run."""
-    counts = {len(each) for sample in lowered.samples for each in (sample.floats, sample.outputs)}
-    # Another number of outputs is wrong, and what corresponds to what is not known.
-    if len(counts) == 1:
-        yield from (Nearness.of(lowered, index) for index in range(counts.pop()))
+    """Yield how near each output of a quantized program is to the float model's; nothing for what was not run.
+
+    Of several methods, the outputs of one after those of the other.
+    """
+    for method in lowered.by_method():
+        counts = {len(each) for sample in method.samples for each in (sample.floats, sample.outputs)}
+        # Another number of outputs is wrong, and what corresponds to what is not known.
+        if len(counts) == 1:
+            yield from (Nearness.of(method, index) for index in range(counts.pop()))
 
 
 def worst(floats: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[int, float] | None:

@@ -64,7 +64,12 @@ FIRST = "x86-64"
 #: Ends the lines of the manifest that have a digest of bytes.
 _DIGEST = re.compile(r" sha256 ([0-9a-f]{64})$", re.MULTILINE)
 #: Begins these lines.
-_OF_BYTES = re.compile(r"delegate \d+|pte")
+_OF_BYTES = re.compile(r"delegate \d+|pte|data .+")
+
+#: What the manifest's field of a data file begins with.
+DATA = "data "
+#: Manifest field that says how a program was made that its case made by itself, and what is not known of it.
+RECIPE = "recipe"
 
 #: The stage of a trace that makes the program.
 _PROGRAM = "pte"
@@ -138,10 +143,15 @@ def render(artifact: Artifact, made_with: MadeWith) -> dict[str, str]:
             identity = f"{delegate.name} {delegate.backend_id}"
             fields.append((f"delegate {index}", f"{identity} {size} bytes sha256 {digest}"))
         fields.append(("pte", f"{len(result.pte)} bytes sha256 {result.pte_sha256}"))
+        for name, content in result.data:
+            digest = hashlib.sha256(content).hexdigest()
+            fields.append((f"{DATA}{name}", f"{len(content)} bytes sha256 {digest}"))
         payloads = [delegate.payload for delegate in result.delegates]
         fields.append((LAYOUT, f"sha256 {layout(result.pte, payloads, Schemas.of(*result.schemas))}"))
         if made_with.architecture != FIRST:
             fields.append((DIGESTS, made_with.architecture))
+    if isinstance(result, Lowered) and result.recipe:
+        fields.append((RECIPE, result.recipe))
     fields.append(("numerics", made_with.numerics))
     if isinstance(result, Lowered):
         fields += [
@@ -181,7 +191,24 @@ def _render_lowered(lowered: Lowered) -> dict[str, str]:
     if lines := list(parts.lines(lowered, outlines)):
         texts[PARTS] = "".join(f"{line}\n" for line in lines)
     texts["pte.txt"] = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas)).text(delegates=False)
+    for name, content in lowered.data:
+        texts[data_file(name)] = decode_data(content, lowered).text()
     return texts
+
+
+def data_file(name: str) -> str:
+    """Return the file of a golden that has a data file of the program as text.
+
+    >>> data_file("_default_external_constant"), data_file("weights.ptd")
+    ('data__default_external_constant.ptd.txt', 'data_weights.ptd.txt')
+    """
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name.removesuffix(".ptd"))
+    return f"data_{plain}.ptd.txt"
+
+
+def decode_data(content: bytes, lowered: Lowered) -> Decoded:
+    """Decode a data file of a program; raises as `decode_delegates`."""
+    return decode(content, schemas=Schemas.of(*lowered.schemas))
 
 
 def layout(pte: bytes, payloads: Iterable[bytes | memoryview], schemas: Schemas) -> str:

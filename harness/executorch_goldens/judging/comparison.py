@@ -17,12 +17,12 @@ from executorch_goldens.goldens.compact import compact, recorded_runs
 from executorch_goldens.goldens.quantities import Budgets, over
 from executorch_goldens.judging import divergence, rightness, verdict
 from executorch_goldens.judging.diagnosis import Diagnoses
-from executorch_goldens.judging.known import is_as_known
+from executorch_goldens.judging.known import as_known
 from executorch_goldens.judging.likeness import RENAMED
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.registry import SAMPLE_NAMES
-from executorch_goldens.releases import KnownDefect, Release
+from executorch_goldens.releases import Release
 from executorch_goldens.settings.config import RENAMES
 
 
@@ -77,7 +77,7 @@ def compare(
         objection = _over_budget(cell, texts, budgets)
     defect = release.known.get(str(cell))
     if objection is not None:
-        return Comparison(_known_as(defect, _diverging(objection, outcomes, reviewed)))
+        return Comparison(as_known(defect, _diverging(objection, outcomes, reviewed)))
     if defect is not None and isinstance(artifact.result, Lowered) and artifact.result.not_run:
         # Nothing says that it is right.
         detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
@@ -102,16 +102,6 @@ def compare(
     return Comparison(_diverging(judged, outcomes, reviewed), texts)
 
 
-def _known_as(defect: KnownDefect | None, judged: Verdict) -> Verdict:
-    """Return a verdict as known where its defect is declared, with the declared cause where it is not the one."""
-    if defect is None or judged.is_of_harness:
-        return judged
-    if is_as_known(judged, defect):
-        return dataclasses.replace(judged, known=True)
-    otherwise = f"is known for something else, {defect.verdict}: {defect.reason}"
-    return dataclasses.replace(judged, detail=(otherwise, *judged.detail)) if defect.cause else judged
-
-
 def _over_budget(cell: Cell, texts: golden.Texts, budgets: Budgets) -> Verdict | None:
     lines = list(over(cell, texts, budgets))
     if not lines:
@@ -127,7 +117,7 @@ def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:
 
 def undecodable(cell: Cell, error: DecodeError, release: Release) -> Verdict:
     """Say that a payload of `cell` is not what the schema of its release says."""
-    return _known_as(release.known.get(str(cell)), Verdict(cell, "undecodable", str(error)))
+    return as_known(release.known.get(str(cell)), Verdict(cell, "undecodable", str(error)))
 
 
 def _diverging(judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None) -> Verdict:

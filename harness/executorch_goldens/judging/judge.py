@@ -14,13 +14,17 @@ from pathlib import Path
 
 from syrupy.assertion import SnapshotAssertion
 
-from executorch_goldens.artifact import Cell, Outcome
+from executorch_goldens.artifact import Cell, Failure, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import ConflictError, Texts
 from executorch_goldens.goldens.quantities import Budgets
 from executorch_goldens.goldens.snapshot import GoldenExtension
+from executorch_goldens.judging import expectations, verdict
 from executorch_goldens.judging.comparison import Comparison, compare, damaged, undecodable
+from executorch_goldens.judging.expectations import Expectations
+from executorch_goldens.judging.known import as_known
+from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.updating import Updating, fewer
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import Release
@@ -42,6 +46,8 @@ class Judged:
         Whether its golden now says more of how it is made than before.
     lacking
         Whether its golden lacks what goldens recorded today have.
+    stale
+        Which expectation its artifact does not meet any more; empty where none is.
     """
 
     verdict: Verdict
@@ -50,6 +56,7 @@ class Judged:
     held: bool = False
     confirmed: bool = False
     lacking: bool = False
+    stale: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,11 +75,17 @@ class Judge:
         See `executorch_goldens.goldens.quantities.over`.
     allow
         See `executorch_goldens.settings.config.Config`.
+    expectations
+        Which of the goldens that are a decision are expected.
+    own
+        Failures that are raised in these are no goldens.
     alone
         Keeps others from writing there while a golden is written.
     """
 
     root: Path
+    expectations: Expectations
+    own: OwnFiles
     updating: Updating = field(default_factory=Updating)
     compacted: bool = False
     holding: bool = False
@@ -94,16 +107,26 @@ class Judge:
         try:
             reviewed, conflict = self._reviewed(path)
             comparison = compare(cell, outcomes, reviewed, release, self.compacted, self.budgets, self.allow)
+            if comparison.texts is not None and (own := self._own_failure(cell, outcomes)):
+                return Judged(as_known(release.known.get(str(cell)), own), reviewed=reviewed)
             if conflict is not None and comparison.texts is not None:
                 merged = dataclasses.replace(comparison.verdict, reason=conflict.what)
                 comparison = dataclasses.replace(comparison, verdict=merged)
-            return self._recorded(path, comparison, reviewed, snapshot)
+            return self._decided(path, comparison, reviewed, snapshot)
         except golden.UnwritableError:
             raise
         except golden.GoldenError as error:
             return Judged(damaged(cell, error))
         except DecodeError as error:
             return Judged(undecodable(cell, error, release), reviewed=reviewed)
+
+    def _own_failure(self, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
+        """Object to a failure that is raised in a file of the repository's own."""
+        failure = verdict.agreed(outcomes).result
+        if not isinstance(failure, Failure):
+            return None
+        place = self.own.place(failure.traceback, cell.target)
+        return verdict.own_failure(cell, failure, place) if place is not None else None
 
     def _reviewed(self, path: Path) -> tuple[Texts | None, ConflictError | None]:
         """Return the golden in `path`; where a merge left none and one may be written, why there is none."""
@@ -113,6 +136,27 @@ class Judge:
             if not self.updating.changed:
                 raise
             return None, error
+
+    def _decided(
+        self, path: Path, comparison: Comparison, reviewed: Texts | None, snapshot: SnapshotAssertion
+    ) -> Judged:
+        """Record what is no decision, or one that is taken; otherwise say which is to be taken."""
+        judged, texts = comparison.verdict, comparison.texts
+        if texts is None or judged.allowed:
+            return self._recorded(path, comparison, reviewed, snapshot)
+        if missing := self.expectations.missing(judged.cell, texts, judged.name == "stable"):
+            return Judged(self._undecided(judged, texts, missing), texts, reviewed)
+        stale = self.expectations.stale(judged.cell, texts)
+        if stale and judged.name != "stable":
+            comparison = dataclasses.replace(
+                comparison, verdict=dataclasses.replace(judged, detail=(*judged.detail, stale))
+            )
+        return dataclasses.replace(self._recorded(path, comparison, reviewed, snapshot), stale=stale)
+
+    def _undecided(self, judged: Verdict, texts: Texts, missing: str) -> Verdict:
+        if judged.name != "stable":
+            return dataclasses.replace(judged, refusal=missing)
+        return verdict.unexpected(judged.cell, expectations.kind(texts), expectations.words(texts), missing)
 
     def _recorded(
         self, path: Path, comparison: Comparison, reviewed: Texts | None, snapshot: SnapshotAssertion

@@ -15,6 +15,7 @@ with this verdict for the same cause (`executorch_goldens.goldens.causes.general
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,9 @@ from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import KnownDefect
 
 FILE = "known.toml"
-#: Verdicts that no artifact follows from, or that the next run may not find: these are not accepted.
-NEVER = ("timed-out", "out-of-memory", "damaged-golden")
+#: Verdicts that no artifact follows from, or that the next run may not find, or that are a person's to decide: these
+#: are not accepted.
+NEVER = ("timed-out", "out-of-memory", "damaged-golden", "unexpected")
 #: What ends a process from outside: the system that lacks memory, or a person.
 FROM_OUTSIDE = "killed by SIGKILL"
 
@@ -114,9 +116,14 @@ def forget(root: Path, release: str, cell: Cell) -> None:
         write(root / release, release, {name: defect for name, defect in known.items() if name != str(cell)})
 
 
-def is_as_known(judged: Verdict, defect: KnownDefect) -> bool:
-    """Whether a cell is wrong as its defect says: with its verdict and, where it states one, for its cause."""
-    return defect.verdict == judged.name and defect.cause in ("", general(judged.reason))
+def as_known(defect: KnownDefect | None, judged: Verdict) -> Verdict:
+    """Return a verdict as known where its defect is declared, with the declared cause where it is not the one."""
+    if defect is None or judged.is_of_harness:
+        return judged
+    if defect.verdict == judged.name and defect.cause in ("", general(judged.reason)):
+        return dataclasses.replace(judged, known=True)
+    otherwise = f"is known for something else, {defect.verdict}: {defect.reason}"
+    return dataclasses.replace(judged, detail=(otherwise, *judged.detail)) if defect.cause else judged
 
 
 def write(folder: Path, release: str, known: Mapping[str, KnownDefect]) -> None:

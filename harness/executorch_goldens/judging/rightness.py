@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,14 +41,18 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
     yield from outputs
     yield from below_bound(lowered)
     yield from beginning(lowered)
-    if not outputs:
+    if outputs:
+        yield from of_a_build(lowered)
+    else:
         if lowered.begins is not None:
             yield "  no output is beyond its tolerance, which is wide enough to hide it"
-        yield from unexplained(lowered)
+        for method in lowered.by_method():
+            yield from unexplained(method)
     yield from lowered.loads
     yield from wrong_delegates(lowered)
     yield from altered_states(lowered)
-    yield from forgotten(lowered)
+    for method in lowered.by_method():
+        yield from forgotten(method)
 
 
 def beginning(lowered: Lowered) -> Iterator[str]:
@@ -78,6 +82,30 @@ def beginning(lowered: Lowered) -> Iterator[str]:
     tolerance = where.tolerance.array().astype(np.float64)
     value = Deviation("its value", where.expected, where.actual, tolerance)
     yield from (f"  {line}" for line in value.lines())
+
+
+def of_a_build(lowered: Lowered) -> Iterator[str]:
+    """Yield what may be behind wrong outputs of a program that its case made by itself."""
+    if not lowered.recipe:
+        return
+    wrong = [
+        sample.name
+        for sample in lowered.samples
+        if any(wrong_outputs(replace(lowered, samples=(sample,), methods=())))
+    ]
+    if all("," in name.partition(":")[0] for name in wrong):
+        yield (
+            "  each method by itself is right: what one leaves in the shared state does not reach the next "
+            "(MemoryPlanningPass(share_mutable_buffers=True) plans one memory for buffers of one name)"
+        )
+        return
+    for method in lowered.by_method():
+        name = method.samples[0].method or "forward" if method.samples else ""
+        if name and any(wrong_outputs(method)) and not any(sample.floats for sample in method.samples):
+            yield (
+                f"  {name} is held to its eager module; where it is quantized, name what it computes then: "
+                "build.quantized(module)"
+            )
 
 
 def wrong_outputs(lowered: Lowered) -> Iterator[str]:

@@ -8,9 +8,21 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
+from executorch_goldens import targets
+from executorch_goldens.artifact import (
+    FAILS,
+    OF_HARNESS,
+    UNDELEGATED,
+    Artifact,
+    Casualty,
+    Cell,
+    Failure,
+    Lowered,
+    Outcome,
+)
 from executorch_goldens.files import shortage
 from executorch_goldens.goldens import parts
+from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import (
     FAILURE,
@@ -18,6 +30,8 @@ from executorch_goldens.goldens.golden import (
     PARTS,
     Texts,
     compared,
+    data_file,
+    decode_data,
     decode_delegates,
     without_digests,
 )
@@ -28,6 +42,7 @@ from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import Divergence
 from executorch_goldens.judging.likeness import RENAMED, names_alone, reordered
 from executorch_goldens.judging.otherwise import judged_otherwise
+from executorch_goldens.judging.own_files import Place
 from executorch_goldens.judging.rightness import (
     Excess,
     altered_states,
@@ -38,6 +53,7 @@ from executorch_goldens.judging.rightness import (
 )
 from executorch_goldens.settings.config import RENAMES
 from executorch_goldens.structure import Renames, compare
+from executorch_goldens.targets import better_conditioned
 
 #: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
 SHOWN_LINES = 12
@@ -50,12 +66,11 @@ NOT_RUN = "not run:"
 #: How a repository lets names differ.
 ALLOWING = f'if names may differ: allow = ["{RENAMES}"] under [tool.goldens] in pyproject.toml'
 
-#: How the reason of a new cell begins whose artifact is no program, or a program that delegates nothing.
-FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"
 #: Operators outside of delegates that the reason of a new cell names.
 SHOWN_OUTSIDE = 3
-#: Imprecision that a message offers to accept: an outcome that may be off by more says too little.
-MOST_ACCEPTED = 0.25
+
+#: The verdict of a golden that is a decision, and that nobody has taken (`judging.expectations`).
+UNEXPECTED = "unexpected"
 
 #: Verdicts of cells whose variations disagree.
 DISAGREEING = ("order-only", "unstable")
@@ -71,7 +86,7 @@ class Verdict:
     ----------
     name
         ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``imprecise``, ``changed``, ``renamed``, ``new``,
-        ``failed``, ``over-budget``, ``crashed``, ``timed-out``, ``out-of-memory``, ``undecodable`` or
+        ``unexpected``, ``failed``, ``over-budget``, ``crashed``, ``timed-out``, ``out-of-memory``, ``undecodable`` or
         ``damaged-golden`` (README, "Verdicts").
     reason
         One line.
@@ -82,7 +97,7 @@ class Verdict:
     recorded
         Whether ``--snapshot-update`` accepted the artifact as the cell's golden.
     refusal
-        Why ``--snapshot-update`` did not accept an artifact that it can accept.
+        Why an artifact that can be accepted is not, by ``--snapshot-update`` or at all.
     known
         Whether releases.toml says that the cell is like this.
     allowed
@@ -173,12 +188,7 @@ def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
         f"right within rounding, but rounding alone may move output {index} ({name}) by {most:.4g} of its largest "
         f"value, and {result.limit:g} is accepted"
     )
-    way_out = (
-        "an outcome that rounding decides checks little: make the model or its inputs better conditioned"
-    )
-    accepted = math.ceil(min(most, 1.0) * 110) / 100
-    if accepted <= MOST_ACCEPTED:
-        way_out += f', or accept it in the case: imprecise={{"{cell.target}": {accepted:g}}}'
+    way_out = f"an outcome that rounding decides checks little: {better_conditioned(cell.target)}"
     return Verdict(cell, "imprecise", reason, (*_not_looked_into(result), way_out))
 
 
@@ -252,7 +262,7 @@ def _content(result: Lowered | Failure) -> object:
     if isinstance(result, Failure):
         made = result.made
         return (result.facts(), (made.graph, made.delegates) if made is not None else None)
-    return (result.graph, result.delegates, result.pte_sha256, result.altered)
+    return (result.graph, result.delegates, result.pte_sha256, result.data, result.altered)
 
 
 def _agree(one: Lowered | Failure, other: Lowered | Failure) -> bool:
@@ -341,6 +351,8 @@ def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
         return
     yield from _made_texts(result)
     yield "pte", f"sha256 {result.pte_sha256}\n"
+    for name, content in result.data:
+        yield data_file(name), decode_data(content, result).text()
     yield "changes of the model that was given", "".join(f"{line}\n" for line in altered_states(result))
 
 
@@ -494,8 +506,10 @@ def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
     unchecked = f"; {NOT_RUN} {result.not_run}" if result.not_run else ""
     if result.validation is not None and result.validation.unread:
         unchecked += f"; {result.validation.summary()}"
-    accepting_none = () if found.delegates else ("to record it is to accept that nothing is delegated",)
-    reason = f"{_contents(found)}; has no golden yet{unchecked}"
+    is_bare = not found.delegates and targets.delegates(cell.target)
+    accepting_none = ("to record it is to accept that nothing is delegated",) if is_bare else ()
+    bare = f"{UNDELEGATED}: " if is_bare else ""
+    reason = f"{bare}{_contents(found)}{_sqnr(result)}; has no golden yet{unchecked}"
     return Verdict(cell, "new", reason, accepting_none, recordable=True)
 
 
@@ -506,12 +520,32 @@ def _contents(found: Reading) -> str:
     more = ", …" if len(found.outside) > SHOWN_OUTSIDE else ""
     left = f"{_number(outside, 'operator')} outside{': ' if named else ''}{', '.join(named)}{more}"
     if not delegates:
-        return f"{UNDELEGATED}: {left}"
+        return left
     return f"{_number(delegates, 'delegate')} with {_number(inside, 'operator')}, {left}"
+
+
+def _sqnr(lowered: Lowered) -> str:
+    """Return how far the outputs of a quantized program are above the noise of quantization; empty for a float one."""
+    ratio = Accuracy.of(lowered).sqnr if lowered.samples else None
+    return f", SQNR {ratio:.1f} dB" if ratio is not None else ""
 
 
 def _number(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def own_failure(cell: Cell, failure: Failure, place: Place) -> Verdict:
+    """Say that a failure is the repository's own: no golden is made of it, whatever is expected."""
+    reason = f"the error is raised by a file of your own, {place}: {_message(failure)}"
+    return Verdict(
+        cell, "failed", reason, ("no golden is made of it: correct that file", *_tail(failure.traceback))
+    )
+
+
+def unexpected(cell: Cell, what: str, words: str, missing: str) -> Verdict:
+    """Say that a golden is a decision, `FAILS` or `UNDELEGATED`, that nobody has taken."""
+    reason = f"{what}: {words}; as its golden, and nothing expects it"
+    return Verdict(cell, UNEXPECTED, reason, (missing,))
 
 
 def kind_of_new(name: str, reason: str) -> str:

@@ -2,7 +2,7 @@
 
 The manifest is JSON, read with a declared type for everything in it: what is not declared here is an error. Tensors
 and programs are raw bytes in files of their own, named by their SHA-256: a header of a format of arrays would be one
-more thing that can claim what is not there, and none has bfloat16.
+more thing that can claim what is not there, and none has bfloat16. `replay` lists the same for what reads no JSON.
 """
 
 from __future__ import annotations
@@ -18,10 +18,15 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from executorch_goldens.artifact import Tensor
+from executorch_goldens.decode.constant import CODECS
 from executorch_goldens.errors import FileError
 
-#: Version of what is written.
-FORMAT = 1
+#: Version of what is written, and those that are read. Format 1 has no methods and no listing for a device, and its
+#: files hold tensors in C order whatever their strides are.
+FORMAT = 2
+READ = (1, 2)
+#: The method of a step where a manifest of format 1 names none.
+FORWARD = "forward"
 #: The manifest; the file beside it with its digest, as sha256sum writes it; and the folder of everything else.
 MANIFEST, SEAL, OBJECTS = "corpus.json", "corpus.json.sha256", "objects"
 
@@ -36,8 +41,12 @@ ITEMSIZE = {
     **dict.fromkeys(("int64", "uint64", "float64", "complex64"), 8),
     "complex128": 16,
 }
-#: Of these, those that numpy has not.
-NOT_IN_NUMPY = frozenset(("bfloat16", "float8_e4m3fn", "float8_e5m2"))
+#: Of these, those that numpy has not, with how their bits become float32.
+NOT_IN_NUMPY = {
+    "bfloat16": CODECS["bf16"],
+    "float8_e4m3fn": CODECS["f8e4m3fn"],
+    "float8_e5m2": CODECS["f8e5m2"],
+}
 
 #: Bytes of a program, and of a tensor. The largest of the zoo have 3 MB and 0.6 MB.
 LARGEST_PROGRAM = 1 << 30
@@ -88,24 +97,67 @@ class Value:
         return cls(tensor.dtype, tensor.shape, tensor.data)
 
     @classmethod
+    def of_memory(
+        cls, dtype: str, shape: tuple[int, ...], memory: bytes, strides: tuple[int, ...] | None
+    ) -> Value:
+        """Return the tensor whose elements are `memory` where `strides` put them; raise ValueError."""
+        if strides is None:
+            return cls(dtype, shape, memory)
+        # Checks dtype, number of bytes and strides before they are used.
+        stored = cls(dtype, shape, memory, strides)
+        order = order_in_memory(shape, strides)
+        there = np.frombuffer(memory, stored._bits()).reshape([shape[at] for at in order])
+        return cls(dtype, shape, there.transpose(np.argsort(order)).tobytes(), strides)
+
+    def memory(self) -> bytes:
+        """Return the elements in the order that they have in memory.
+
+        >>> Value("int8", (2, 3), bytes(range(6)), (1, 2)).memory().hex()
+        '000301040205'
+        """
+        if self.strides is None:
+            return self.data
+        elements = np.frombuffer(self.data, self._bits()).reshape(self.shape)
+        return elements.transpose(order_in_memory(self.shape, self.strides)).tobytes()
+
+    def _bits(self) -> np.dtype[Any]:
+        """Return a dtype of numpy's with as many bytes."""
+        return np.dtype(f"V{ITEMSIZE[self.dtype]}")
+
+    @classmethod
     def of_array(cls, array: np.ndarray[Any, Any]) -> Value:
         """Return what the reference model takes or gives; of a dtype that numpy lacks, the bits as whole numbers."""
         bits = array if array.dtype.kind in "biufc" else array.view(f"u{array.dtype.itemsize}")
         return cls(str(bits.dtype), tuple(bits.shape), bits.tobytes())
 
     def tensor(self) -> Tensor:
-        """Return the same numbers in a dtype that numpy has; raise ValueError where it has none for them.
+        """Return the same numbers in a dtype that numpy has.
 
         >>> Value("bfloat16", (2,), bytes.fromhex("803f00c0")).tensor().array()
         array([ 1., -2.], dtype=float32)
         """
-        if self.dtype == "bfloat16":
-            # It is the upper half of a float32.
-            wide = np.frombuffer(self.data, "<u2").astype("<u4") << 16
-            return Tensor("float32", self.shape, wide.astype("<u4").tobytes())
-        if self.dtype in NOT_IN_NUMPY:
-            raise ValueError(f"numbers of {self.dtype} are not compared")
+        if codec := NOT_IN_NUMPY.get(self.dtype):
+            numbers = codec.numbers(np.frombuffer(self.data, codec.codes))
+            return Tensor("float32", self.shape, numbers.astype("<f4").tobytes())
         return Tensor(self.dtype, self.shape, self.data)
+
+    def narrowed(self, dtype: str) -> Value:
+        """Return the numbers of a float32 tensor in a dtype of `NOT_IN_NUMPY`; raise ValueError where it lacks some.
+
+        >>> Value.of(Tensor.of(np.float32([1.0, -2.0]))).narrowed("bfloat16").data.hex()
+        '803f00c0'
+        """
+        codec = NOT_IN_NUMPY[dtype]
+        every = codec.numbers(np.arange(1 << codec.bits).astype(codec.codes)).astype("<f4")
+        numbers = np.frombuffer(self.data, "<f4")
+        # As bits, so that zeros of both signs are two; which NaN it is says nothing.
+        by_bits = np.argsort(every.view("<u4"))
+        found = np.searchsorted(every.view("<u4"), numbers.view("<u4"), sorter=by_bits)
+        codes = by_bits[np.minimum(found, by_bits.size - 1)]
+        codes = np.where(np.isnan(numbers), np.flatnonzero(np.isnan(every))[0], codes)
+        if not np.array_equal(every[codes], numbers, equal_nan=True):
+            raise ValueError(f"it gives numbers that {dtype} has not")
+        return Value(dtype, self.shape, codes.astype(codec.codes).tobytes(), self.strides)
 
 
 @dataclass(frozen=True)
@@ -125,6 +177,8 @@ class FrozenSample:
     tolerances
         For each output, the largest absolute difference from `expected` that rounding explains: of all its elements, or
         float64 for each.
+    methods
+        The method that each step runs; empty where all run `FORWARD`. A delegate by itself has no methods.
     """
 
     name: str
@@ -132,10 +186,16 @@ class FrozenSample:
     outputs: tuple[Value, ...] = ()
     expected: tuple[Value, ...] = ()
     tolerances: tuple[float | Value, ...] = ()
+    methods: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError where tolerances do not fit what is expected."""
+        """Raise ValueError where tolerances do not fit what is expected, or methods the steps."""
         _require_measures(self.expected, self.tolerances)
+        _require_methods(self.methods, self.steps)
+
+    def calls(self) -> tuple[tuple[str, tuple[Value, ...]], ...]:
+        """Return the method and the inputs of each step."""
+        return tuple(zip(self.methods or (FORWARD,) * len(self.steps), self.steps, strict=True))
 
     def tolerance(self, index: int) -> npt.NDArray[np.float64] | float:
         """Return how far an output may be off, for all its elements or for each."""
@@ -158,6 +218,8 @@ class Program:
         Ids of the backends of its delegates.
     data
         A ``.pte``, or a TOSA flatbuffer.
+    files
+        The data files (``.ptd``) that it needs, by name.
     """
 
     name: str
@@ -165,6 +227,7 @@ class Program:
     backends: tuple[str, ...]
     data: bytes = field(repr=False)
     samples: tuple[FrozenSample, ...]
+    files: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
 
 
 # The manifest
@@ -204,6 +267,19 @@ class SampleEntry(_Struct):
     outputs: Tensors
     expected: Tensors
     tolerances: Annotated[list[Annotated[float, Meta(ge=0)] | TensorEntry], Meta(max_length=MOST_TENSORS)]
+    methods: Annotated[list[Name], Meta(max_length=MOST_SAMPLES)] = []
+
+    def calls(self) -> list[tuple[str, list[TensorEntry]]]:
+        """Return the method and the inputs of each step."""
+        return list(zip(self.methods or [FORWARD] * len(self.steps), self.steps, strict=True))
+
+
+class FileEntry(_Struct):
+    """A data file, with the digest and number of its bytes in their place."""
+
+    name: Name
+    sha256: Digest
+    size: Annotated[int, Meta(ge=0, le=LARGEST_PROGRAM)]
 
 
 class ProgramEntry(_Struct):
@@ -215,6 +291,7 @@ class ProgramEntry(_Struct):
     sha256: Digest
     size: Annotated[int, Meta(ge=0, le=LARGEST_PROGRAM)]
     samples: Annotated[list[SampleEntry], Meta(min_length=1, max_length=MOST_SAMPLES)]
+    files: Annotated[list[FileEntry], Meta(max_length=MOST_SAMPLES)] = []
 
 
 class CellEntry(_Struct):
@@ -266,6 +343,13 @@ def require_whole(sample: SampleEntry) -> None:
         # What is one number for all elements is written as a number here.
         if isinstance(tolerance, TensorEntry) and tolerance.shape != expected.shape:
             raise ValueError(f"a tolerance is {tolerance.dtype}{list(tolerance.shape)}")
+    _require_methods(sample.methods, sample.steps)
+
+
+def _require_methods(methods: Sequence[str], steps: Sequence[object]) -> None:
+    """Raise ValueError unless each step has a method, or none has."""
+    if methods and len(methods) != len(steps):
+        raise ValueError("methods and steps are not as many")
 
 
 def _require_measures(
@@ -279,6 +363,18 @@ def _require_measures(
             tolerance.dtype != "float64" or tolerance.shape not in ((), tensor.shape)
         ):
             raise ValueError(f"a tolerance is {tolerance.dtype}{list(tolerance.shape)}")
+
+
+def order_in_memory(shape: Sequence[int], strides: Sequence[int] | None) -> list[int]:
+    """Return the dimensions, the outermost in memory first.
+
+    >>> order_in_memory((1, 1, 4, 5), (20, 1, 5, 1))
+    [0, 2, 3, 1]
+    """
+    if strides is None:
+        return list(range(len(shape)))
+    # What has one element may stand anywhere: where torch puts it, it is inside of what has the same stride.
+    return sorted(range(len(shape)), key=lambda at: (-strides[at], shape[at] == 1))
 
 
 def _require_strides(shape: Sequence[int], strides: Sequence[int] | None) -> None:

@@ -15,12 +15,14 @@ import numpy.typing as npt
 
 from executorch_goldens import targets
 from executorch_goldens.artifact import Cell, Failure, Lowered, Outcome
-from executorch_goldens.decode import DecodeError
+from executorch_goldens.decode import DecodeError, Graph, Schemas, decode
 from executorch_goldens.judging import verdict
 from executorch_goldens.programs import comparing
 from executorch_goldens.programs.format import (
     DEVICE,
     EXECUTORCH,
+    FORWARD,
+    NOT_IN_NUMPY,
     REFERENCE_MODEL,
     FrozenSample,
     Program,
@@ -46,6 +48,13 @@ class Exported:
 
     outcomes: tuple[Outcome, ...]
     record: Record | None
+
+
+def engines_of(cells: Sequence[Cell]) -> list[str]:
+    """Return what programs of some cells are run in."""
+    runs = {targets.find(cell.target).runs for cell in cells}
+    known = ((EXECUTORCH, targets.RUNTIME), (REFERENCE_MODEL, targets.REFERENCE_MODEL))
+    return [engine for engine, of_target in known if runs & {of_target, targets.EITHER}]
 
 
 def exported(
@@ -99,7 +108,7 @@ def programs(cell: Cell, exports: Exported, runtime: Runtime) -> tuple[Program, 
             f"it has inputs that are no tensors ({exports.record.constants}), and a corpus holds tensors only"
         )
     try:
-        made = tuple(_programs(cell, lowered, exports.record))
+        made = (_whole(cell, lowered, exports.record), *_delegates(lowered, exports.record))
         return tuple(
             program if program.engine == DEVICE else _run_again(program, runtime) for program in made
         )
@@ -123,21 +132,34 @@ def _right(cell: Cell, outcomes: Sequence[Outcome]) -> Lowered:
     return result
 
 
-def _programs(cell: Cell, lowered: Lowered, record: Record) -> Iterator[Program]:
-    """Yield the whole program; where the reference model ran its delegates, each of these by itself as well."""
+def _whole(cell: Cell, lowered: Lowered, record: Record) -> Program:
+    """Return the whole program."""
     backends = tuple(dict.fromkeys(delegate.backend_id for delegate in lowered.delegates))
-    in_runtime = targets.find(cell.target).runs == targets.RUNTIME
+    runs = targets.find(cell.target).runs
+    in_runtime = runs == targets.RUNTIME or (runs == targets.EITHER and not record.calls)
+    methods = {sample.name: record.methods.get(sample.name, ()) for sample in lowered.samples}
+    plans = {name: _plan(lowered, name) for name in {(of or (FORWARD,))[-1] for of in methods.values()}}
     samples = tuple(
         FrozenSample(
             sample.name,
             record.samples[sample.name],
-            tuple(map(Value.of, sample.outputs)),
+            tuple(
+                _in_memory(
+                    plans[(methods[sample.name] or (FORWARD,))[-1]], list(map(Value.of, sample.outputs))
+                )
+            ),
             tuple(map(Value.of, sample.expected)),
             tuple(_tolerance(lowered.tolerance(sample, index)) for index in range(len(sample.expected))),
+            methods[sample.name],
         )
         for sample in lowered.samples
     )
-    yield Program("program", EXECUTORCH if in_runtime else DEVICE, backends, lowered.pte, samples)
+    engine = EXECUTORCH if in_runtime else DEVICE
+    return Program("program", engine, backends, lowered.pte, samples, lowered.data)
+
+
+def _delegates(lowered: Lowered, record: Record) -> Iterator[Program]:
+    """Yield each delegate that the reference model ran as a program by itself."""
     calls: dict[bytes, list[tuple[str, Call]]] = defaultdict(list)
     for name, of_sample in record.calls.items():
         for call in of_sample:
@@ -164,24 +186,51 @@ def _tolerance(tolerance: npt.NDArray[np.float64]) -> float | Value:
     return Value("float64", tuple(tolerance.shape), tolerance.astype("<f8").tobytes())
 
 
+def _plan(lowered: Lowered, method: str) -> Graph:
+    """Return what a program says of a method; raise RefusedError."""
+    decoded = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas))
+    for graph in decoded.graphs:
+        if graph.name == method:
+            return graph
+    raise RefusedError(f"the program has no method {method}")
+
+
+def _in_memory(plan: Graph, outputs: Sequence[Value]) -> Iterator[Value]:
+    """Yield outputs in the dtype and the order in memory in which the program has them; raise RefusedError."""
+    if len(outputs) != len(plan.outputs):
+        raise RefusedError(f"the program has {len(plan.outputs)} outputs, and {len(outputs)} were recorded")
+    for index, (name, output) in enumerate(zip(plan.outputs, outputs, strict=True)):
+        value = plan.values[name]
+        order = value.attributes.get("dim_order")
+        if value.shape is None or not isinstance(order, tuple | None):
+            raise RefusedError(f"output {index} is no tensor but {value.dtype}")
+        dtype = next((each for each in NOT_IN_NUMPY if each.replace("_", "").upper() == value.dtype), None)
+        own = output if dtype is None else output.narrowed(dtype)
+        yield replace(own, strides=_strides(own.shape, [int(str(at)) for at in order or ()]))
+
+
+def _strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...] | None:
+    """Return how far elements are from each other in memory, None in C order.
+
+    Parameters
+    ----------
+    order
+        The dimensions, the outermost first: ``dim_order`` in ``schema/program.fbs``.
+    """
+    if list(order) == sorted(order):
+        return None
+    strides, span = [0] * len(shape), 1
+    for at in reversed(order):
+        strides[at] = span
+        span *= shape[at]
+    return tuple(strides)
+
+
 def _run_again(program: Program, runtime: Runtime) -> Program:
-    """Return `program` with its outputs in the dtypes in which the runtime gives them; raise RefusedError."""
-    ran = runtime.run(program)
-    samples = tuple(
-        replace(sample, outputs=tuple(map(_in_own_dtype, sample.outputs, given)))
-        if len(sample.outputs) == len(given)
-        else sample
-        for sample, given in zip(program.samples, ran.outputs, strict=False)
-    )
-    own = replace(program, samples=(*samples, *program.samples[len(samples) :]))
-    result = comparing.compare(own, ran)
+    """Return `program` if it gives the same once more; raise RefusedError."""
+    result = comparing.compare(program, runtime.run(program))
     if result.word != comparing.SAME:
         raise RefusedError(
             f"{program.name} is not the same when it is run again: {result.word}: {result.reason}"
         )
-    return own
-
-
-def _in_own_dtype(frozen: Value, given: Value) -> Value:
-    """Return `given` where it has the numbers of `frozen` in a dtype that numpy has not."""
-    return given if given.dtype != frozen.dtype and given.tensor() == frozen.tensor() else frozen
+    return program

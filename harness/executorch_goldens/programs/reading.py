@@ -18,6 +18,7 @@ from executorch_goldens.programs.format import (
     LARGEST_TENSOR,
     MANIFEST,
     OBJECTS,
+    READ,
     SEAL,
     CellEntry,
     CorpusError,
@@ -32,6 +33,7 @@ from executorch_goldens.programs.format import (
     require_whole,
     tensors,
 )
+from executorch_goldens.programs.replay import LISTING, listing, require_replayable
 
 #: Bytes of the file with the manifest's digest.
 LARGEST_SEAL = 1 << 10
@@ -65,7 +67,7 @@ class Corpus:
                 path, str(error), "Use the executorch-goldens that this corpus names"
             ) from error
         except ValueError as error:
-            raise CorpusError(path, f"is no manifest of format {FORMAT}: {error}", COPY) from error
+            raise CorpusError(path, f"is no manifest of a corpus: {error}", COPY) from error
         return cls(folder, manifest)
 
     def check(self) -> None:
@@ -80,11 +82,16 @@ class Corpus:
                 )
         for digest, size in sizes.items():
             self._object(digest, size)
+        if self.manifest.format > 1:
+            path = self.folder / LISTING
+            if _contents(path, untrusted.LARGEST_TEXT) != listing(self.manifest).encode():
+                raise CorpusError(path, f"was changed: it is not what {MANIFEST} says", COPY)
 
     def _objects(self) -> Iterator[tuple[str, int]]:
         for cell in self.manifest.cells:
             for program in cell.programs:
                 yield program.sha256, program.size
+                yield from ((file.sha256, file.size) for file in program.files)
                 for sample in program.samples:
                     yield from ((tensor.sha256, tensor.size) for tensor in tensors(sample))
 
@@ -96,6 +103,7 @@ class Corpus:
             tuple(entry.backends),
             self._object(entry.sha256, entry.size),
             tuple(map(self._sample, entry.samples)),
+            tuple((file.name, self._object(file.sha256, file.size)) for file in entry.files),
         )
 
     def _sample(self, entry: SampleEntry) -> FrozenSample:
@@ -105,10 +113,12 @@ class Corpus:
             tuple(map(self._value, entry.outputs)),
             tuple(map(self._value, entry.expected)),
             tuple(self._value(each) if isinstance(each, TensorEntry) else each for each in entry.tolerances),
+            tuple(entry.methods),
         )
 
     def _value(self, entry: TensorEntry) -> Value:
-        return Value(entry.dtype, entry.shape, self._object(entry.sha256, entry.size), entry.strides)
+        made = Value if self.manifest.format == 1 else Value.of_memory
+        return made(entry.dtype, entry.shape, self._object(entry.sha256, entry.size), entry.strides)
 
     def _object(self, digest: str, size: int) -> bytes:
         """Return the bytes that have a digest; raise `CorpusError` where no file has them."""
@@ -132,8 +142,8 @@ def parsed(data: bytes) -> Manifest:
     """Return what a manifest says; raise ValueError for what is none, UnknownFormatError for one of another version."""
     try:
         version = msgspec.json.decode(data, type=Head).format
-        if version != FORMAT:
-            raise UnknownFormatError(f"has format {version}, and this harness reads {FORMAT}")
+        if version not in READ:
+            raise UnknownFormatError(f"has format {version}, and this harness reads {READ[0]} to {FORMAT}")
         manifest = msgspec.json.decode(data, type=Manifest)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(str(error)) from error
@@ -153,12 +163,17 @@ def _require_sound(manifest: Manifest) -> None:
         if len({program.name for program in entry.programs}) < len(entry.programs):
             raise ValueError(f"{cell} has two programs of one name")
         for program in entry.programs:
-            _require_sound_program(cell, program)
+            _require_sound_program(cell, program, manifest.format)
 
 
-def _require_sound_program(cell: Cell, program: ProgramEntry) -> None:
+def _require_sound_program(cell: Cell, program: ProgramEntry, version: int) -> None:
     if program.engine not in ENGINES:
         raise ValueError(f"{cell}: no engine {program.engine!r} is known")
+    try:
+        if version > 1:
+            require_replayable(program)
+    except ValueError as error:
+        raise ValueError(f"{cell}, {program.name}: {error}") from error
     for sample in program.samples:
         try:
             require_whole(sample)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -68,11 +68,14 @@ class Record:
         What its delegates were run on meanwhile, by name of the sample; none where the runtime ran it.
     constants
         The inputs that are no tensors, in words.
+    methods
+        The method that each step runs, by name of the sample; nothing where all run the one there is.
     """
 
     samples: Mapping[str, tuple[tuple[Value, ...], ...]]
     calls: Mapping[str, tuple[Call, ...]]
     constants: str = ""
+    methods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def write(self, folder: Path, cell: Cell) -> None:
         """Leave the record of a cell whole, or nothing."""

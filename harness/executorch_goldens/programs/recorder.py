@@ -34,8 +34,8 @@ class Recorder(Observer):
             for name, steps in attempt.samples.items()
         }
         calls = {name: tuple(made) for name, made in self.of_delegates.items()}
-        constants = ", ".join(map(repr, attempt.call.constants))
-        Record(samples, calls, constants).write(
+        constants = ", ".join(map(repr, attempt.constants))
+        Record(samples, calls, constants, attempt.methods).write(
             Path(os.environ[FOLDER]), Cell(attempt.target.name, attempt.case.name)
         )
         return lowered

@@ -5,11 +5,13 @@ library, and then what the engines are: ExecuTorch and torch, or numpy and tosa-
 whatever Python a later release needs.
 
 Requests arrive on standard input, a JSON object a line: ``{"folder": PATH, "seconds": 60.0, "megabytes": 4096}``. In
-the folder are ``job.json``, which names the engine and the samples, ``program``, and a file for each input. Answers
-leave on the file descriptor ANSWERS. The first says what was imported, ``{"versions": {"executorch": "1.5.1"}}`` or
-``{"missing": "executorch", "error": "..."}``. Then there is one for each request, ``{"status": 0, "timed_out": false,
-"seconds": 0.2}``, with a negative number for a signal. What the program gave is in the folder, ``out-<n>.json`` and
-``out-<n>-<i>`` for output i of sample n; an exception of the engine is in ``error``; and ``log`` has what was printed.
+the folder are ``job.json``, which names the engine, the number of data files and the samples, each a list of steps
+``{"method": "forward", "inputs": [...]}``, ``program``, and a file for each input. Answers leave on the file
+descriptor ANSWERS. The first says what was imported, ``{"versions": {"executorch": "1.5.1"}}`` or ``{"missing":
+"executorch", "error": "..."}``. Then there is one for each request, ``{"status": 0, "timed_out": false, "seconds":
+0.2}``, with a negative number for a signal. What the program gave is in the folder, ``out-<n>.json`` and
+``out-<n>-<i>`` for output i of sample n; an exception of the engine is in ``error``; and ``log`` has what was
+printed.
 """
 
 from __future__ import annotations
@@ -38,19 +40,41 @@ LARGEST_FILE = 1 << 29
 DISTRIBUTIONS = {"executorch": ("executorch", "torch"), "tosa-reference-model": ("tosa-tools",)}
 
 
-def in_executorch(program: bytes, samples: list[list[list[Any]]], leave: Any) -> None:
-    """Run method ``forward`` of a ``.pte`` on each sample, step by step; leave what the last step gives."""
+def in_executorch(program: bytes, files: list[bytes], samples: list[list[Any]], leave: Any) -> None:
+    """Run a ``.pte`` on each sample, step by step; leave what the last step gives."""
     import torch
-    from executorch.runtime import Runtime, Verification
 
     for number, steps in enumerate(samples):
         # Anew for each: a program with a state keeps it.
-        loaded = Runtime.get().load_program(program, verification=Verification.InternalConsistency)
-        method = loaded.load_method("forward")
+        run = _with_files(program, files) if files else _by_itself(program)
         outputs: Any = ()
-        for step in steps:
-            outputs = method.execute([_tensor(torch, *given) for given in step])
+        for name, step in steps:
+            outputs = run(name, [_tensor(torch, *given) for given in step])
         leave(number, [_of_tensor(torch, output) for output in outputs])
+
+
+def _by_itself(program: bytes) -> Any:
+    """Load a program, whose methods share their state; return what runs one of them."""
+    from executorch.runtime import Runtime, Verification
+
+    loaded = Runtime.get().load_program(program, verification=Verification.InternalConsistency)
+    methods: dict[str, Any] = {}
+
+    def run(name: str, inputs: list[Any]) -> Any:
+        if name not in methods:
+            methods[name] = loaded.load_method(name)
+        return methods[name].execute(inputs)
+
+    return run
+
+
+def _with_files(program: bytes, files: list[bytes]) -> Any:
+    """Load a program with its data file as what the runtime calls a module: before 1.5.1 no other takes one."""
+    from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
+
+    if len(files) > 1:
+        raise ValueError(f"the runtime's Python interface takes one data file, and there are {len(files)}")
+    return _load_for_executorch_from_buffer(program, files[0]).run_method
 
 
 def _tensor(torch: Any, meta: dict[str, Any], data: bytes) -> Any:
@@ -69,13 +93,13 @@ def _of_tensor(torch: Any, output: Any) -> tuple[str, list[int], bytes]:
     return str(plain.dtype).partition(".")[2], list(plain.shape), data
 
 
-def in_reference_model(program: bytes, samples: list[list[list[Any]]], leave: Any) -> None:
+def in_reference_model(program: bytes, files: list[bytes], samples: list[list[Any]], leave: Any) -> None:
     """Run a TOSA flatbuffer in the reference model on each sample, which has one step."""
     import numpy
     import tosa_reference_model as model
 
     for number, steps in enumerate(samples):
-        for step in steps:
+        for _, step in steps:
             arrays = [numpy.frombuffer(data, meta["dtype"]).reshape(meta["shape"]) for meta, data in step]
             outputs, status = model.run(
                 program,
@@ -124,7 +148,10 @@ def run(folder: Path) -> None:
     """Carry out one request in this process."""
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     samples = [
-        [[(meta, (folder / meta["file"]).read_bytes()) for meta in step] for step in steps]
+        [
+            (step["method"], [(meta, (folder / meta["file"]).read_bytes()) for meta in step["inputs"]])
+            for step in steps
+        ]
         for steps in job["samples"]
     ]
 
@@ -134,7 +161,8 @@ def run(folder: Path) -> None:
         said = [{"dtype": dtype, "shape": shape} for dtype, shape, _ in outputs]
         (folder / f"out-{number}.json").write_text(json.dumps(said), encoding="utf-8")
 
-    ENGINES[job["engine"]]((folder / "program").read_bytes(), samples, leave)
+    files = [(folder / f"data-{number}").read_bytes() for number in range(job["files"])]
+    ENGINES[job["engine"]]((folder / "program").read_bytes(), files, samples, leave)
 
 
 def child(folder: Path, megabytes: int, seconds: float) -> None:

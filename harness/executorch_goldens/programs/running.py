@@ -228,10 +228,12 @@ class Runtime:
 def _put(program: Program, folder: Path) -> None:
     """Leave a program and its inputs where the runner takes them."""
     (folder / "program").write_bytes(program.data)
+    for number, (_, data) in enumerate(program.files):
+        (folder / f"data-{number}").write_bytes(data)
     samples = []
     for number, sample in enumerate(program.samples):
         steps = []
-        for at, step in enumerate(sample.steps):
+        for at, (method, step) in enumerate(sample.calls()):
             metas = []
             for index, value in enumerate(step):
                 file = f"in-{number}-{at}-{index}"
@@ -239,9 +241,9 @@ def _put(program: Program, folder: Path) -> None:
                 metas.append(
                     {"dtype": value.dtype, "shape": value.shape, "strides": value.strides, "file": file}
                 )
-            steps.append(metas)
+            steps.append({"method": method, "inputs": metas})
         samples.append(steps)
-    job = {"engine": program.engine, "samples": samples}
+    job = {"engine": program.engine, "samples": samples, "files": len(program.files)}
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
 
 

@@ -22,6 +22,7 @@ from executorch_goldens.programs.format import (
     SEAL,
     CellEntry,
     CorpusError,
+    FileEntry,
     FrozenSample,
     Manifest,
     Program,
@@ -31,6 +32,7 @@ from executorch_goldens.programs.format import (
     Value,
     require_whole,
 )
+from executorch_goldens.programs.replay import LISTING, listing, require_replayable
 
 
 class Writer:
@@ -93,6 +95,7 @@ class Writer:
             )
         seal = f"{hashlib.sha256(data).hexdigest()}  {MANIFEST}\n"
         try:
+            durable.write_new(self._aside / LISTING, listing(manifest).encode())
             durable.write_new(self._aside / MANIFEST, data)
             durable.write_new(self._aside / SEAL, seal.encode())
             self._aside.chmod(0o755)
@@ -124,19 +127,22 @@ def _program(program: Program, objects: dict[str, bytes]) -> ProgramEntry:
     """Return what a manifest says of a program, whose bytes and tensors come to `objects`; raise ValueError."""
     if len(program.data) > LARGEST_PROGRAM:
         raise ValueError(f"{program.name} has {len(program.data):,} bytes, more than {LARGEST_PROGRAM:,}")
-    return ProgramEntry(
+    entry = ProgramEntry(
         program.name,
         program.engine,
         list(program.backends),
         _object(program.data, objects),
         len(program.data),
         [_sample(sample, objects) for sample in program.samples],
+        [FileEntry(name, _object(data, objects), len(data)) for name, data in program.files],
     )
+    require_replayable(entry)
+    return entry
 
 
 def _sample(sample: FrozenSample, objects: dict[str, bytes]) -> SampleEntry:
     def entry(value: Value) -> TensorEntry:
-        return TensorEntry(value.dtype, value.shape, _object(value.data, objects), value.strides)
+        return TensorEntry(value.dtype, value.shape, _object(value.memory(), objects), value.strides)
 
     made = SampleEntry(
         sample.name,
@@ -144,6 +150,7 @@ def _sample(sample: FrozenSample, objects: dict[str, bytes]) -> SampleEntry:
         [entry(value) for value in sample.outputs],
         [entry(value) for value in sample.expected],
         [each if isinstance(each, float) else entry(each) for each in sample.tolerances],
+        [method for method, _ in sample.calls()],
     )
     require_whole(made)
     return made

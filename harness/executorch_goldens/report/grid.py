@@ -25,6 +25,7 @@ SIGNS = {
     "over-budget": "▲",
     "changed": "Δ",
     "renamed": "↦",
+    "unexpected": "‽",
     "new": "+",
     REJECTED: "⊘",
     ACCEPTED: "✓",

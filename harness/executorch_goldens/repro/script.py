@@ -60,7 +60,7 @@ def quantization(target: str, settings: str) -> str:
     """
     declared = find(target)
     if not declared.is_data:
-        function = declared.partitioner or declared.quantizer
+        function = declared.functions[0]
         raise NotShownError(
             f"target {target!r} is made by {function}, which is more than a script can repeat: there is no script"
         )

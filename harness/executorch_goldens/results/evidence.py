@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from executorch_goldens.artifact import Artifact, Lowered, Outcome
-from executorch_goldens.decode import DecodeError, npz
+from executorch_goldens.decode import DecodeError
 from executorch_goldens.decode.text import WRITTEN_OUT
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import durable, untrusted
+from executorch_goldens.files import durable, npz, untrusted
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import decode_delegates
 
@@ -213,14 +213,20 @@ def tensors(groups: Sequence[Sequence[Outcome]]) -> Iterator[ShownTensor]:
 
 
 def _of_program(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:
+    for method in lowered.by_method():
+        yield from _of_method(method, variation)
+    yield from _of_beginning(lowered, variation)
+    yield from _of_constants(lowered, variation)
+
+
+def _of_method(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:
+    """Yield the outputs of one method, each on the sample that a verdict names and on the one that is worst."""
     for index, _ in enumerate(lowered.samples[0].expected if lowered.samples else ()):
         outputs = list(_outputs(lowered, index, variation))
         worst = max(outputs, key=lambda pair: pair[0], default=None)
         # A verdict names the first sample on which an output is wrong, which need not be the worst.
         first = next((pair for pair in outputs if pair[0] > 0), None)
         yield from (pair[1] for pair in (first, worst if worst is not first else None) if pair is not None)
-    yield from _of_beginning(lowered, variation)
-    yield from _of_constants(lowered, variation)
 
 
 def _of_beginning(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:

@@ -59,6 +59,8 @@ class Proposal:
         See `executorch_goldens.results.provenance.Provenance`.
     accuracy
         How near the program is to eager; None for what did not run.
+    expected
+        What its case expects of its golden (`executorch_goldens.judging.expectations`); empty where that is nothing.
     proof
         What an export without the pass proves; empty where none was made, or it proves nothing.
     folder
@@ -79,6 +81,7 @@ class Proposal:
     settings: Mapping[str, Any]
     accuracy: Accuracy | None = None
     proof: str = ""
+    expected: str = ""
     folder: Path = field(default=Path(), compare=False)
 
     @property

@@ -135,6 +135,7 @@ class Results:
         came: Provenance,
         accuracy: Accuracy | None = None,
         whole: golden.Texts | None = None,
+        expected: str = "",
     ) -> Proposal:
         """Leave, and return, what the cell would be recorded as, for a review.
 
@@ -148,6 +149,8 @@ class Results:
             Of the program, right or wrong, if it ran.
         whole
             Of a compact `reviewed`, the whole texts, where they are known.
+        expected
+            See `executorch_goldens.results.proposals.Proposal`.
         """
         proposal = Proposal(
             release=self.release.version,
@@ -163,6 +166,7 @@ class Results:
             changes=came.changes,
             settings=came.settings,
             accuracy=accuracy,
+            expected=expected,
             folder=self.folder(judged.cell),
         )
         proposal.write(texts, whole)

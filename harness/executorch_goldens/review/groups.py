@@ -18,15 +18,16 @@ from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.golden import GoldenError, Texts
 from executorch_goldens.judging.likeness import RENAMED, names_alone
-from executorch_goldens.judging.verdict import DISAGREEING
+from executorch_goldens.judging.verdict import DISAGREEING, UNEXPECTED
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review import benign
 from executorch_goldens.review.edits import TEXT, Edit, Quantities, edits, quantities
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.targets import TARGETS
 
-#: What may be done about a group: it may be accepted, its cells have to be run again, it may not be recorded.
-PENDING, OUTDATED, BARRED = "pending", "out of date", "barred"
+#: What may be done about a group: it may be accepted; it may be if a person expects it as well; its cells have to run
+#: again; it may not be recorded.
+STATES = PENDING, UNDECIDED, OUTDATED, BARRED = ("pending", "undecided", "out of date", "barred")
 #: Hexadecimal digits of a group's name and of a cause's.
 DIGITS = 8
 #: How a title ends where no pass made the difference, by stage of an export (`executorch_goldens.exporting.export`).
@@ -56,7 +57,7 @@ CLASSES = (
 #: How cells differ in which names alone do, whichever pass named them.
 NAMES_ALONE = Edit(TEXT, "names alone")
 #: Verdicts of artifacts that are no worse than different: a person may let them stand.
-DECIDED = ("changed", "renamed", "new", "failed", "over-budget")
+DECIDED = ("changed", "renamed", "new", "failed", "over-budget", UNEXPECTED)
 #: A quantity that is this many times what most cells of a group show is unlike them.
 UNLIKE = 4.0
 #: Fewer cells than this do not make one of them unlike the others.
@@ -82,6 +83,8 @@ class Member:
         The golden-to-be as it would be recorded; None for what may not be.
     recorded
         Whether that stands among the goldens already.
+    undecided
+        What it takes to record it, where that is a decision that nobody has taken; empty where it is none.
     """
 
     proposal: Proposal
@@ -92,12 +95,15 @@ class Member:
     objection: str
     proposed: Texts | None = None
     recorded: bool = False
+    undecided: str = ""
 
     @property
     def state(self) -> str:
         if self.proposal.content is None:
             return BARRED
-        return OUTDATED if self.objection else PENDING
+        if self.objection:
+            return OUTDATED
+        return UNDECIDED if self.undecided else PENDING
 
     @property
     def wrong(self) -> bool:
@@ -127,9 +133,9 @@ class Group:
 
     @property
     def state(self) -> str:
-        """`PENDING` where some of it may be accepted; else `OUTDATED` where some has to be run again; else `BARRED`."""
+        """The first of the states that one of its cells is in."""
         states = {member.state for member in self.members}
-        return next(state for state in (PENDING, OUTDATED, BARRED) if state in states)
+        return next(state for state in STATES if state in states)
 
     @property
     def recordable(self) -> tuple[Member, ...]:
@@ -298,8 +304,7 @@ def grouped(proposals: Iterable[Proposal], goldens: Path, standing: Standing | N
     for members in found.values():
         members.sort(key=lambda member: (member.size, member.proposal.name))
         groups.append(Group(tuple(members), dict(_unlike(members))))
-    order = (PENDING, OUTDATED, BARRED)
-    return sorted(groups, key=lambda group: (order.index(group.state), -len(group.members), group.title))
+    return sorted(groups, key=lambda group: (STATES.index(group.state), -len(group.members), group.title))
 
 
 def worst_first(groups: Iterable[Group]) -> list[Group]:
@@ -370,6 +375,9 @@ def seen(proposal: Proposal, goldens: Path, standing: Standing | None = None) ->
         reviewed = golden.read(golden.directory(goldens / proposal.release, proposal.cell))
     proposed = proposal.texts() if proposal.content is not None else None
     before, after = _sides(proposal, reviewed, proposed)
+    objection = undecided = ""
+    if standing is not None and proposal.content is not None:
+        objection, undecided = standing.objection(proposal), standing.undecided(proposal)
     compared = after is not None and (before is not None or proposal.content is not None)
     return Member(
         proposal,
@@ -377,9 +385,10 @@ def seen(proposal: Proposal, goldens: Path, standing: Standing | None = None) ->
         after,
         _edits(proposal, before, after) if compared and after is not None else {},
         quantities(before, after) if compared and after is not None else Quantities(),
-        standing.objection(proposal) if standing is not None and proposal.content is not None else "",
+        objection,
         proposed,
         reviewed is not None and golden.digest(reviewed) == proposal.content,
+        undecided,
     )
 
 

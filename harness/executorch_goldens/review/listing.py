@@ -9,7 +9,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.judging.verdict import text_difference
 from executorch_goldens.review import benign
 from executorch_goldens.review.doubt import doubt
-from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, Group, Member, count
+from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, UNDECIDED, Group, Member, count
 from executorch_goldens.structure import ConstantChanged, compare
 
 #: Lines of the specimen that a list shows.
@@ -19,6 +19,7 @@ SHOWN_CELLS = 6
 #: What stands over the groups of a state.
 HEADINGS = {
     PENDING: "to review",
+    UNDECIDED: "to decide: --accept GROUP --expect records these, and that they are expected",
     OUTDATED: "out of date: run these cells again",
     BARRED: "cannot be recorded: these are not right, or do not repeat",
 }
@@ -67,6 +68,7 @@ def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
     yield f"cells: {', '.join(names[:SHOWN_CELLS])}{more}"
     yield from (f"unlike the others: {name}: {why}" for name, why in group.unlike.items())
     yield from dict.fromkeys(member.objection for member in group.members if member.state == OUTDATED)
+    yield from [member.undecided for member in group.members if member.state == UNDECIDED][:1]
     fewer = [numbers for member in group.recordable if (numbers := fewer_variations(member))]
     if fewer:
         before, now = fewer[0]

@@ -61,7 +61,7 @@ def _reviewed(member: Member, standing: Standing) -> Texts:
         raise UsageError(str(error)) from error
     if now != member.proposal or texts != member.proposed:
         raise _refused(now, "is proposed otherwise than it was reviewed: review it again")
-    if objection := standing.objection(now):
+    if objection := standing.objection(now) or standing.undecided(now):
         raise _refused(now, objection)
     return texts
 

@@ -12,7 +12,8 @@ from executorch_goldens import patches, releases
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.judging import updating
+from executorch_goldens.judging import expectations, updating
+from executorch_goldens.judging.expectations import Expectations
 from executorch_goldens.results import provenance
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.settings.config import Config
@@ -34,6 +35,8 @@ class Standing:
         Its settings: ``[tool.goldens]``.
     goldens
         Root of the goldens.
+    expecting
+        Whether what is recorded is expected with that: failures, and programs that delegate nothing.
     fewer
         Whether fewer variations may agree on a golden than on the one that it replaces.
     """
@@ -41,7 +44,8 @@ class Standing:
     repository: Config
     goldens: Path
     fewer: bool = False
-    _found: dict[object, str] = field(default_factory=dict, compare=False)
+    expecting: bool = False
+    _found: dict[object, Any] = field(default_factory=dict, compare=False)
 
     def objection(self, proposal: Proposal) -> str:
         """Return why a proposal may not be recorded as things stand, and the way out; empty if it may."""
@@ -52,11 +56,21 @@ class Standing:
             or self._golden(proposal)
         )
 
+    def undecided(self, proposal: Proposal) -> str:
+        """Return that what a proposal would record is a decision that nobody has taken; empty where it is none."""
+        what = expectations.kind(proposed := proposal.texts())
+        if self.expecting or not what or proposal.expected == what:
+            return ""
+        stated = self._once("expected", proposal, lambda _: expectations.read(self.goldens))
+        cases = not roots.is_compact(self.goldens)
+        here = Expectations(self.goldens, proposal.release, stated, cases=cases)
+        return here.missing(proposal.cell, proposed)
+
     def anew(self) -> Standing:
         """Return what stands there by now."""
-        return Standing(self.repository, self.goldens, self.fewer)
+        return Standing(self.repository, self.goldens, self.fewer, self.expecting)
 
-    def _once(self, key: object, proposal: Proposal, check: Any) -> str:
+    def _once(self, key: object, proposal: Proposal, check: Any) -> Any:
         if key not in self._found:
             self._found[key] = check(proposal)
         return self._found[key]

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from executorch_goldens import patches, targets
-from executorch_goldens.artifact import IMPRECISE, Cell
+from executorch_goldens.artifact import FAILS, IMPRECISE, UNDELEGATED, Cell
 from executorch_goldens.files import invocation, untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import FEWER, UPDATE
-from executorch_goldens.judging.verdict import FAILS, UNDELEGATED, kind_of_new
+from executorch_goldens.judging.verdict import UNEXPECTED, kind_of_new
 from executorch_goldens.review.decisions import ALLOWED, KNOWN
 from executorch_goldens.review.groups import Group, count, worst_first
 from executorch_goldens.review.listing import fewer_variations
@@ -76,7 +76,8 @@ def ways_out(judged: Verdict, release: str, zoo: bool) -> Iterator[str]:
                 " " if len(found.right) == 1 else ", "
             )
             yield f"if the model is not meant for {', '.join(found.wrong)}: run_on=({kept}) in its @case"
-    if zoo:
+    # A build is a script already.
+    if zoo and judged.cell.target != targets.BUILD:
         yield f"if it is a defect: goldens repro {release} {judged.cell} writes a script for an issue"
 
 
@@ -118,7 +119,7 @@ def commands(plan: Plan, judged: Verdict) -> dict[str, str]:
     typed = {"again": invocation.again(plan.options.called, *this)}
     if judged.recordable:
         typed = {"accept": invocation.again(plan.options.called, *this, UPDATE), **typed}
-    if judged.name == "corrupt" and not plan.compact:
+    if judged.name == "corrupt" and not plan.compact and judged.cell.target != targets.BUILD:
         typed["repro"] = f"goldens repro {plan.release.version} {judged.cell}"
     return typed
 
@@ -139,7 +140,7 @@ def failure(run: Run, judged: Verdict) -> str:
         lines.append(f"  accept: {typed['accept']}")
     elif run.plan.options.updating and judged.name == "damaged-golden":
         lines.append("  not recorded: what stands there is not overwritten.")
-    elif run.plan.options.updating:
+    elif run.plan.options.updating and judged.name != UNEXPECTED:
         lines.append(
             "  not recorded: only an artifact that all variations agree on, and that is right, can be."
         )
@@ -242,6 +243,7 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
             f"not recorded yet: {len(run.lacking)} goldens lack what goldens say now; {UPDATE} adds it and changes "
             "nothing else"
         )
+    yield from stale_expectations(run)
     yield from (f"pruned: {golden.directory(run.plan.root, cell)}" for cell in pruned)
     yield from _leftovers(run)
 
@@ -271,6 +273,18 @@ def accepted(judged: Iterable[Verdict]) -> Iterator[str]:
         yield f"recorded: {each.cell}: {each.reason.removesuffix('; has no golden yet')}"
     if len(found) > SHOWN_ACCEPTED:
         yield f"recorded: {len(found) - SHOWN_ACCEPTED} more that fail or delegate nothing"
+
+
+def stale_expectations(run: Run) -> Iterator[str]:
+    """Yield the expectations that artifacts do not meet any more, and those of no cell."""
+    found = [f"{cell}: {why}" for cell, why in run.stale.items()]
+    found += [f"{name}: {why}" for name, why in run.plan.expectations.of_no_cell(run.plan.zoo)]
+    yield from (f"stale expectation: {line}" for line in found[:SHOWN_ACCEPTED])
+    if len(found) > SHOWN_ACCEPTED:
+        yield f"stale expectation: {len(found) - SHOWN_ACCEPTED} more"
+    if any(each.name == UNEXPECTED for each in run.verdicts.values()):
+        command = shlex.join(["goldens", "review", "--expect", f"--goldens={run.plan.goldens}"])
+        yield f"{UNEXPECTED}: {command} writes what the goldens that are there need"
 
 
 def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:

@@ -11,7 +11,8 @@ from executorch_goldens import patches, variations
 from executorch_goldens.artifact import ORIGINS, Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots
-from executorch_goldens.judging import known
+from executorch_goldens.judging import expectations, known
+from executorch_goldens.judging.expectations import Expectations
 from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.patches import shortcuts
 from executorch_goldens.registry import load
@@ -63,6 +64,8 @@ class Plan:
         Those that are of it.
     selected
         Those of them that are of the shard: what is exported and judged.
+    expectations
+        Which goldens are expected to be failures, or of programs that delegate nothing.
     changes
         What ``--changed-since`` chose; None where every cell may be.
     variations
@@ -80,6 +83,7 @@ class Plan:
     left_out: frozenset[Cell]
     asked: frozenset[Cell]
     selected: frozenset[Cell]
+    expectations: Expectations
     changes: changed.Changes | None
     variations: tuple[Variation, ...]
     settings: Settings
@@ -190,6 +194,14 @@ def plan(options: Options) -> Plan:
         left_out=wished - asked,
         asked=wanted,
         selected=selected,
+        expectations=Expectations(
+            goldens,
+            release.version,
+            expectations.read(goldens),
+            {name: case.expects for name, case in load(options.models).items() if case.expects},
+            # The cases of a compact root are declared nowhere here.
+            cases=not compact,
+        ),
         changes=changes,
         variations=varied,
         settings=settings,

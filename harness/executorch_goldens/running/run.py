@@ -21,7 +21,8 @@ from executorch_goldens.goldens.compact import compact
 from executorch_goldens.judging import known
 from executorch_goldens.judging.comparison import made_with
 from executorch_goldens.judging.judge import Judge, Judged
-from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.judging.own_files import OwnFiles
+from executorch_goldens.judging.verdict import UNEXPECTED, Verdict
 from executorch_goldens.releases import Release
 from executorch_goldens.results import origins, proposals, provenance
 from executorch_goldens.results.proposals import Proposal
@@ -60,6 +61,8 @@ class Run:
         Cells whose golden's manifest now says more of how it is made.
     lacking
         Cells whose golden has not recorded yet what goldens have now.
+    stale
+        Of cells whose artifact does not meet an expectation any more, which.
     edits
         Of cells that need a look, how they differ from their goldens.
     proofs
@@ -75,6 +78,8 @@ class Run:
         self.settings = dataclasses.replace(plan.settings, reuse=self.reuse)
         self.judge = Judge(
             plan.root,
+            plan.expectations,
+            OwnFiles.of(config.load().root, plan.options.models),
             plan.options.update,
             plan.compact,
             # With what is wrong with a compact root's cells, a run that updates writes it.
@@ -88,6 +93,7 @@ class Run:
         self.accuracies: dict[Cell, Accuracy] = {}
         self.confirmed: list[Cell] = []
         self.lacking: list[Cell] = []
+        self.stale: dict[Cell, str] = {}
         self.edits: dict[Cell, Edited] = {}
         self.proofs: dict[Cell, str] = {}
         self.recorded: list[str] = []
@@ -181,7 +187,7 @@ class Run:
         self.verdicts[cell] = judged
         # What is held back is not recorded before every cell is judged.
         self._note(dataclasses.replace(judged, recorded=judged.recorded and not found.held), outcomes)
-        if found.held or not judged.accepted:
+        if found.held or not (judged.accepted or judged.name == UNEXPECTED):
             self._propose(judged, found, outcomes[0])
         return judged
 
@@ -223,7 +229,10 @@ class Run:
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
         accuracy = Accuracy.of(made) if isinstance(made, Lowered) and made.samples else None
         whole = self._whole(judged.cell, found.reviewed)
-        proposal = self.results.propose(judged, texts, found.reviewed, self.provenance, accuracy, whole)
+        expected = self.plan.expectations.by_case(judged.cell)
+        proposal = self.results.propose(
+            judged, texts, found.reviewed, self.provenance, accuracy, whole, expected
+        )
         if found.held:
             self._held.add(judged.cell)
         else:
@@ -249,6 +258,8 @@ class Run:
             self.confirmed.append(cell)
         if found.lacking:
             self.lacking.append(cell)
+        if found.stale:
+            self.stale[cell] = found.stale
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
         if found.texts is not None and isinstance(made, Lowered):
             self.accuracies[cell] = Accuracy.of(made)

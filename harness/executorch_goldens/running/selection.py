@@ -13,6 +13,7 @@ from executorch_goldens import extensions, patches, releases, targets
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError, some
 from executorch_goldens.judging.updating import UPDATE
+from executorch_goldens.registry import Case
 from executorch_goldens.settings.exports import worker_environment
 from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.toolchains.installed import Installed
@@ -77,7 +78,7 @@ def require_targets(names: Iterable[str], where: str) -> None:
 
 def require_cells(budgets: Iterable[str], known: Iterable[Cell]) -> None:
     """Raise `UsageError` for the pattern of a budget that is of no case, on whatever target."""
-    cells = [f"{target}/{cell.case}" for cell in known for target in targets.TARGETS]
+    cells = [f"{target}/{cell.case}" for cell in known for target in targets.available()]
     for pattern in budgets:
         if not fnmatch.filter(cells, pattern):
             raise UsageError(
@@ -97,7 +98,7 @@ def load_cells(
     """
     cases = load_zoo(models).values()
     require_targets(wanted, "[tool.goldens] targets")
-    known = targets.available()
+    known = {name: target for name, target in targets.available().items() if name != targets.BUILD}
     opt_in = [name for name, target in known.items() if target.opt_in]
     common = wanted or [name for name in known if name not in opt_in]
     for case in cases:
@@ -110,13 +111,17 @@ def load_cells(
                 f"case {case.name!r} also wants {', '.join(void)}, and its backends, {', '.join(case.backends)}, "
                 "leave that out: name it there as well"
             )
+
+    def is_asked(target: str, case: Case) -> bool:
+        asked = target in common or target in case.also
+        return not case.is_build and asked and known[target].is_for(case.backends)
+
     return tuple(
         Cell(target, case.name)
         for target in release.targets
         for case in cases
         if (not case.releases or release.version in case.releases)
-        and known[target].is_for(case.backends)
-        and (target in common or target in case.also)
+        and (is_asked(target, case) if target in known else case.is_build)
     )
 
 

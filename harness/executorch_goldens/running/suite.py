@@ -26,7 +26,10 @@ from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import roots
+from executorch_goldens.judging import expectations
+from executorch_goldens.judging.expectations import Expectations
 from executorch_goldens.judging.judge import Judge
+from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.updating import UPDATE, Updating, require_a_person
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.registry import NAME_PATTERN
@@ -178,9 +181,13 @@ class Suite:
 
     @property
     def judge(self) -> Judge:
-        """Judges the cells of tests as those of a zoo are."""
+        """Judges the cells of tests as those of a zoo are; raise `ExpectationError`."""
+        root = self.root.parent
+        stated = expectations.read(root)
         return Judge(
             self.root,
+            Expectations(root, self.release.version, stated, cases=False, proposes=False),
+            OwnFiles.of(self.repository.root),
             self.updating,
             budgets=self.repository.budgets,
             allow=self.repository.allow,

@@ -57,7 +57,10 @@ class FileCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         By default that of the file.
     file, inputs, folder
         ``.pt2`` and ``.npz``, relative to the repository; or a folder of both, named alike. Without inputs the program
-        has to bring its own.
+        has to bring its own. Or a ``.pte``, which is run on its inputs and lowered for nothing.
+    outputs, bound, data
+        Of a ``.pte``: what it gave, another ``.npz``; how far it may be from that, as a part of the largest value; and
+        its data file, a ``.ptd``.
     targets, backends
         What it is exported for: some targets, or backends as of `executorch_goldens.registry.Case`; by default all.
     guards
@@ -71,6 +74,9 @@ class FileCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     targets: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
     guards: str | None = None
+    outputs: str | None = None
+    bound: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    data: str | None = None
 
 
 @dataclass(frozen=True)

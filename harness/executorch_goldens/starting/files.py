@@ -9,21 +9,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
+from packaging.requirements import Requirement
 
 from executorch_goldens.errors import UsageError
 from executorch_goldens.registry import NAME_PATTERN
 from executorch_goldens.settings import config
+from executorch_goldens.starting.inputs import Input
 from executorch_goldens.starting.source import ModelName
 
 #: Module of the first zoo.
 ZOO = "goldens_zoo"
-#: What can be left out, by the word for it.
-OPTIONAL: Mapping[str, Path] = {
-    "nox": Path("noxfile.py"),
-    "workflow": Path(".github/workflows/goldens.yml"),
+#: What can be left out, by the word for it: its files, each with its template.
+OPTIONAL: Mapping[str, Mapping[Path, str]] = {
+    "nox": {Path("noxfile.py"): "noxfile.py.jinja"},
+    "workflow": {
+        Path(".github/workflows/goldens.yml"): "workflow.yml.jinja",
+        Path(".github/workflows/goldens-comment.yml"): "comment.yml.jinja",
+    },
 }
+#: Names that the function of a case has for other things.
+LOCALS = ("Data", "Example", "Path", "case", "data", "inputs", "model", "state", "torch")
 #: What runs leave in a repository that is no part of it, in git's words.
-IGNORED = ("build/", ".nox/", "goldens/**/.*.lock")
+IGNORED = ("build/", ".nox/", "__pycache__/", "goldens/**/.*.lock")
 
 
 @dataclass(frozen=True)
@@ -32,8 +39,18 @@ class Beginning:
 
     Attributes
     ----------
-    shapes
-        Of the model's inputs, by name.
+    inputs
+        Of the model; empty where something of the repository makes them.
+    example
+        ``MODULE:FUNCTION`` that makes them; empty where something else does.
+    gives_inputs
+        Whether what makes the model returns them beside it.
+    guess
+        The layer that they are guessed from, in words; empty where they are no guess.
+    has_own_weights
+        Whether the model keeps its own weights.
+    entry
+        The key of the checkpoint's entry that has the state; empty where it is the state itself.
     targets
         What the model is exported for.
     toolchain
@@ -45,11 +62,16 @@ class Beginning:
     """
 
     model: ModelName
-    shapes: Mapping[str, tuple[int, ...]]
+    inputs: tuple[Input, ...]
     targets: tuple[str, ...]
     toolchain: str
     harness: str
     python: str
+    example: str = ""
+    gives_inputs: bool = False
+    guess: str = ""
+    has_own_weights: bool = True
+    entry: str = ""
 
     @property
     def case(self) -> str:
@@ -60,17 +82,30 @@ class Beginning:
         name = f"{name}-case" if name.replace("-", "_") == self.model.name else name
         return name if NAME_PATTERN.fullmatch(name) else "model"
 
+    def calls(self) -> dict[str, str]:
+        """Return what the case calls the functions that make the model and its inputs, by ``MODULE:FUNCTION``."""
+        taken = {*LOCALS, self.case.replace("-", "_")}
+        names: dict[str, str] = {}
+        for each in filter(None, (f"{self.model.module}:{self.model.name}", self.example)):
+            name = each.partition(":")[2]
+            names[each] = f"make_{name}" if name in taken | set(names.values()) else name
+        return names
+
+    def imports(self) -> list[str]:
+        """Return the lines that import them."""
+        lines = []
+        for each, called in sorted(self.calls().items()):
+            module, _, name = each.partition(":")
+            lines.append(f"from {module} import {name}{f' as {called}' if called != name else ''}")
+        return lines
+
     def texts(self, folder: Path, without: Iterable[str]) -> dict[Path, str]:
         """Return the text of each file by its path in `folder`; raise UsageError where one is there already."""
         settings = folder / config.FILE
         before = settings.read_text(encoding="utf-8") if settings.exists() else ""
-        names = {
-            Path(f"{ZOO}.py"): "zoo.py.jinja",
-            OPTIONAL["nox"]: "noxfile.py.jinja",
-            OPTIONAL["workflow"]: "workflow.yml.jinja",
-        }
-        left_out = {OPTIONAL[word] for word in without}
-        chosen = {path: template for path, template in names.items() if path not in left_out}
+        chosen = {Path(f"{ZOO}.py"): "zoo.py.jinja"}
+        for word, names in OPTIONAL.items():
+            chosen |= {} if word in without else names
         require_absent(folder, chosen, before)
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -79,25 +114,49 @@ class Beginning:
             undefined=jinja2.StrictUndefined,
             keep_trailing_newline=True,
         )
+        read = tomllib.loads(before)
         values = {
             **vars(self),
             "zoo": ZOO,
             "function": self.case.replace("-", "_"),
-            "is_project": "project" in tomllib.loads(before),
+            "comment": list(OPTIONAL["workflow"])[1].name,
+            "harness_with_results": with_extras(self.harness, "report", "review"),
+            "is_project": "project" in read,
+            "has_environment": "environment" in read.get("tool", {}).get("goldens", {}),
+            "imports": self.imports(),
+            "made": self.calls()[f"{self.model.module}:{self.model.name}"],
+            "given": self.calls().get(self.example, ""),
+            "uses_torch": self.model.checkpoint is not None
+            or any("torch." in each.code for each in self.inputs),
         }
         table = environment.get_template("settings.toml.jinja").render(values)
         texts = {Path(config.FILE): with_table(settings, before, table), **ignoring(folder)}
         return texts | {path: environment.get_template(name).render(values) for path, name in chosen.items()}
 
 
+def with_extras(requirement: str, *extras: str) -> str:
+    """Return a requirement that has some extras as well.
+
+    >>> with_extras("executorch-goldens==0.1.0", "report")
+    'executorch-goldens[report]==0.1.0'
+    """
+    wanted = Requirement(requirement)
+    wanted.extras |= set(extras)
+    return str(wanted)
+
+
 def require_absent(folder: Path, paths: Iterable[Path], settings: str) -> None:
     """Raise UsageError where one of the files is there, or `settings` has the table."""
     tool = tomllib.loads(settings).get("tool", {})
     there = [str(path) for path in paths if (folder / path).exists()]
-    there += [f"[tool.goldens] in {config.FILE}"] if "goldens" in tool else []
+    # What the models need beside a release may be stated before.
+    is_begun = "goldens" in tool and tool["goldens"].keys() != {"environment"}
+    there += [f"[tool.goldens] in {config.FILE}"] if is_begun else []
     if there:
-        words = [word for word, path in OPTIONAL.items() if str(path) in there]
-        left = "".join(f"; --without {word} leaves {OPTIONAL[word]} as it is" for word in words)
+        words = [word for word, names in OPTIONAL.items() if any(str(path) in there for path in names)]
+        left = "".join(
+            f"; --without {word} leaves {' and '.join(map(str, OPTIONAL[word]))} as before" for word in words
+        )
         raise UsageError(f"{folder} has {', '.join(there)} already, and nothing is overwritten{left}")
 
 

@@ -23,13 +23,17 @@ class ModelName:
         Relative to the repository's folder.
     name
         Of the class or function in it.
+    checkpoint
+        File with the state that the model is given, relative to the folder as well.
     """
 
     file: Path
     name: str
+    checkpoint: Path | None = None
 
     def __str__(self) -> str:
-        return f"{self.file.as_posix()}:{self.name}"
+        loaded = f"@{self.checkpoint.as_posix()}" if self.checkpoint else ""
+        return f"{self.file.as_posix()}:{self.name}{loaded}"
 
     @property
     def module(self) -> str:
@@ -50,23 +54,37 @@ def models_of(folder: Path) -> list[ModelName]:
 
 
 def model_named(text: str, folder: Path) -> ModelName:
-    """Read ``FILE`` or ``FILE:NAME``; raise UsageError where there is no such file, or no one model in it."""
-    path, _, name = text.partition(":")
-    file = (folder / path).resolve()
-    if not file.is_file():
-        raise UsageError(f"{path} is no file: name the one that has your model, as FILE:CLASS")
-    if not file.is_relative_to(folder) or file.suffix != ".py":
-        raise UsageError(f"{path} is no Python file under {folder}: start in the folder of your repository")
-    relative = file.relative_to(folder)
+    """Read ``FILE``, ``FILE:NAME`` or ``FILE:NAME@CHECKPOINT``; raise UsageError where there is no one such model."""
+    source, _, checkpoint = text.partition("@")
+    path, _, name = source.partition(":")
+    file = _file_in(folder, path, "name the one that has your model, as FILE:CLASS")
+    if file.suffix != ".py":
+        raise UsageError(
+            f"{path} is no Python file: name what makes your model, as FILE:CLASS@CHECKPOINT, or a function that loads "
+            "it and returns it, or it and its inputs, as FILE:FUNCTION"
+        )
+    state = (
+        _file_in(folder, checkpoint, "name a checkpoint, as FILE:CLASS@CHECKPOINT") if checkpoint else None
+    )
     if name:
-        return ModelName(relative, name)
-    found = _outermost(file)
+        return ModelName(file, name, state)
+    found = _outermost(folder / file)
     if len(found) != 1:
         has = f"has {some(found)}" if found else "has no class that derives from torch.nn.Module"
         raise UsageError(
             f"{path} {has}: name the class, or a function that returns the model, as {path}:NAME"
         )
-    return ModelName(relative, found[0])
+    return ModelName(file, found[0], state)
+
+
+def _file_in(folder: Path, path: str, way_out: str) -> Path:
+    """Return a file of a folder, relative to it; raise UsageError."""
+    file = (folder / path).resolve()
+    if not file.is_file():
+        raise UsageError(f"{path} is no file: {way_out}")
+    if not file.is_relative_to(folder):
+        raise UsageError(f"{path} is no file under {folder}: start in the folder of your repository")
+    return file.relative_to(folder)
 
 
 def _is_left_out(parent: Path) -> bool:

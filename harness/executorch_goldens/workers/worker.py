@@ -196,7 +196,7 @@ def run_request(request: dict[str, Any]) -> None:
     """Carry out one request in this process; leaves the pickled artifact, or raises."""
     from executorch_goldens import extensions, patches
     from executorch_goldens.exporting import compat
-    from executorch_goldens.exporting.export import export
+    from executorch_goldens.exporting.entry import export
 
     if request["twins"]:
         return run_twins(request)

@@ -7,7 +7,7 @@ import pytest
 from executorch_goldens import patches, releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.compat import installed_release
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.registry import load
 from executorch_goldens.workers.worker import set_kernels
 from lab.bench.exports import drawn

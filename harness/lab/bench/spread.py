@@ -28,7 +28,7 @@ class Timed(Export):
 
     spent = 0.0
 
-    def spread(self, module: torch.fx.GraphModule) -> None:
+    def spread(self, module: torch.nn.Module) -> None:
         started = time.process_time()
         super().spread(module)
         self.spent += time.process_time() - started

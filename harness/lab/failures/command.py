@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import Cause, cause
 from executorch_goldens.judging import known
+from executorch_goldens.releases import KnownDefect
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from lab import GOLDENS, pages
@@ -39,23 +40,30 @@ def run(options: argparse.Namespace) -> int:
     if options.update:
         pages.update(["failures"])
     else:
-        goldens = options.goldens or config.load().goldens
+        repository = config.load()
+        goldens = options.goldens or repository.goldens
         if not goldens.is_dir():
             raise CommandError(f"{goldens} is not a folder: name a root of goldens with --goldens")
-        print(*table(goldens), sep="\n")
+        print(*table(goldens, releases.known_defects(repository.known_defects)), sep="\n")
     return SAME
 
 
 def parts() -> Iterator[Part]:
     """Yield the table of docs/failures.md."""
-    yield Part("failures.md", "failures", lambda: table(GOLDENS))
-
-
-def table(root: Path) -> Iterator[str]:
-    """Yield the Markdown table of the failures under `root`, most frequent cause first."""
-    found: dict[Cause, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     declared = {version: release.known for version, release in releases.load().releases.items()}
-    for version in declared:
+    yield Part("failures.md", "failures", lambda: table(GOLDENS, declared))
+
+
+def table(root: Path, declared: Mapping[str, Mapping[str, KnownDefect]]) -> Iterator[str]:
+    """Yield the Markdown table of the failures under `root`, most frequent cause first.
+
+    Parameters
+    ----------
+    declared
+        What the repository of these goldens says is wrong, by release and cell.
+    """
+    found: dict[Cause, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for version in releases.load().releases:
         for cell in golden.recorded(root / version):
             texts = golden.read(golden.directory(root / version, cell))
             if texts is not None and golden.FAILURE in texts:

@@ -21,7 +21,7 @@ from executorch_goldens import patches
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting import compat
-from executorch_goldens.exporting.export import export
+from executorch_goldens.exporting.entry import export
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.judging import known

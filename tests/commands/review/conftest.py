@@ -42,6 +42,8 @@ def proposing(tmp_path_factory: pytest.TempPathFactory, release: str, artifacts:
         runner.answers({"alpha": constants[0], "*": steady})
         finished = runner(*RUN, "--snapshot-update")
         assert finished.code == 0, finished.output
+        # That is decided; what is not, `test_expecting` shows.
+        runner.expect("xnnpack-fp32/beta", "xnnpack-int8/beta")
         runner.answers(
             {
                 "alpha": constants[1],

@@ -525,7 +525,7 @@ def test_nothing_to_review_is_a_sentence_and_no_error(
         (["--reject", "01234567", "--reason", "no"], ["'01234567'", "--list"]),
         (["--reject", "01234567"], ["--reason TEXT"]),
         (["--reject", "01234567", "--reason", " "], ["--reason TEXT"]),
-        (["--list", "--reason", "no"], ["--reason goes with --reject"]),
+        (["--list", "--reason", "no"], ["--reason goes with --accept with --expect and --reject"]),
         (["--list", "--known"], ["--known goes with --reject"]),
         (
             ["--list", "--sweeps", "no-such-folder"],

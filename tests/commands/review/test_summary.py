@@ -66,6 +66,19 @@ def test_the_summary_of_a_green_run_is_a_line(proposed: Runner, artifacts: Artif
     ]
 
 
+def test_the_summary_is_of_the_last_run_and_not_of_what_earlier_ones_left(
+    proposed: Runner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert proposed(*RUN, "--cell", "tosa-fp/beta").code == 0
+    words = ("merge", str(proposed.folder / "sweeps"), f"--goldens={proposed.goldens}")
+    for form, printed in (
+        ("--markdown", f"{MARK}\n**Goldens: green.** 1 cell as it should be, on 1 release.\n"),
+        ("--annotations", "\n"),
+    ):
+        assert cli.main([*words, form]) == cli.SAME
+        assert capsys.readouterr().out == printed
+
+
 def test_what_is_only_to_be_decided_is_not_broken(proposed: Runner) -> None:
     made = summed(proposed)
     kept = [(release, row) for release, row in made.rows if row["verdict"] in ("changed", "stable")]
@@ -124,6 +137,19 @@ def test_the_summary_is_a_command(proposed: Runner, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.startswith("::error file=")
     assert cli.main(["merge", "--markdown", str(proposed.folder / "zoo_three.py")]) == cli.ERROR
     assert "has no run.json" in capsys.readouterr().err
+
+
+def test_the_summary_speaks_of_the_newest_run_and_not_of_what_earlier_ones_left(
+    proposed: Runner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run of one cell leaves the proposals of the others where they are, for a review."""
+    assert proposed(*RUN, "--cell", "tosa-fp/gamma").code == 1
+    assert len(found(proposed)) > 1
+    lines = merged(proposed, capsys, "--markdown")[1].splitlines()
+    assert lines[1] == "**Goldens: broken.** 1 corrupt; 0 cells as they should be, on 1 release."
+    assert [line for line in lines if line.startswith("- ")] == [lines[2]]
+    assert "1 corrupt: " in lines[2]
+    assert "alpha" not in merged(proposed, capsys, "--annotations")[1]
 
 
 # After a review, without a next run

@@ -12,11 +12,12 @@ import torch
 
 import models
 from executorch_goldens import releases
-from executorch_goldens.artifact import IMPRECISE
+from executorch_goldens.artifact import IMPRECISE, Cell
 from executorch_goldens.exporting.data import Example, example_of
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import WITHIN
 from executorch_goldens.registry import Case, load
+from executorch_goldens.targets import TARGETS
 from models.cat import HEIGHT, WIDTH, horizontal, vertical
 from tests import DATA, GOLDENS
 
@@ -164,9 +165,23 @@ def test_every_module_of_the_zoo_is_imported_by_its_package() -> None:
     assert {case.family for case in ZOO.values()} == stems
 
 
+#: Cells whose outputs rounding moves further than their case accepts, on some releases: each of their operators is
+#: judged by itself there, or their SQNR judges them (`executorch_goldens.judging.otherwise`, `registry.Case.sqnr`).
+MOVED_FAR = {
+    "tosa-int/masked-attention": ("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"),
+    "tosa-int/masks": ("1.4.1", "1.5.1"),
+    "tosa-int/one-attention": ("1.3.1",),
+    "tosa-int/scaled-attention": ("1.3.1", "1.4.1", "1.5.1"),
+    "tosa-int/trained-vision-transformer": ("1.1.0", "1.2.0"),
+    "xnnpack-int8/trained-conformer-block": ("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"),
+    "xnnpack-int8/trained-vision-transformer": ("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"),
+}
+
+
 @pytest.mark.parametrize("release", releases.load().releases)
 def test_goldens_were_checked_within_what_their_cases_accept(release: str) -> None:
     """An acceptance that is taken back without recording shows in a run of every cell only."""
+    beyond = set()
     for cell in golden.recorded(GOLDENS / release):
         texts = golden.read(golden.directory(GOLDENS / release, cell))
         assert texts is not None
@@ -179,4 +194,7 @@ def test_goldens_were_checked_within_what_their_cases_accept(release: str) -> No
             continue
         # Rounded up, and perhaps the next.
         accepted = ZOO[cell.case].imprecise.get(cell.target, IMPRECISE)
-        assert 2.0 ** (int(within[1]) - 2) < accepted, cell
+        if not 2.0 ** (int(within[1]) - 2) < accepted:
+            beyond.add(str(cell))
+    assert beyond == {cell for cell, on in MOVED_FAR.items() if release in on}
+    assert all(TARGETS[Cell.named(cell).target].is_quantized for cell in beyond)

@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
+import pytest
+
 from executorch_goldens.artifact import (
     Artifact,
+    Cell,
     Failure,
     Lowered,
+    Sample,
+    Tensor,
 )
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.targets import TARGETS
 from tests.support.making import (
     CELL,
     DUPLICATE_OUTPUTS,
@@ -66,8 +73,8 @@ def test_a_failure_that_is_not_in_the_golden_is_failed_and_shown() -> None:
     assert {"pass: SomePass", "message: no such thing"} <= set(found.detail)
 
 
-def new(result: Lowered | Failure) -> Verdict:
-    return verdict.new(CELL, Artifact(result, (), 1.0), texts(result))
+def new(result: Lowered | Failure, cell: Cell = CELL) -> Verdict:
+    return verdict.new(cell, Artifact(result, (), 1.0), texts(result))
 
 
 def test_a_new_failure_leads_with_it_and_shows_its_facts() -> None:
@@ -87,12 +94,29 @@ def test_a_new_program_that_delegates_nothing_leads_with_it() -> None:
     assert verdict.kind_of_new(found.name, found.reason) == "NO DELEGATE"
 
 
+def test_a_new_program_without_delegates_leads_with_its_operators_where_its_target_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bare = replace(TARGETS["xnnpack-fp32"], name="bare", delegates=False)
+    monkeypatch.setattr("executorch_goldens.targets.available", lambda: {**TARGETS, "bare": bare})
+    found = new(lowered(), Cell("bare", "case"))
+    assert "operators outside" in found.reason
+    assert (verdict.kind_of_new(found.name, found.reason), found.detail) == ("", ())
+
+
 def test_a_new_program_leads_with_what_it_is_made_of() -> None:
     found = new(replace(lowered(GRAPH, tosa(WRONG_CAT)), not_run="no kernel for it"))
     assert re.match(r"1 delegate with \d+ operators?, \d+ operators? outside", found.reason)
     assert found.reason.endswith("; has no golden yet; not run: no kernel for it")
     assert verdict.kind_of_new(found.name, found.reason) == ""
     assert not found.detail
+
+
+def test_a_new_quantized_program_says_how_far_it_is_above_the_noise_of_quantization() -> None:
+    wanted, given = np.float32([1.0, -1.0]), np.float32([1.01, -1.01])
+    sample = Sample("example", (Tensor.of(given),), (Tensor.of(given),), floats=(Tensor.of(wanted),))
+    found = new(replace(lowered(GRAPH, tosa(WRONG_CAT)), samples=(sample,)))
+    assert re.search(r" operators? outside.*, SQNR 40\.0 dB; has no golden yet$", found.reason)
 
 
 def test_only_what_was_recorded_or_stable_is_accepted() -> None:

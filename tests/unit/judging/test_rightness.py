@@ -11,6 +11,7 @@ import pytest
 from executorch_goldens.artifact import (
     IMPRECISE,
     Altered,
+    Cell,
     Inside,
     Lowered,
     Sample,
@@ -218,22 +219,27 @@ def rounded(spread: float, limit: float = IMPRECISE) -> Lowered:
     return replace(lowered(), samples=samples, limit=limit)
 
 
-def test_a_program_of_which_rounding_leaves_little_is_imprecise_and_says_how_to_accept_it() -> None:
+def test_a_program_of_which_rounding_leaves_little_is_imprecise_and_says_what_decides_less() -> None:
     found = judged(rounded(0.5))
     assert (found.name, found.recordable, found.accepted) == ("imprecise", False, False)
     assert found.reason == (
         "right within rounding, but rounding alone may move output 0 (zeros) by 0.1875 of its largest value, and 0.1 "
         "is accepted"
     )
-    assert 'imprecise={"tosa-fp": 0.21}' in found.detail[0]
+    assert found.detail == (
+        "an outcome that rounding decides checks little: give the case recorded inputs or other weights, such as "
+        "trained ones",
+    )
 
 
-def test_what_rounding_decides_is_not_offered_to_be_accepted() -> None:
-    found = judged(rounded(1.0))
-    assert found.name == "imprecise"
+def test_a_quantized_target_is_offered_to_be_judged_by_its_sqnr() -> None:
+    found = verdict.objection(INT8, outcomes(rounded(1.0), cell=INT8))
+    assert found is not None
+    assert found.detail[-1].endswith('or let its SQNR judge it: sqnr={"tosa-int": 20}')
     assert "imprecise=" not in " ".join(found.detail)
 
 
+INT8 = Cell("tosa-int", "some-case")
 SEEN = Inside(("drawn",), 3)
 
 

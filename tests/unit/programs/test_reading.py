@@ -30,36 +30,68 @@ from executorch_goldens.programs.format import (
 from executorch_goldens.programs.reading import Corpus
 from executorch_goldens.programs.writing import Writer
 from tests import REPOSITORY
-from tests.support.corpora import FROZEN, XNNPACK, edited, first_object, program, sealed
+from tests.support.corpora import FROZEN, REPLAYED, XNNPACK, edited, first_object, program, sealed
 
 
-def test_a_corpus_that_was_read_is_written_with_the_same_bytes(tmp_path: Path) -> None:
-    corpus = Corpus.read(FROZEN)
+def rewritten(frozen: Path, folder: Path) -> Corpus:
+    """Return a corpus that has in `folder` what another one has."""
+    corpus = Corpus.read(frozen)
     corpus.check()
-    with Writer(tmp_path / "again") as writer:
+    with Writer(folder) as writer:
         for entry in corpus.manifest.cells:
             programs = [corpus.program(each) for each in entry.programs]
             writer.add(Cell.named(entry.cell), entry.variations, programs)
         writer.finish(corpus.manifest.made_with, corpus.manifest.patches)
+    return Corpus.read(folder)
+
+
+def test_a_corpus_that_was_read_is_written_with_the_same_bytes(tmp_path: Path) -> None:
+    rewritten(REPLAYED, tmp_path / "again")
     written = {str(path.relative_to(tmp_path / "again")) for path in (tmp_path / "again").rglob("*")}
-    assert written == {str(path.relative_to(FROZEN)) for path in FROZEN.rglob("*")}
+    assert written == {str(path.relative_to(REPLAYED)) for path in REPLAYED.rglob("*")}
     for name in written:
-        if (FROZEN / name).is_file():
-            assert (tmp_path / "again" / name).read_bytes() == (FROZEN / name).read_bytes()
+        if (REPLAYED / name).is_file():
+            assert (tmp_path / "again" / name).read_bytes() == (REPLAYED / name).read_bytes()
 
 
-def test_sha256sum_and_python_alone_read_a_corpus() -> None:
+def test_a_corpus_of_format_1_has_the_same_programs_in_format_2(tmp_path: Path) -> None:
+    before, after = Corpus.read(FROZEN), rewritten(FROZEN, tmp_path / "again")
+    assert (before.manifest.format, after.manifest.format) == (1, 2)
+    for one, other in zip(before.manifest.cells, after.manifest.cells, strict=True):
+        for old, new in zip(one.programs, other.programs, strict=True):
+            named = tuple(
+                dataclasses.replace(sample, methods=("forward",) * len(sample.steps))
+                for sample in before.program(old).samples
+            )
+            assert dataclasses.replace(before.program(old), samples=named) == after.program(new)
+
+
+def test_tensors_of_format_1_are_in_c_order_whatever_their_strides_are(folder: Path) -> None:
+    corpus = Corpus.read(folder)
+    (given,) = corpus.manifest.cells[0].programs[0].samples[0].steps[0]
+    strides = [192, 1, 24, 3]
+    edited(folder, lambda manifest: _tensor(manifest).update(strides=strides))
+    found = (
+        Corpus.read(folder).program(Corpus.read(folder).manifest.cells[0].programs[0]).samples[0].steps[0][0]
+    )
+    assert found.strides == tuple(strides)
+    assert found.data == (folder / OBJECTS / given.sha256).read_bytes()
+
+
+@pytest.mark.parametrize("frozen", [FROZEN, REPLAYED])
+def test_sha256sum_and_python_alone_read_a_corpus(frozen: Path) -> None:
     # What docs/corpus.md promises.
-    subprocess.run(["sha256sum", "--check", "--quiet", SEAL], cwd=FROZEN, check=True)
-    manifest = json.loads((FROZEN / MANIFEST).read_bytes())
+    subprocess.run(["sha256sum", "--check", "--quiet", SEAL], cwd=frozen, check=True)
+    manifest = json.loads((frozen / MANIFEST).read_bytes())
     for cell in manifest["cells"]:
         for each in cell["programs"]:
-            data = (FROZEN / OBJECTS / each["sha256"]).read_bytes()
+            data = (frozen / OBJECTS / each["sha256"]).read_bytes()
             assert hashlib.sha256(data).hexdigest() == each["sha256"]
             for sample in each["samples"]:
                 for tensor in (*sample["steps"][0], *sample["outputs"], *sample["expected"]):
-                    raw = (FROZEN / OBJECTS / tensor["sha256"]).read_bytes()
-                    np.frombuffer(raw, tensor["dtype"]).reshape(tensor["shape"])
+                    raw = (frozen / OBJECTS / tensor["sha256"]).read_bytes()
+                    bits = "<u2" if tensor["dtype"] == "bfloat16" else tensor["dtype"]
+                    np.frombuffer(raw, bits).reshape(tensor["shape"])
 
 
 def test_a_corpus_that_cannot_be_finished_leaves_nothing(tmp_path: Path) -> None:
@@ -169,7 +201,7 @@ def _least(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "newer": (lambda m: m.update(format=2, more={}), "has format 2, and this harness reads 1"),
+    "newer": (lambda m: m.update(format=3, more={}), "has format 3, and this harness reads 1 to 2"),
     "unknown field": (lambda m: m.update(run="rm"), "unknown field `run`"),
     "too many cells": (
         lambda m: m.update(cells=[_least(m)] * 10_001),
@@ -216,7 +248,7 @@ def test_a_manifest_that_does_not_hold_together_is_one_error(
 )
 def test_a_manifest_that_is_none_is_refused(folder: Path, data: bytes) -> None:
     sealed(folder, data)
-    with pytest.raises(CorpusError, match="is no manifest of format 1") as raised:
+    with pytest.raises(CorpusError, match="is no manifest of a corpus") as raised:
         Corpus.read(folder)
     assert raised.value.path == folder / MANIFEST
 

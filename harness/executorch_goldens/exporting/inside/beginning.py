@@ -20,6 +20,7 @@ from executorch_goldens.exporting.inside.evaluation import exceeds, outputs_of
 from executorch_goldens.exporting.inside.held import Look
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
+from executorch_goldens.exporting.observing import Simulator
 
 #: What looks into a delegate, by the id of its backend.
 LOOKS: Mapping[str, Look] = {
@@ -46,19 +47,33 @@ class Program:
         What its placeholders and outputs are.
     held
         See `executorch_goldens.exporting.numerics.programs.held_by`.
+    simulator
+        Runs its delegates, where `LOOKS` has nothing for them.
     """
 
     module: GraphModule
     signature: ExportGraphSignature
     held: Mapping[str, Any]
+    simulator: Simulator | None = None
 
     @classmethod
-    def of(cls, program: torch.export.ExportedProgram) -> Program:
+    def of(cls, program: torch.export.ExportedProgram, simulator: Simulator | None = None) -> Program:
         graph = Graph()
         graph.output(graph.graph_copy(program.graph, {}))
         specs = program.graph_signature
         signature = ExportGraphSignature(list(specs.input_specs), list(specs.output_specs))
-        return cls(GraphModule(program.graph_module, graph), signature, numerics.held_by(program))
+        return cls(GraphModule(program.graph_module, graph), signature, numerics.held_by(program), simulator)
+
+    def interpreter(self) -> numerics.EdgeInterpreter:
+        return numerics.EdgeInterpreter(self.module, self.simulator)
+
+    def look(self, lowered: LoweredBackendModule) -> Look:
+        """Return what a delegate is looked into with; raise LookupError where there is nothing."""
+        if self.simulator is not None:
+            return Look.of_outputs(self.simulator)
+        if lowered.backend_id not in LOOKS:
+            raise LookupError(f"nobody knows how to look into a delegate of {lowered.backend_id}")
+        return LOOKS[lowered.backend_id]
 
 
 def first_departing(lowered: Lowered) -> Sample | None:
@@ -86,11 +101,11 @@ def beginning(
     off
         Of the backend; see `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS`.
     """
-    walk = _Walk(program.module, lowered.bound, off)
+    walk = _Walk(program, lowered.bound, off)
     held = dict(program.held)
     try:
         for inputs in steps[:-1]:
-            numerics.run_edge(numerics.EdgeInterpreter(program.module), program.signature, held, inputs)
+            numerics.run_edge(program.interpreter(), program.signature, held, inputs)
         outputs = numerics.run_edge(walk, program.signature, held, steps[-1])
     except Exception as error:
         # Whatever a release raises where it is asked for more than an export, the verdict stays.
@@ -118,8 +133,9 @@ def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> boo
 class _Walk(numerics.EdgeInterpreter):
     """Runs a lowered program delegate by delegate, and looks into the first that does not give what its graph gives."""
 
-    def __init__(self, module: GraphModule, bound: float, off: Approximations) -> None:
-        super().__init__(module)
+    def __init__(self, program: Program, bound: float, off: Approximations) -> None:
+        super().__init__(program.module)
+        self.look = program.look
         self.bound = bound
         self.off = off
         self.delegate = ""
@@ -131,12 +147,10 @@ class _Walk(numerics.EdgeInterpreter):
         return super().run_node(n)
 
     def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        if lowered.backend_id not in LOOKS:
-            raise LookupError(f"nobody knows how to look into a delegate of {lowered.backend_id}")
+        look = self.look(lowered)
         if self.found is not None:
             # Nothing that follows is looked at.
             return outputs_of(lowered, numerics.evaluate(lowered.original_module, inputs))
-        look = LOOKS[lowered.backend_id]
         outputs = look.run(lowered, inputs)
         comparison = Comparison(self.delegate, lowered, inputs, outputs, self.bound, self.off)
         if order := comparison.order(outputs):

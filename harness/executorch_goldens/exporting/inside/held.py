@@ -9,6 +9,8 @@ from typing import TypeAlias
 import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
+from executorch_goldens.exporting.observing import Simulator
+
 
 @dataclass(frozen=True)
 class Held:
@@ -50,6 +52,11 @@ class Look:
         Makes a delegate ready to be run with the values inside seen.
     """
 
-    run: Callable[[LoweredBackendModule, Sequence[torch.Tensor]], list[torch.Tensor]]
+    run: Simulator
     values: Callable[[LoweredBackendModule, Sequence[torch.Tensor], Sequence[torch.Tensor], Departs], Values]
     opened: Callable[[LoweredBackendModule], Opened]
+
+    @classmethod
+    def of_outputs(cls, run: Simulator) -> Look:
+        """Return what sees of a delegate that `run` runs its outputs alone."""
+        return cls(run, lambda *_: {}, lambda lowered: lambda inputs: (run(lowered, inputs), {}))

@@ -56,7 +56,7 @@ def looked_into(
     for name, steps in samples.items():
         held = dict(program.held)
         for inputs in steps[:-1]:
-            numerics.run_edge(numerics.EdgeInterpreter(program.module), program.signature, held, inputs)
+            numerics.run_edge(program.interpreter(), program.signature, held, inputs)
         walk.values = 0
         try:
             outputs = numerics.run_edge(walk, program.signature, held, steps[-1])
@@ -96,6 +96,7 @@ class _Walk(numerics.EdgeInterpreter):
 
     def __init__(self, program: beginning.Program, bound: float, off: Approximations) -> None:
         super().__init__(program.module)
+        self.look = program.look
         self.bound = bound
         self.off = off
         self.delegate = ""
@@ -110,10 +111,7 @@ class _Walk(numerics.EdgeInterpreter):
         return super().run_node(n)
 
     def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        look = beginning.LOOKS.get(lowered.backend_id)
-        if look is None:
-            raise LookupError(f"nobody knows how to look into a delegate of {lowered.backend_id}")
-        outputs, values = self._run(look, lowered, inputs)
+        outputs, values = self._run(self.look(lowered), lowered, inputs)
         comparison = Comparison(self.delegate, lowered, inputs, outputs, self.bound, self.off)
         if self.found is None:
             self.found = comparison.any_by_itself(values)

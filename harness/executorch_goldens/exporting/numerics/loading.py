@@ -23,25 +23,25 @@ from executorch_goldens.files import logged
 from executorch_goldens.goldens.deviation import Deviation
 
 Outputs = Mapping[str, tuple[Tensor, ...]]
-#: Runs method ``forward`` of the program in a file, step by step, and returns what the last step gives.
-Run = Callable[[str, Steps], list[Any]]
+#: Runs a method of the program in a file, step by step, and returns what the last step gives.
+Run = Callable[[str, Steps, str], list[Any]]
 
 
 @handed_on
-def run_module(path: str, steps: Steps) -> list[Any]:
+def run_module(path: str, steps: Steps, method: str) -> list[Any]:
     from executorch.extension.pybindings.portable_lib import _load_for_executorch
 
     module = _load_for_executorch(path)
-    return numerics.last_outputs(lambda inputs: module.run_method("forward", inputs), steps)
+    return numerics.last_outputs(lambda inputs: module.run_method(method, inputs), steps)
 
 
 @handed_on
-def run_method(path: str, steps: Steps) -> list[Any]:
+def run_method(path: str, steps: Steps, method: str) -> list[Any]:
     from executorch.extension.pybindings.portable_lib import _load_program
 
     program = _load_program(path)
-    method = program.load_method("forward")
-    return numerics.last_outputs(method.call, steps)
+    loaded = program.load_method(method)
+    return numerics.last_outputs(loaded.call, steps)
 
 
 #: The ways, in words that follow "loaded".
@@ -65,7 +65,9 @@ class Otherwise:
     error: str = ""
 
 
-def differences(pte: bytes, samples: Mapping[str, Steps], given: Outputs, limit: float) -> tuple[str, ...]:
+def differences(
+    pte: bytes, samples: Mapping[str, Steps], given: Outputs, limit: float, method: str = "forward"
+) -> tuple[str, ...]:
     """Return a line for each way of loading a program in which it gives something else than from a buffer.
 
     Parameters
@@ -78,15 +80,17 @@ def differences(pte: bytes, samples: Mapping[str, Steps], given: Outputs, limit:
     with tempfile.NamedTemporaryFile(suffix=".pte") as file:
         file.write(pte)
         file.flush()
-        return tuple(_differences(file.name, samples, given, limit))
+        return tuple(_differences(file.name, samples, given, limit, method))
 
 
-def _differences(path: str, samples: Mapping[str, Steps], given: Outputs, limit: float) -> Iterator[str]:
+def _differences(
+    path: str, samples: Mapping[str, Steps], given: Outputs, limit: float, method: str
+) -> Iterator[str]:
     for way, run in WAYS.items():
         begun = logged.end()
         try:
             # The process that maps the file may die of what it unmaps.
-            otherwise = run_apart(partial(_run, run, path, samples), limit)
+            otherwise = run_apart(partial(_run, run, path, samples, method), limit)
         except ApartError as error:
             said = logged.explained(str(error), logged.since(begun))
             yield f"loaded {way}, the program does not run: {said}"
@@ -99,10 +103,13 @@ def _differences(path: str, samples: Mapping[str, Steps], given: Outputs, limit:
             yield f"loaded {way}, the program gives something else than from a buffer: {line}"
 
 
-def _run(run: Run, path: str, samples: Mapping[str, Steps]) -> Otherwise:
+def _run(run: Run, path: str, samples: Mapping[str, Steps], method: str) -> Otherwise:
     try:
         return Otherwise(
-            {name: numerics.flatten(run(path, copy.deepcopy(steps))) for name, steps in samples.items()}
+            {
+                name: numerics.flatten(run(path, copy.deepcopy(steps), method))
+                for name, steps in samples.items()
+            }
         )
     except Exception as error:
         return Otherwise({}, f"{type(error).__name__}: {error}")

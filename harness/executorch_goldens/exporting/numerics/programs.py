@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from executorch_goldens.exporting.arrays import array_of
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.dialect import operator_of
-from executorch_goldens.exporting.observing import NOBODY, Observer
+from executorch_goldens.exporting.observing import NOBODY, Observer, Simulator
 from executorch_goldens.numerics import open_sizes
 from executorch_goldens.registry import ZooError
 
@@ -160,31 +160,89 @@ def beyond_runtime(program: Any) -> str:
     program
         An `executorch.exir.schema.Program`.
     """
-    from executorch.extension.pybindings.portable_lib import _get_operator_names
-
-    there = set(_get_operator_names())
     given = (
         value.val for plan in program.execution_plan for value in map(plan.values.__getitem__, plan.inputs)
     )
     if not compat.bindings_take_floats() and any(type(value).__name__ == "Double" for value in given):
         return "the runtime's Python interface takes no float as an input before ExecuTorch 1.3.1"
-    asked = {
+    return without_kernels(
         f"{operator.name}.{operator.overload}" if operator.overload else operator.name
         for plan in program.execution_plan
         for operator in plan.operators
-    }
-    lacking = ", ".join(sorted(asked - there))
+    )
+
+
+def without_kernels(asked: Iterable[str]) -> str:
+    """Return which of some operators, ``aten::add.out``, the installed runtime has no kernel for; empty if for all."""
+    from executorch.extension.pybindings.portable_lib import _get_operator_names
+
+    lacking = ", ".join(sorted({*asked} - {*_get_operator_names()}))
     return f"the runtime has no kernel for {lacking}" if lacking else ""
 
 
 def beyond_reference_model(program: torch.export.ExportedProgram) -> str:
     """Return what TOSA's reference model lacks for the delegates of a lowered program; empty if it has all."""
+    return beyond_reference_model_in(program.graph_module)
+
+
+def beyond_reference_model_in(graph: torch.nn.Module) -> str:
+    """Return what TOSA's reference model lacks for the delegates in a lowered graph; empty if it has all."""
     found = (
         open_sizes.lacking(module.processed_bytes)
-        for _, module in program.graph_module.named_modules()
-        if isinstance(module, LoweredBackendModule)
+        for _, module in graph.named_modules()
+        if isinstance(module, LoweredBackendModule) and module.backend_id == "TOSABackend"
     )
     return next(filter(None, found), "")
+
+
+def methods_in_runtime(
+    pte: bytes, data: bytes, calls: Sequence[tuple[str, Sequence[torch.Tensor]]]
+) -> tuple[Tensor, ...]:
+    """Run methods of a loaded program one after another; return what the last gives.
+
+    Several methods share their state only in what the runtime calls a program. In what it calls a module, which takes a
+    data file in all five releases, each has its own.
+
+    Parameters
+    ----------
+    data
+        A data file (``.ptd``); empty where there is none.
+    calls
+        The method and the inputs of each step.
+    """
+    return flatten(_run_methods(pte, data, calls))
+
+
+@handed_on
+def _run_methods(pte: bytes, data: bytes, calls: Sequence[tuple[str, Sequence[torch.Tensor]]]) -> list[Any]:
+    from executorch.extension.pybindings import portable_lib
+    from executorch.runtime import Runtime
+
+    names = {name for name, _ in calls}
+    run: Callable[[str, tuple[torch.Tensor, ...]], Sequence[Any]]
+    if len(names) == 1:
+        module = portable_lib._load_for_executorch_from_buffer(pte, data or None)
+        run = module.run_method
+    else:
+        program = Runtime.get().load_program(pte)
+        methods = {name: program.load_method(name) for name in names}
+        run = lambda name, inputs: methods[name].execute(inputs)  # noqa: E731
+    last: Sequence[Any] = ()
+    for name, inputs in calls:
+        last = run(name, tuple(inputs))
+    return [output.clone() if isinstance(output, torch.Tensor) else output for output in last]
+
+
+def beyond_simulator(program: torch.export.ExportedProgram, simulator: Simulator | None) -> str:
+    """Return which delegates of a lowered program nothing runs; empty if it has none, or there is a simulator."""
+    backends = {
+        module.backend_id
+        for _, module in program.graph_module.named_modules()
+        if isinstance(module, LoweredBackendModule)
+    }
+    if simulator is not None or not backends:
+        return ""
+    return f"nothing runs delegates of {', '.join(sorted(backends))}: its target names no simulator"
 
 
 def in_runtime(pte: bytes, steps: Steps) -> tuple[Tensor, ...]:
@@ -218,13 +276,16 @@ def last_outputs(run: Callable[[tuple[torch.Tensor, ...]], Sequence[Any]], steps
 
 
 def in_reference_model(
-    program: torch.export.ExportedProgram, steps: Steps, observer: Observer = NOBODY
+    program: torch.export.ExportedProgram,
+    steps: Steps,
+    observer: Observer = NOBODY,
+    simulator: Simulator | None = None,
 ) -> tuple[Tensor, ...]:
-    """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model.
+    """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model, or in `simulator`.
 
     What stands between the delegates runs eagerly, operator by operator. Returns what the last step gives.
     """
-    interpreter, held = EdgeInterpreter(program.graph_module), held_by(program)
+    interpreter, held = EdgeInterpreter(program.graph_module, simulator), held_by(program)
     interpreter.observer = observer
     given: tuple[Tensor, ...] = ()
     for inputs in steps:
@@ -308,11 +369,17 @@ def _require_matching(what: str, declared: Sequence[Any], given: Sequence[Any]) 
 
 
 class EdgeInterpreter(torch.fx.Interpreter):
-    """Runs delegates in the reference model and every other node eagerly."""
+    """Runs delegates in the reference model, or in `simulator`, and every other node eagerly."""
 
     observer = NOBODY
 
+    def __init__(self, module: torch.fx.GraphModule, simulator: Simulator | None = None) -> None:
+        super().__init__(module)
+        self.simulator = simulator
+
     def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        if self.simulator is not None:
+            return self.simulator(lowered, inputs)
         return run_tosa(lowered, inputs, self.observer)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

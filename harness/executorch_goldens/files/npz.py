@@ -5,31 +5,31 @@ from __future__ import annotations
 import io
 import math
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from executorch_goldens.files import untrusted
 
 Array = NDArray[Any]
 #: Bytes of all arrays of a file together.
 LARGEST = 1 << 30
 
 
-def read(content: bytes, largest: int = LARGEST) -> dict[str, Array]:
+def read(path: Path, largest: int = LARGEST) -> dict[str, Array]:
     """Return the arrays of a file by name, numbers all of them.
-
-    Parameters
-    ----------
-    content
-        Of the file.
 
     Raises
     ------
     ValueError
         For what is no ``.npz`` file, or none that is read.
+    OSError
+        For a file that cannot be opened.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        with zipfile.ZipFile(io.BytesIO(untrusted.contents(path, largest))) as archive:
             members = archive.infolist()
             if sum(member.file_size for member in members) > largest:
                 raise ValueError(f"it holds more than {largest:,} bytes")

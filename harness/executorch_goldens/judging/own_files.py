@@ -1,0 +1,143 @@
+"""Whether an export failed in the repository's own code: in a file of its zoo, or of the distribution of its target.
+
+Such a failure is a mistake of the repository's, and says nothing about the release. The innermost frame of the first
+cause decides: what torch or ExecuTorch raises is theirs, also where a model or a target called it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import executorch_goldens
+from executorch_goldens import extensions, targets
+
+#: What stands between the traceback of a cause and that of what was raised from it (`traceback.TracebackException`).
+RAISED_FROM = "\nThe above exception was the direct cause of the following exception:\n\n"
+CAUGHT = "\nDuring handling of the above exception, another exception occurred:\n\n"
+_CHAIN = re.compile(f"({RAISED_FROM}|{CAUGHT})")
+_HEAD = "Traceback (most recent call last):"
+_FRAME = re.compile(r'  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>.+)')
+#: Folders of installed distributions.
+INSTALLED = ("site-packages", "dist-packages")
+#: Parts of paths that are no repository's own: of interpreters, and of checkouts of what exports.
+_OTHERS = re.compile(r"python\d+\.\d+|torch|torchao|executorch")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A frame of a traceback."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}, in {self.function}"
+
+
+@dataclass(frozen=True)
+class OwnFiles:
+    """The files of a repository.
+
+    Attributes
+    ----------
+    root
+        Its folder.
+    zoos
+        Files and folders of its zoos, wherever they are.
+    """
+
+    root: Path
+    zoos: tuple[Path, ...] = ()
+
+    @classmethod
+    def of(cls, root: Path, models: Iterable[str] = ()) -> OwnFiles:
+        """Return those of a repository in `root`, with the zoos `models` as far as they are imported."""
+        files = [getattr(sys.modules.get(name), "__file__", None) for name in models]
+        return cls(root.resolve(), tuple(_whole(Path(file).resolve()) for file in files if file))
+
+    def place(self, traceback: str, target: str) -> Place | None:
+        """Return where an own file raised the first cause of a traceback; None where none of them did.
+
+        Parameters
+        ----------
+        traceback
+            The text of the whole traceback, with all that was raised from the cause.
+        target
+            The functions of its distribution are own as well.
+        """
+        found = innermost(traceback)
+        # Code that was made on the way has a name in place of a path.
+        if found is None or not Path(found.file).is_absolute():
+            return None
+        return found if self._holds(Path(found.file).resolve(), target) else None
+
+    def _holds(self, file: Path, target: str) -> bool:
+        harness = Path(executorch_goldens.__file__).parent
+        if file.is_relative_to(harness):
+            return False
+        packages = _packages(target)
+        folders = filter(None, (*self.zoos, *map(_folder, packages)))
+        if _package_of(file) in packages or any(map(file.is_relative_to, folders)):
+            return True
+        if not file.is_relative_to(self.root):
+            return False
+        return not any(map(_OTHERS.fullmatch, file.relative_to(self.root).parts))
+
+
+def innermost(traceback: str) -> Place | None:
+    r"""Return the innermost frame of the first cause of a traceback; None where it has no frame.
+
+    >>> innermost('Traceback (most recent call last):\n  File "/a.py", line 3, in f\n    x()\nValueError: no\n')
+    Place(file='/a.py', line=3, function='f')
+    """
+    # Written first cause first: back from the last one as far as each was raised from the one before.
+    parts = _CHAIN.split(traceback)
+    at = len(parts) - 1
+    while at and parts[at - 1] == RAISED_FROM:
+        at -= 2
+    frames: list[Place] = []
+    for line in parts[at].partition(_HEAD)[2].lstrip("\n").splitlines():
+        if line and not line.startswith(" "):
+            break
+        if found := _FRAME.fullmatch(line):
+            frames.append(Place(found["file"], int(found["line"]), found["function"]))
+    return frames[-1] if frames else None
+
+
+def _whole(file: Path) -> Path:
+    """Return the folder of a package, of its ``__init__.py``; the file of any other module."""
+    return file.parent if file.name == "__init__.py" else file
+
+
+def _package_of(file: Path) -> str:
+    """Return the top-level package of an installed file, in whichever environment; empty for any other.
+
+    >>> _package_of(Path("/env/lib/python3.11/site-packages/mine/lowering.py")), _package_of(Path("/mine/lowering.py"))
+    ('mine', '')
+    """
+    below = [after for part, after in itertools.pairwise(file.parts) if part in INSTALLED]
+    return Path(below[-1]).stem if below else ""
+
+
+def _packages(target: str) -> frozenset[str]:
+    """Return the top-level packages of a target that a distribution brings."""
+    points = [point for point in extensions.points(extensions.TARGETS) if point.name == target]
+    if not points:
+        return frozenset()
+    known = targets.available()[target]
+    modules = [point.module for point in points] + [known.partitioner, known.quantizer]
+    packages = {name.partition(":")[0].partition(".")[0] for name in modules if name}
+    return frozenset(name for name in packages if not _OTHERS.fullmatch(name))
+
+
+def _folder(package: str) -> Path | None:
+    """Return where a top-level package is, a folder or a file; None where this Python does not find it."""
+    spec = importlib.util.find_spec(package)
+    return _whole(Path(spec.origin).resolve()) if spec is not None and spec.origin else None

@@ -1,0 +1,109 @@
+"""Writes what a person expects: of a group that they accept, or of the goldens that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.goldens import golden, roots
+from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.judging import expectations
+from executorch_goldens.judging.expectations import Expectations, Expected
+from executorch_goldens.registry import RELEASE
+from executorch_goldens.review.groups import Member
+
+
+@dataclass(frozen=True)
+class Updated:
+    """What `update` made of the file of a root.
+
+    Attributes
+    ----------
+    stated
+        What it expects now.
+    found
+        Goldens that are a decision.
+    written
+        Those of them that nothing expected.
+    gone
+        What was expected of goldens that are no longer so, as (cell, release).
+    """
+
+    stated: tuple[Expected, ...]
+    found: int
+    written: int
+    gone: tuple[tuple[str, str], ...]
+
+
+def expect(root: Path, members: Iterable[Member], why: str) -> int:
+    """Write that the goldens of some members are expected, and return of how many; raise `GoldenError`.
+
+    Parameters
+    ----------
+    why
+        What the person says of them; where it is empty, what the goldens say.
+    """
+    compact = roots.is_compact(root)
+    found = [
+        of_golden(member.proposal.cell, member.proposal.release, member.proposed, compact, why)
+        for member in members
+        if member.proposed is not None and expectations.kind(member.proposed)
+    ]
+    if found:
+        expectations.write(root, [*expectations.read(root), *found])
+    return len(found)
+
+
+def update(root: Path) -> Updated:
+    """Bring the file of a root up to date with its goldens: what is missing is written, what is stale is deleted.
+
+    Raises
+    ------
+    executorch_goldens.goldens.golden.GoldenError
+        For a golden that cannot be read, and where the file cannot be written.
+    executorch_goldens.judging.expectations.ExpectationError
+        For a file that cannot be used.
+    """
+    compact = roots.is_compact(root)
+    goldens = list(_decisions(root))
+    kinds = {(str(cell), release): expectations.kind(texts) for cell, release, texts in goldens}
+    stated, gone = [], []
+    for each in expectations.read(root):
+        for name, release in ((name, release) for name in each.cells for release in each.releases):
+            if expectations.is_pattern(name) or kinds.get((name, release)) == each.what:
+                stated.append(Expected(each.what, (release,), (name,), each.cause, each.why))
+            else:
+                gone.append((name, release))
+    missing = [
+        of_golden(cell, release, texts, compact)
+        for cell, release, texts in goldens
+        if Expectations(root, release, tuple(stated)).missing(cell, texts)
+    ]
+    joined = tuple(expectations.joined([*stated, *missing]))
+    expectations.write(root, joined)
+    return Updated(joined, len(goldens), len(missing), tuple(gone))
+
+
+def of_golden(cell: Cell, release: str, texts: Texts, compact: bool, why: str = "") -> Expected:
+    """Return what expects a golden that is a decision: of a compact root, every one of its target with its cause."""
+    what = expectations.kind(texts)
+    if compact:
+        return Expected(what, (release,), (f"{cell.target}/*",), expectations.cause_of(texts), why)
+    return Expected(what, (release,), (str(cell),), why=why or expectations.words(texts))
+
+
+def _decisions(root: Path) -> Iterator[tuple[Cell, str, Texts]]:
+    """Yield the goldens of every release under a root that are a decision."""
+    for folder in _releases(root):
+        for cell in golden.recorded(folder):
+            texts = golden.read(golden.directory(folder, cell))
+            if texts is not None and expectations.kind(texts):
+                yield cell, folder.name, texts
+
+
+def _releases(root: Path) -> Sequence[Path]:
+    if not root.is_dir():
+        return []
+    return sorted(folder for folder in root.iterdir() if folder.is_dir() and RELEASE.fullmatch(folder.name))

@@ -1,0 +1,91 @@
+"""What a review makes of cells that fail: accepted only with the decision, which is written beside the goldens."""
+
+from __future__ import annotations
+
+import pytest
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging import expectations
+from executorch_goldens.judging.expectations import Expected
+from executorch_goldens.review.groups import PENDING, UNDECIDED
+from tests.commands.review.conftest import RUN, Review, cells, titled
+from tests.support.runner import Runner
+
+CELLS = ("xnnpack-fp32/beta", "xnnpack-int8/beta")
+
+
+@pytest.fixture(autouse=True)
+def nothing_expected(proposed: Runner) -> None:
+    (proposed.goldens / expectations.FILE).unlink()
+
+
+def test_a_cause_that_makes_cells_fail_is_a_decision_and_is_listed_so(
+    proposed: Runner, review: Review
+) -> None:
+    group = titled(proposed, "fails: ")
+    assert (group.state, cells(group)) == (UNDECIDED, set(CELLS))
+    listed = review("--list").out
+    assert (
+        "to decide: --accept GROUP --expect records these, and that they are expected: 1 cause, 2 cells"
+        in listed
+    )
+    assert "a FAILURE is a decision, and nothing expects it: in its @case, expects=" in listed
+
+
+def test_it_is_not_accepted_without_being_expected(proposed: Runner, review: Review) -> None:
+    before = proposed.files()
+    refused = review("--accept", titled(proposed, "fails: ").name)
+    refused.refused("nothing was recorded", CELLS[0], "a FAILURE is a decision", "--accept GROUP --expect")
+    assert proposed.files() == before
+
+
+def test_it_is_accepted_and_expected_in_one_step(proposed: Runner, review: Review) -> None:
+    group, why = titled(proposed, "fails: "), "an operator without an out variant"
+    said = review("--accept", group.name, "--expect", "--reason", why)
+    assert said.code == 0, said.err
+    assert f"expected: 2 cells, in {proposed.goldens / expectations.FILE}" in said.out
+    assert expectations.read(proposed.goldens) == (Expected("FAILURE", (proposed.release,), CELLS, why=why),)
+    for cell in CELLS:
+        texts = golden.read(golden.directory(proposed.root, Cell.named(cell)))
+        assert texts is not None
+        assert golden.FAILURE in texts
+    words = [word for cell in CELLS for word in ("--cell", cell)]
+    assert set(proposed(*RUN, *words).verdicts().values()) == {"stable"}
+
+
+def test_a_proposal_may_be_accepted_once_it_is_expected(proposed: Runner, review: Review) -> None:
+    proposed.expect(*CELLS)
+    group = titled(proposed, "fails: ")
+    assert group.state == PENDING
+    assert review("--accept", group.name).code == 0
+
+
+def test_what_no_cell_decides_expects_nothing(proposed: Runner, review: Review) -> None:
+    assert review("--accept", titled(proposed, "constants").name, "--expect").code == 0
+    assert not (proposed.goldens / expectations.FILE).exists()
+
+
+def test_expectations_of_goldens_that_are_there_are_written(
+    proposed: Runner, review: Review, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert review("--accept", titled(proposed, "fails: ").name, "--expect").code == 0
+    (proposed.goldens / expectations.FILE).unlink()
+    proposed.expect("tosa-fp/alpha")
+    monkeypatch.setenv("CI", "1")
+    review("--expect").refused("review --expect is refused because CI is set")
+    monkeypatch.delenv("CI")
+    said = review("--expect")
+    assert said.code == 0, said.err
+    assert "2 expectations written, 1 deleted; 2 goldens of a failure" in said.out
+    assert f"deleted: tosa-fp/alpha on {proposed.release}" in said.out
+    (stated,) = expectations.read(proposed.goldens)
+    assert stated.cells == CELLS
+    assert stated.why.startswith("emit, ToOutVarPass: RuntimeError: Missing out variants")
+
+
+@pytest.mark.parametrize("words", [("--list", "--expect"), ("--expect", "--reason", "none")], ids=" ".join)
+def test_it_goes_with_accepting_or_alone(review: Review, words: tuple[str, ...]) -> None:
+    said = review(*words)
+    assert said.code != 0
+    assert "goes with" in said.err

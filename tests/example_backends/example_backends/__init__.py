@@ -1,0 +1,1 @@
+"""Two backends of ExecuTorch's wheel that the harness does not know: Vulkan and Cortex-M."""

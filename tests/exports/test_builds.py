@@ -1,0 +1,207 @@
+"""Cases that make their whole programs by themselves: what is run of them, what they are held to, what is said."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from executorch_goldens.artifact import Artifact, Failure, Lowered
+from executorch_goldens.decode import DecodeError, decode
+from executorch_goldens.exporting.building import Build
+from executorch_goldens.exporting.entry import export
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging.rightness import wrongs
+from executorch_goldens.registry import Case, Registry, ZooError, load, takes_build
+from executorch_goldens.releases import load as load_releases
+from executorch_goldens.running.selection import load_cells
+from tests.support import zoo_builds
+from tests.support.making import golden_of
+
+pytestmark = pytest.mark.usefixtures("own_flatc")
+ZOO = "tests.support.zoo_builds"
+
+_MADE: dict[str, Artifact] = {}
+
+
+def artifact_of(name: str) -> Artifact:
+    """Export a case, once for all tests of this file."""
+    if name not in _MADE:
+        _MADE[name] = export(load((ZOO,))[name], "build")
+    return _MADE[name]
+
+
+def made(name: str) -> Lowered:
+    result = artifact_of(name).result
+    assert isinstance(result, Lowered), result
+    return result
+
+
+def test_builds_are_cells_of_one_target_and_of_no_other(release: str) -> None:
+    cells = load_cells((ZOO,), load_releases().release(release))
+    assert {cell.target for cell in cells} == {"build"}
+    assert len(cells) == len(load((ZOO,)))
+    assert not any(
+        cell.target == "build" for cell in load_cells(("models",), load_releases().release(release))
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["plain", "int8", "in-place", "int8-for-tosa", "language-model", "external", "file", "bundle"]
+)
+def test_a_build_is_run_and_right(name: str) -> None:
+    lowered = made(name)
+    assert lowered.not_run == ""
+    assert lowered.samples
+    assert list(wrongs(lowered)) == []
+
+
+def test_a_build_has_the_bytes_that_its_function_made() -> None:
+    lowered = made("plain")
+    assert [(delegate.name, delegate.backend_id) for delegate in lowered.delegates] == [
+        ("lowered_module_0", "XnnpackBackend")
+    ]
+    assert "executorch_call_delegate" in lowered.graph
+    assert [sample.name for sample in lowered.samples] == ["example", "zeros", "extremes", "drawn"]
+
+
+def test_weights_that_are_not_the_models_are_wrong() -> None:
+    found = list(wrongs(made("other-weights")))
+    assert found[0].startswith("output 0 float32[1, 5]: 5 of 5 values differ")
+
+
+def test_a_quantized_build_is_held_to_its_quantized_module_and_near_the_float_one() -> None:
+    lowered = made("int8")
+    assert lowered.scales[0] > 0
+    assert all(sample.floats and sample.floats != sample.expected for sample in lowered.samples)
+    assert "accuracy 0: sqnr" in golden_of(lowered)[golden.MANIFEST]
+
+
+def test_what_is_quantized_in_place_is_not_taken_for_the_float_model() -> None:
+    assert all(sample.floats != sample.expected for sample in made("in-place").samples)
+
+
+def test_a_quantized_build_of_which_nothing_is_said_is_told_the_way_out() -> None:
+    found = list(wrongs(made("int8-unnamed")))
+    assert found[0].startswith("output 0 ")
+    assert found[-1] == (
+        "  forward is held to its eager module; where it is quantized, name what it computes then: "
+        "build.quantized(module)"
+    )
+
+
+def test_methods_are_judged_alone_and_in_order() -> None:
+    lowered = made("language-model")
+    names = {sample.name for sample in lowered.samples}
+    assert {"prefill: example", "decode: third step", "prefill, decode: drawn"} <= names
+    assert "prefill, decode, decode: example" in names
+    assert [delegate.name for delegate in lowered.delegates] == [
+        "decode.lowered_module_0",
+        "prefill.lowered_module_0",
+    ]
+    assert lowered.graph.startswith("method decode:\n")
+    texts = golden_of(lowered)
+    assert "prefill held to its eager module; decode held to its eager module" in texts[golden.MANIFEST]
+
+
+def test_outputs_of_methods_are_numbered_by_method() -> None:
+    lowered = made("language-model")
+    prefill, decode = lowered.by_method()
+    assert {len(sample.expected) for sample in prefill.samples} == {1}
+    assert {len(sample.expected) for sample in decode.samples} == {2}
+
+
+def test_state_that_does_not_reach_the_next_method_is_wrong_and_named() -> None:
+    found = list(wrongs(made("forgetful")))
+    assert found[0].startswith("output 0 (prefill, decode: example)")
+    assert found[-1] == (
+        "  each method by itself is right: what one leaves in the shared state does not reach the next "
+        "(MemoryPlanningPass(share_mutable_buffers=True) plans one memory for buffers of one name)"
+    )
+
+
+def test_a_data_file_is_part_of_the_golden() -> None:
+    lowered = made("external")
+    texts = golden_of(lowered)
+    assert "data _default_external_constant: 904 bytes sha256 " in texts[golden.MANIFEST]
+    text = texts["data__default_external_constant.ptd.txt"]
+    assert text.startswith("ptd 904 bytes\n")
+    assert "data 0.weight: FLOAT[4,4]" in text
+
+
+@pytest.mark.parametrize("length", [0, 7, 20, 48, 200, 500, 520, 903])
+def test_a_truncated_data_file_is_one_error(length: int) -> None:
+    ((_, content),) = made("external").data
+    with pytest.raises(DecodeError):
+        decode(content[:length])
+
+
+def test_a_file_that_nothing_here_emitted_has_no_graph_and_is_run() -> None:
+    lowered = made("file")
+    assert lowered.graph == ""
+    assert [delegate.backend_id for delegate in lowered.delegates] == ["XnnpackBackend"]
+    assert [sample.name for sample in lowered.samples] == ["recorded"]
+    assert (
+        "forward held to recorded runs; not known: the graph, as the program came as bytes" in lowered.recipe
+    )
+
+
+def test_a_bundle_is_its_program_and_decodes_with_what_it_is_tried_on() -> None:
+    assert decode(made("bundle").pte).kind == "pte"
+    decoded = decode(zoo_builds.bundle(Build("bundle")).pte)
+    assert decoded.kind == "bundled"
+    assert decoded.constants()["bundle forward[0].inputs[0]"].shape == (1, 8, 8, 8)
+    assert [delegate.backend for delegate in decoded.delegates] == ["XnnpackBackend"]
+
+
+def test_what_is_no_program_is_a_failure_that_says_what_to_return() -> None:
+    result = artifact_of("mistake").result
+    assert isinstance(result, Failure)
+    assert result.stage == "build"
+    assert "gives a list, and no program: return what to_executorch() gives" in result.message
+
+
+# What a build is told wrongly
+
+
+@pytest.mark.parametrize("content", [b"", b"any bytes at all, and no program", b"PK\x03\x04" + bytes(60)])
+def test_bytes_that_are_no_program_are_one_error(content: bytes) -> None:
+    def build(build: Build) -> bytes:
+        return content
+
+    result = export(Case("any", "any", "any", build, is_build=True), "build").result
+    assert isinstance(result, Failure)
+    assert result.message.startswith("case 'any': its bytes are no program (.pte): ")
+
+
+def test_a_build_refuses_what_is_no_module_no_tensor_or_said_twice() -> None:
+    build, inputs = Build("any"), (torch.ones(1),)
+    with pytest.raises(ZooError, match=r"build.method\('forward'\): a int is no torch.nn.Module"):
+        build.method(1, inputs)  # type: ignore[arg-type]
+    with pytest.raises(ZooError, match="inputs are a tuple: write"):
+        build.method(torch.nn.ReLU(), [torch.ones(1)])  # type: ignore[arg-type]
+    build.method(torch.nn.ReLU(), inputs)
+    with pytest.raises(ZooError, match="has its module already"):
+        build.method(torch.nn.ReLU(), inputs)
+    with pytest.raises(ZooError, match="name the float module first"):
+        build.quantized(torch.nn.ReLU(), "other")
+    build.recorded(inputs, inputs)
+    with pytest.raises(ZooError, match="there is a sample 'recorded' already"):
+        build.recorded(inputs, inputs)
+
+
+def test_fields_that_speak_to_targets_are_refused_of_a_build() -> None:
+    def any_build(build: Build) -> None: ...
+
+    assert takes_build(any_build)
+    with pytest.raises(ZooError, match="backends: a build lowers by itself, for 'build' alone"):
+        Registry().add(Case("any", "any", "any", any_build, backends=("tosa",), is_build=True))
+
+
+def test_an_order_of_methods_without_a_module_names_the_one() -> None:
+    def build(build: Build) -> bytes:
+        build.in_order("forward", "backward")
+        return zoo_builds.PROGRAM.read_bytes()
+
+    result = export(Case("any", "any", "any", build, is_build=True), "build").result
+    assert isinstance(result, Failure)
+    assert "'forward' has no module: build.method(..., 'forward')" in result.message

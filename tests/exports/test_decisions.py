@@ -1,0 +1,71 @@
+"""Failures of real exports as goldens: those of the repository's own files are none, others are a decision."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from syrupy.assertion import SnapshotAssertion
+
+from executorch_goldens import releases, targets
+from executorch_goldens.artifact import Artifact, Cell, Failure
+from executorch_goldens.judging.expectations import Expectations, Expected
+from executorch_goldens.judging.judge import Judge, Judged
+from executorch_goldens.judging.own_files import OwnFiles
+from executorch_goldens.judging.updating import Updating
+from tests import REPOSITORY
+from tests.exports.conftest import exported
+from tests.support import partitioners
+from tests.support.making import outcomes
+
+pytestmark = pytest.mark.usefixtures("own_flatc")
+
+CELL = Cell("firm-fp32", "gate")
+
+
+def made_by(function: str, monkeypatch: pytest.MonkeyPatch) -> Artifact:
+    """Export for a target whose partitioner is made by a function of `tests.support.partitioners`."""
+    by = f"tests.support.partitioners:{function}"
+    own = replace(targets.TARGETS["xnnpack-fp32"], name=CELL.target, partitioner=by)
+    monkeypatch.setattr(targets, "TARGETS", {**targets.TARGETS, own.name: own})
+    made = exported(torch.nn.ReLU(), torch.ones(2, 3), target=own.name)
+    assert isinstance(made.result, Failure)
+    return made
+
+
+def judged(
+    root: Path, release: str, made: Artifact, snapshot: SnapshotAssertion, *stated: Expected
+) -> Judged:
+    """Judge two equal exports, asked to record what they made."""
+    expected = Expectations(root, release, stated)
+    judge = Judge(root / release, expected, OwnFiles.of(REPOSITORY), Updating(new=True, changed=True))
+    return judge.judge(CELL, outcomes(made, made, cell=CELL), releases.load().release(release), snapshot)
+
+
+def test_an_error_of_an_own_file_is_no_golden_whatever_is_expected(
+    tmp_path: Path, release: str, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    made = made_by("raising", monkeypatch)
+    expected = Expected("FAILURE", (release,), (str(CELL),))
+    found = judged(tmp_path, release, made, snapshot, expected).verdict
+    assert (found.name, found.recorded, found.recordable) == ("failed", False, False)
+    line = inspect.getsourcelines(partitioners.raising)[1] + 2
+    assert f"a file of your own, {partitioners.__file__}, line {line}, in raising: KeyError: " in found.reason
+    assert not list(tmp_path.rglob("*.txt"))
+
+
+def test_an_error_that_executorch_raises_for_an_own_mistake_is_a_decision(
+    tmp_path: Path, release: str, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    """A function that returns a list: AttributeError in ExecuTorch, which was recorded as green."""
+    made = made_by("listed", monkeypatch)
+    found = judged(tmp_path, release, made, snapshot).verdict
+    assert (found.name, found.recorded) == ("new", False)
+    assert found.reason.startswith("FAILURE: lower: AttributeError: 'list' object has no attribute")
+    assert f'expects={{"firm-fp32": {{"{release}": "FAILURE"}}}}' in found.refusal
+    expected = Expected("FAILURE", (release,), (str(CELL),))
+    found = judged(tmp_path, release, made, snapshot, expected).verdict
+    assert (found.name, found.recordable, found.refusal) == ("new", True, "")

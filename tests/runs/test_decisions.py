@@ -1,0 +1,144 @@
+"""Cells that fail or delegate nothing: recorded, and green, only where a person expects it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from executorch_goldens.artifact import Artifact, Lowered
+from executorch_goldens.judging import expectations
+from executorch_goldens.review import expecting
+from tests.conftest import Artifacts
+from tests.runs.conftest import SEEDS, TARGETS, UPDATE, WHOLE
+from tests.support.runner import Runner
+
+BETA = "xnnpack-fp32/beta"
+ONE = ("--cell", BETA)
+
+
+def undelegated(made: Artifact) -> Artifact:
+    """Return an artifact of a program that delegates nothing."""
+    assert isinstance(made.result, Lowered)
+    return replace(made, result=replace(made.result, delegates=()))
+
+
+def test_new_cells_that_fail_or_delegate_nothing_are_refused_with_the_line_to_write(
+    runner: Runner, artifacts: Artifacts
+) -> None:
+    steady = artifacts["steady"][0]
+    runner.zoo("zoo_of_kinds", "alpha", "beta", "gamma")
+    runner.answers({"alpha": steady, "beta": artifacts["does-not-lower"], "gamma": undelegated(steady)})
+    words = (*SEEDS, "--models", "zoo_of_kinds", "--cell", "xnnpack-fp32/*")
+    for asked in ((), (UPDATE,)):
+        finished = runner(*words, *asked)
+        assert finished.code == pytest.ExitCode.TESTS_FAILED
+        for case, what in (("beta", "FAILURE"), ("gamma", "NO DELEGATE")):
+            line = f'expects={{"xnnpack-fp32": {{"{runner.release}": "{what}"}}}}'
+            assert f"new: xnnpack-fp32/{case} on ExecuTorch {runner.release}: {what}: " in finished.output
+            refusal = (
+                f"not recorded: a {what} is a decision, and nothing expects it: in its @case, {line}; or in "
+            )
+            assert refusal in finished.output
+            table = f'what = "{what}", releases = ["{runner.release}"], cells = ["xnnpack-fp32/{case}"]'
+            assert (
+                f"{runner.goldens / expectations.FILE}, a table [[expected]] with {table}" in finished.output
+            )
+    assert runner.recorded() == {"xnnpack-fp32/alpha"}
+    runner.expect(BETA)
+    runner.expect("xnnpack-fp32/gamma", what="NO DELEGATE")
+    recorded = runner(*words, UPDATE)
+    assert recorded.code == 0, recorded.output
+    assert runner.recorded() == {"xnnpack-fp32/alpha", BETA, "xnnpack-fp32/gamma"}
+
+
+def test_a_case_may_expect_it_of_itself(runner: Runner, artifacts: Artifacts) -> None:
+    runner.zoo("zoo_own", "alpha")
+    path = runner.folder / "zoo_own.py"
+    expected = {target: {runner.release: "FAILURE"} for target in ("tosa-fp", "xnnpack-fp32")}
+    path.write_text(path.read_text().replace('guards="nothing"', f'guards="nothing", expects={expected}'))
+    runner.answers({"*": artifacts["does-not-lower"]})
+    finished = runner(*SEEDS, "--models", "zoo_own", UPDATE)
+    assert finished.code == pytest.ExitCode.TESTS_FAILED
+    assert runner.recorded() == {"tosa-fp/alpha", "xnnpack-fp32/alpha"}
+
+
+def test_a_golden_that_begins_to_fail_is_no_golden_before_that_is_expected(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    recorded.answers({"*": artifacts["does-not-lower"]})
+    before = recorded.files()
+    words = (*WHOLE, "--cell", "tosa-fp/alpha", UPDATE)
+    finished = recorded(*words)
+    assert finished.code == pytest.ExitCode.TESTS_FAILED
+    assert "failed: tosa-fp/alpha" in finished.output
+    assert "not recorded: a FAILURE is a decision" in finished.output
+    assert recorded.files() == before
+    recorded.expect("tosa-fp/alpha")
+    assert recorded(*words).code == 0
+
+
+def test_a_golden_that_nothing_expects_is_red_until_a_review_writes_its_expectation(recorded: Runner) -> None:
+    (recorded.goldens / expectations.FILE).unlink()
+    for asked in ((), (UPDATE,)):
+        finished = recorded(*WHOLE, *asked)
+        assert finished.code == pytest.ExitCode.TESTS_FAILED
+        expected = {f"{target}/alpha": "stable" for target in TARGETS}
+        assert finished.verdicts() == expected | {f"{target}/beta": "unexpected" for target in TARGETS}
+        reason = f"unexpected: {BETA} on ExecuTorch {recorded.release}: FAILURE: emit"
+        assert reason in finished.output
+        assert "as its golden, and nothing expects it" in finished.output
+        command = f"goldens review --expect --goldens={recorded.goldens} writes"
+        assert f" ({command} that)" in finished.output
+        assert f"\nunexpected: {command} what the goldens" in finished.output
+    assert expecting.update(recorded.goldens).written == len(TARGETS)
+    finished = recorded(*WHOLE)
+    assert finished.code == 0, finished.output
+    assert set(finished.verdicts().values()) == {"stable"}
+
+
+def test_a_failure_that_lowers_now_is_changed_and_says_that_its_expectation_can_go(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    recorded.answers({"*": artifacts["steady"]})
+    finished = recorded(*WHOLE, *ONE)
+    assert finished.verdicts() == {BETA: "changed"}
+    assert "now lowers; the golden is a failure" in finished.output
+    stale = f"{recorded.goldens / expectations.FILE} expects FAILURE of it on {recorded.release}: delete that"
+    assert f"\n  {stale}\n" in finished.output
+    assert recorded(*WHOLE, *ONE, UPDATE).code == 0
+    finished = recorded(*WHOLE, *ONE)
+    assert finished.code == 0
+    assert f"\nstale expectation: {BETA}: {stale}\n" in finished.output
+    assert (BETA, recorded.release) in expecting.update(recorded.goldens).gone
+    assert "stale expectation" not in recorded(*WHOLE, *ONE).output
+
+
+def test_an_expectation_of_no_cell_is_reported(recorded: Runner) -> None:
+    recorded.expect("xnnpack-fp32/gone")
+    finished = recorded(*WHOLE, *ONE)
+    assert finished.code == 0
+    assert "\nstale expectation: xnnpack-fp32/gone: " in finished.output
+
+
+def test_new_failures_of_a_compact_root_are_expected_by_cause(runner: Runner, artifacts: Artifacts) -> None:
+    runner.zoo("zoo_many", "alpha", "beta", "gamma")
+    runner.goldens.mkdir()
+    (runner.goldens / "zoo.txt").write_text("format: 2\nmodels: zoo_many\nform: compact\n")
+    runner.answers({"*": artifacts["does-not-lower"]})
+    words = (*SEEDS, "--models", "zoo_many", "--tier", "full", "--cell", "xnnpack-fp32/*")
+    finished = runner(*words, UPDATE)
+    assert finished.code == pytest.ExitCode.TESTS_FAILED
+    assert "@case" not in finished.output
+    assert not list(runner.root.glob("*.txt"))
+    cause = "emit, ToOutVarPass: RuntimeError: Missing out variants: {'zoo::opaque'}"
+    expected = expectations.Expected("FAILURE", (runner.release,), ("xnnpack-fp32/*",), cause)
+    expectations.write(runner.goldens, [expected])
+    finished = runner(*words, UPDATE)
+    assert finished.code == 0, finished.output
+    assert set(runner(*words).verdicts().values()) == {"stable"}
+
+
+def test_a_file_that_cannot_be_read_ends_the_run(recorded: Runner) -> None:
+    (recorded.goldens / expectations.FILE).write_text('[[expected]]\nwhat = "fails"\n')
+    recorded(*WHOLE).refused(str(recorded.goldens / expectations.FILE), "expected tables [[expected]]")

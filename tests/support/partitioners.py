@@ -1,0 +1,17 @@
+"""Functions of a target of one's own that are mistaken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def raising() -> Any:
+    """Raise in its own file."""
+    return {}["the partitioner that this firm forgot"]
+
+
+def listed() -> Any:
+    """Return a list, of which ExecuTorch asks what only a partitioner has."""
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+
+    return [[XnnpackPartitioner()]]
