@@ -116,7 +116,7 @@ def test_the_program_itself_is_lowered(saved: Path, monkeypatch: pytest.MonkeyPa
     def none(*args: Any, **kwargs: Any) -> Any:
         raise AssertionError("it is exported again")
 
-    monkeypatch.setattr(torch.export, "export", none)
+    monkeypatch.setattr("executorch_goldens.exporting.export.export_program", none)
     assert isinstance(export(case, "xnnpack-fp32").result, Lowered)
 
 
