@@ -172,11 +172,6 @@ class Failure:
 
 #: Rounding that may move an output by more than this part of its largest value leaves little that is checked.
 IMPRECISE = 0.1
-#: The most that a case may accept in place of it: beyond this nothing is checked.
-MOST_IMPRECISE = 0.25
-
-#: Goldens that are a decision: of an artifact that is no program, and of a program that delegates nothing.
-FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"
 
 
 @dataclass(frozen=True)
