@@ -262,8 +262,9 @@ def test_a_nested_dynamic_program_is_right_at_each_size(target: str) -> None:
 def test_a_dimension_without_a_bound_is_named_by_its_path() -> None:
     n = Dim("n")
     x = torch.ones(3)
-    example = Example(Rows(), ({"a": x, "b": [x]},), dynamic_shapes={"of": {"a": None, "b": [{0: n}]}})
-    assert unbounded(example) == ("dimension 0 of input 0.b.0 (n)",)
+    shapes = {"of": {"a": None, "b": [{0: n}]}, "last": None}
+    example = Example(Rows(), ({"a": x, "b": [x]},), kwargs={"last": x}, dynamic_shapes=shapes)
+    assert unbounded(example) == ("dimension 0 of input of.b.0 (n)",)
 
 
 def test_a_collection_of_shapes_refers_to_the_inputs_themselves() -> None:
