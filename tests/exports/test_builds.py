@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -205,3 +207,20 @@ def test_an_order_of_methods_without_a_module_names_the_one() -> None:
     result = export(Case("any", "any", "any", build, is_build=True), "build").result
     assert isinstance(result, Failure)
     assert "'forward' has no module: build.method(..., 'forward')" in result.message
+
+
+def test_a_golden_names_the_parameters_of_the_model() -> None:
+    lowered = made("plain")
+    lines = golden_of(lowered)[golden.MODEL].splitlines()
+    assert [line.split(" ")[:3] for line in lines] == [
+        ["forward", "0.weight", "float32[4,"],
+        ["forward", "0.bias", "float32[4]"],
+        ["forward", "3.weight", "float32[5,"],
+        ["forward", "3.bias", "float32[5]"],
+    ]
+    other = dataclasses.replace(
+        lowered, model=(*lowered.model[:1], "forward 0.bias float32[4] sha256 0", *lowered.model[2:])
+    )
+    assert not golden.equal(golden_of(lowered), golden_of(other))
+    # What was recorded before there was such is the same.
+    assert golden.equal(golden_of(dataclasses.replace(lowered, model=())), golden_of(lowered))

@@ -11,6 +11,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -24,6 +25,7 @@ from executorch_goldens.exporting import compat, kernels, tosa_validation
 from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, in_mode
 from executorch_goldens.exporting.export import LOOKING, MODEL, Export, delegates, graphs
+from executorch_goldens.exporting.given import is_plain
 from executorch_goldens.exporting.inside import beginning, tosa
 from executorch_goldens.exporting.numerics import arithmetic, loading
 from executorch_goldens.exporting.numerics import programs as numerics
@@ -454,6 +456,7 @@ class BuiltExport(Export):
             unjudged=self.unjudged,
             loads=tuple(dict.fromkeys(loads)),
             recipe=self.recipe(),
+            model=tuple(self.model()),
         )
 
     def take(self, given: object, made: Mapping[int, tuple[ExecutorchProgramManager, Emitted]]) -> None:
@@ -660,6 +663,16 @@ class BuiltExport(Export):
             given = numerics.run_edge(interpreter, programs[name].signature, held[name], inputs)
             shared |= held[name]
         return given
+
+    def model(self) -> Iterator[str]:
+        """Yield a line for each parameter and buffer of the modules that were named: what changed, by its name."""
+        for name, method in self.build.methods.items():
+            state = method.example.module.state_dict() if method.example is not None else {}
+            # What torchao has quantized is a class of its own: its bytes are not numpy's.
+            for path, tensor in filter(lambda item: is_plain(item[1]), state.items()):
+                held = numerics.flatten((tensor.detach(),))[0]
+                digest = hashlib.sha256(held.data).hexdigest()[:16]
+                yield f"{name} {path} {str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)} sha256 {digest}"
 
     def recipe(self) -> str:
         """Say how the program was made, what its methods are held to, and what is not known for that reason."""
