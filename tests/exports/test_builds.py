@@ -28,7 +28,7 @@ _MADE: dict[str, Artifact] = {}
 def artifact_of(name: str) -> Artifact:
     """Export a case, once for all tests of this file."""
     if name not in _MADE:
-        _MADE[name] = export(load((ZOO,))[name], "build")
+        _MADE[name] = export(load((ZOO,))[name], "built")
     return _MADE[name]
 
 
@@ -40,10 +40,10 @@ def made(name: str) -> Lowered:
 
 def test_builds_are_cells_of_one_target_and_of_no_other(release: str) -> None:
     cells = load_cells((ZOO,), load_releases().release(release))
-    assert {cell.target for cell in cells} == {"build"}
+    assert {cell.target for cell in cells} == {"built"}
     assert len(cells) == len(load((ZOO,)))
     assert not any(
-        cell.target == "build" for cell in load_cells(("models",), load_releases().release(release))
+        cell.target == "built" for cell in load_cells(("models",), load_releases().release(release))
     )
 
 
@@ -170,7 +170,7 @@ def test_bytes_that_are_no_program_are_one_error(content: bytes) -> None:
     def build(build: Build) -> bytes:
         return content
 
-    result = export(Case("any", "any", "any", build, is_build=True), "build").result
+    result = export(Case("any", "any", "any", build, is_build=True), "built").result
     assert isinstance(result, Failure)
     assert result.message.startswith("case 'any': its bytes are no program (.pte): ")
 
@@ -195,7 +195,7 @@ def test_fields_that_speak_to_targets_are_refused_of_a_build() -> None:
     def any_build(build: Build) -> None: ...
 
     assert takes_build(any_build)
-    with pytest.raises(ZooError, match="backends: a build lowers by itself, for 'build' alone"):
+    with pytest.raises(ZooError, match="backends: a build lowers by itself, for 'built' alone"):
         Registry().add(Case("any", "any", "any", any_build, backends=("tosa",), is_build=True))
 
 
@@ -204,7 +204,7 @@ def test_an_order_of_methods_without_a_module_names_the_one() -> None:
         build.in_order("forward", "backward")
         return zoo_builds.PROGRAM.read_bytes()
 
-    result = export(Case("any", "any", "any", build, is_build=True), "build").result
+    result = export(Case("any", "any", "any", build, is_build=True), "built").result
     assert isinstance(result, Failure)
     assert "'forward' has no module: build.method(..., 'forward')" in result.message
 
