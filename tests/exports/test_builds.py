@@ -82,7 +82,7 @@ def test_what_is_quantized_in_place_is_not_taken_for_the_float_model() -> None:
     assert all(sample.floats != sample.expected for sample in made("in-place").samples)
 
 
-def test_a_quantized_build_of_which_nothing_is_said_is_told_the_way_out() -> None:
+def test_a_quantized_build_of_which_nothing_is_said_names_the_way_out() -> None:
     found = list(wrongs(made("int8-unnamed")))
     assert found[0].startswith("output 0 ")
     assert found[-1] == (
@@ -162,7 +162,7 @@ def test_what_is_no_program_is_a_failure_that_says_what_to_return() -> None:
     assert "gives a list, and no program: return what to_executorch() gives" in result.message
 
 
-# What a build is told wrongly
+# What a build is given wrongly
 
 
 @pytest.mark.parametrize("content", [b"", b"any bytes at all, and no program", b"PK\x03\x04" + bytes(60)])
