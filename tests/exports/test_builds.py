@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 
 import pytest
 import torch
+from torch.utils import _pytree as pytree
 
 from executorch_goldens.artifact import Artifact, Failure, Lowered
 from executorch_goldens.decode import DecodeError, decode
@@ -110,6 +112,27 @@ def test_outputs_of_methods_are_numbered_by_method() -> None:
     prefill, decode = lowered.by_method()
     assert {len(sample.expected) for sample in prefill.samples} == {1}
     assert {len(sample.expected) for sample in decode.samples} == {2}
+
+
+def test_a_recorded_run_is_held_to_the_bound_of_its_own_method() -> None:
+    def build(build: Build) -> object:
+        program = zoo_builds.language_model(build)
+        for name, bound in (("prefill", 0.5), ("decode", 2.0**-10)):
+            example = build.methods[name].example
+            assert example is not None
+            inputs = build.data.all_like(example.tensors, "drawn")
+            with torch.no_grad():
+                given = copy.deepcopy(example.module)(*inputs)
+            outputs = tuple(1.25 * each for each in pytree.tree_leaves(given))
+            build.recorded(inputs, outputs, name, bound=bound)
+        return program
+
+    result = export(Case("any", "any", "any", build, is_build=True), "built").result
+    assert isinstance(result, Lowered), result
+    assert dict(result.bounds) == {"prefill": 0.5, "decode": 2.0**-10}
+    wrong = [line for line in wrongs(result) if line.startswith("output ")]
+    assert wrong
+    assert all("(decode: recorded)" in line for line in wrong), wrong
 
 
 def test_state_that_does_not_reach_the_next_method_is_wrong_and_named() -> None:

@@ -322,6 +322,11 @@ class BuiltExport(Export):
         return self._constants
 
     @property
+    def has_several(self) -> bool:
+        """Whether samples are of a method each: there are several, or some are run in order."""
+        return len(self.build.methods) > 1 or bool(self.build.orders)
+
+    @property
     def backends(self) -> tuple[str, ...]:
         """The ids of the backends that the program has delegates of, by its own account."""
         return tuple(dict.fromkeys(delegate.backend_id for delegate in self.delegates))
@@ -349,6 +354,9 @@ class BuiltExport(Export):
     def unjudged_program(self) -> Lowered:
         """Return the program with its graph and its delegates, before anything is run."""
         graph = self.emitted.graph if self.emitted is not None else ""
+        bounds = {
+            name: method.bound for name, method in self.build.methods.items() if method.bound > self.bound
+        }
         for index, delegate in enumerate(self.delegates):
             self.watch.stage(f"{DELEGATE}{index}", delegate.payload)
         self.watch.stage(LOWERED, graph.encode())
@@ -364,7 +372,8 @@ class BuiltExport(Export):
             delegates=self.delegates,
             pte=self.built.pte,
             samples=(),
-            bound=max([self.bound, *(method.bound for method in self.build.methods.values())]),
+            bound=self.bound if self.has_several else max([self.bound, *bounds.values()]),
+            bounds=tuple(bounds.items()) if self.has_several else (),
             schemas=tuple(map(str, Schemas.installed().places)),
             limit=self.case.imprecise.get(BUILD, Lowered.limit),
             validation=found,
@@ -373,10 +382,9 @@ class BuiltExport(Export):
 
     def all_ways(self) -> Iterator[Way]:
         """Yield each method by itself, then the orders that the case asks for, from their second method on."""
-        several = len(self.build.methods) > 1 or bool(self.build.orders)
         for name, method in self.build.methods.items():
             way = self.way((name,))
-            way.take(method, f"{name}: " if several else "")
+            way.take(method, f"{name}: " if self.has_several else "")
             yield way
         for order in self.build.orders:
             for end in range(2, len(order) + 1):
@@ -429,7 +437,7 @@ class BuiltExport(Export):
     def scales_by_method(self) -> Iterator[tuple[str, tuple[float, ...]]]:
         """Yield each method with the scales of its outputs, where there are several methods."""
         scales = {way.method: way.scales for way in self.ways if len(way.order) == 1}
-        yield from scales.items() if len(scales) > 1 or self.build.orders else ()
+        yield from scales.items() if self.has_several else ()
 
     @functools.cached_property
     def in_reference(self) -> bool:
@@ -515,7 +523,14 @@ class BuiltExport(Export):
             samples = tuple(sample for sample in result.samples if sample.name in way.samples)
             way.program = self.emitted.programs[way.method]
             found = way.with_beginning(
-                dataclasses.replace(result, samples=samples, scales=way.scales, methods=())
+                dataclasses.replace(
+                    result,
+                    samples=samples,
+                    scales=way.scales,
+                    bound=dict(result.bounds).get(way.method, result.bound),
+                    methods=(),
+                    bounds=(),
+                )
             )
             if found.begins is not None:
                 result = dataclasses.replace(result, begins=found.begins)

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,11 +88,7 @@ def of_a_build(lowered: Lowered) -> Iterator[str]:
     """Yield what may be behind wrong outputs of a program that its case made by itself."""
     if not lowered.recipe:
         return
-    wrong = [
-        sample.name
-        for sample in lowered.samples
-        if any(wrong_outputs(replace(lowered, samples=(sample,), methods=())))
-    ]
+    wrong = [sample.name for sample in lowered.samples if any(_wrong_in(lowered, sample))]
     if all("," in name.partition(":")[0] for name in wrong):
         yield (
             "  each method by itself is right: what one leaves in the shared state does not reach the next "
@@ -111,15 +107,17 @@ def of_a_build(lowered: Lowered) -> Iterator[str]:
 def wrong_outputs(lowered: Lowered) -> Iterator[str]:
     """Yield how the program's outputs deviate from eager's, beyond the tolerance; none if they do not."""
     for sample in lowered.samples:
-        where = "" if sample.name == "example" else f" ({sample.name})"
-        if len(sample.outputs) != len(sample.expected):
-            yield f"the program has {len(sample.outputs)} outputs{where}, eager has {len(sample.expected)}"
-        for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=False)):
-            difference = Deviation(
-                f"output {index}{where}", expected, actual, lowered.tolerance(sample, index)
-            )
-            if difference.exceeds_tolerance():
-                yield from difference.lines()
+        yield from _wrong_in(lowered, sample)
+
+
+def _wrong_in(lowered: Lowered, sample: Sample) -> Iterator[str]:
+    where = "" if sample.name == "example" else f" ({sample.name})"
+    if len(sample.outputs) != len(sample.expected):
+        yield f"the program has {len(sample.outputs)} outputs{where}, eager has {len(sample.expected)}"
+    for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=False)):
+        difference = Deviation(f"output {index}{where}", expected, actual, lowered.tolerance(sample, index))
+        if difference.exceeds_tolerance():
+            yield from difference.lines()
 
 
 def below_bound(lowered: Lowered) -> Iterator[str]:

@@ -76,20 +76,26 @@ class Quantities:
     constants: int = 0
 
 
-def edits(before: Texts | None, after: Texts) -> dict[Edit, str]:
-    """Return how `after` differs from `before`, a golden, each with what this cell shows of it; none is new."""
+def edits(before: Texts | None, after: Texts, *, delegates: bool = True) -> dict[Edit, str]:
+    """Return how `after` differs from `before`, a golden, each with what this cell shows of it; none is new.
+
+    Parameters
+    ----------
+    delegates
+        Whether the cell's target makes delegates, so that a program without one is worth a word.
+    """
     new = reading(after)
     if before is None:
-        return {Edit(NEW, _unrecorded(new)): ""}
+        return {Edit(NEW, _unrecorded(new, delegates)): ""}
     old = reading(before)
     found = {_general(kind, what, old, new): detail or what for kind, what, detail in differences(old, new)}
     return found | dict.fromkeys((*_manifest(before, after), *(() if found else _texts(before, after))), "")
 
 
-def _unrecorded(new: Reading) -> str:
+def _unrecorded(new: Reading, delegates: bool) -> str:
     if new.failure:
         return f"{FAILS}: {new.failure}; no golden yet"
-    return "no golden yet" if new.delegates else f"{UNDELEGATED}; no golden yet"
+    return "no golden yet" if new.delegates or not delegates else f"{UNDELEGATED}; no golden yet"
 
 
 def _general(kind: str, what: str, old: Reading, new: Reading) -> Edit:

@@ -23,6 +23,7 @@ from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review import benign
 from executorch_goldens.review.edits import TEXT, Edit, Quantities, edits, quantities
 from executorch_goldens.review.standing import Standing
+from executorch_goldens import targets
 from executorch_goldens.targets import TARGETS
 
 #: What may be done about a group: it may be accepted; it may be if a person expects it as well; its cells have to run
@@ -396,7 +397,7 @@ def _edits(proposal: Proposal, before: Texts | None, after: Texts) -> Mapping[Ed
     """Return how a cell differs from its golden: in names alone where that is its verdict, and still so."""
     if proposal.verdict == RENAMED and before is not None and (names := names_alone(before, after)):
         return {NAMES_ALONE: " -> ".join(names[0])}
-    return edits(before, after)
+    return edits(before, after, delegates=targets.delegates(proposal.target))
 
 
 def _sides(

@@ -13,7 +13,7 @@ from typing import Any
 import filelock
 import pytest
 
-from executorch_goldens import cli, releases
+from executorch_goldens import cli, releases, targets
 from executorch_goldens.artifact import Artifact
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots
@@ -24,7 +24,7 @@ from executorch_goldens.results.rows import lock
 from executorch_goldens.review import committing, listing
 from executorch_goldens.review.doubt import ALTHOUGH
 from executorch_goldens.review.edits import edits, quantities
-from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, Group, grouped
+from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, Group, grouped, seen
 from executorch_goldens.review.recording import record
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.running.run import UNFINISHED
@@ -43,7 +43,7 @@ from tests.commands.review.conftest import (
     titled,
 )
 from tests.support import replay
-from tests.support.making import wrong
+from tests.support.making import golden_of, lowered, wrong
 from tests.support.runner import Runner
 
 # What a run proposes
@@ -153,6 +153,23 @@ def test_what_is_wrong_is_one_cause_with_what_the_same_pass_only_changed(propose
     assert group.state == PENDING
     assert [str(member.proposal.cell) for member in group.wrong] == ["tosa-fp/alpha"]
     assert len(group.recordable) == 3
+
+
+def test_a_new_program_without_delegates_is_called_so_where_its_target_makes_some(
+    proposed: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bare = replace(targets.TARGETS["xnnpack-fp32"], name="bare", delegates=False)
+    monkeypatch.setattr("executorch_goldens.targets.available", lambda: {**targets.TARGETS, "bare": bare})
+    texts = golden_of(lowered())
+    (there,) = (
+        each for each in proposals.find(proposed.folder / "sweeps") if str(each.cell) == "xnnpack-fp32/alpha"
+    )
+    titles = []
+    for target in ("xnnpack-fp32", "bare"):
+        proposal = replace(there, target=target, content=golden.digest(texts), folder=tmp_path / target)
+        proposal.write(texts, None)
+        titles.append([str(edit) for edit in seen(proposal, tmp_path).edits])
+    assert titles == [["NO DELEGATE; no golden yet"], ["no golden yet"]]
 
 
 def test_a_run_prints_the_message_of_the_cell_that_a_cause_makes_wrong(
