@@ -6,12 +6,10 @@ import functools
 import hashlib
 import io
 import itertools
-import json
 import shutil
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 from executorch_goldens import releases
@@ -27,9 +25,8 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots, table
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.reading import reading
-from executorch_goldens.programs import comparing, running
-from executorch_goldens.programs.format import MANIFEST, OBJECTS, SEAL, CorpusError
-from executorch_goldens.programs.reading import Corpus, cell_of
+from executorch_goldens.judging import expectations
+from executorch_goldens.judging.expectations import ExpectationError, Expectations
 from executorch_goldens.releases import MatrixError
 from executorch_goldens.results import merging, origins
 from executorch_goldens.results import rows as results
@@ -48,50 +45,18 @@ from executorch_goldens.structure.outline import outline
 from executorch_goldens.workers import seconds
 from executorch_goldens.workers.seconds import Remembered, SecondsError
 from lab import REPOSITORY
-from lab.fielded import corpus as shipped
 from lab.fielded import goldens as fielded
 from lab.fielded import page
 from lab.fielded.goldens import Pair
-from lab.fielded.judging import judge
+from lab.fuzz_bytes import corpora
+from lab.fuzz_bytes.reader import DATA, HERE, Reader, files, written
 
-HERE = Path(__file__).resolve().parent
-DATA = REPOSITORY / "tests" / "data"
-PAYLOADS = DATA / "decode"
 RESULTS = DATA / "report_results"
-CORPUS = DATA / "corpora" / "linear-1.4.1"
 RELEASE = REPOSITORY / "goldens" / "1.4.1"
 GUESTS = REPOSITORY / "goldens" / "guests" / "arm-ops" / "1.4.1"
 
 #: Goldens that mutations are made of: of both backends, quantized and not, of a failure, with several delegates.
 GOLDENS = ("tosa-fp/linear", "tosa-int/cat-h-v", "xnnpack-int8/linear", "tosa-fp/two-delegates")
-
-
-@dataclass(frozen=True)
-class Reader:
-    """A reader.
-
-    Attributes
-    ----------
-    seeds
-        Returns real files.
-    read
-        Reads one file, given by its bytes, in a folder that it may use.
-    declared
-        What it may raise.
-    is_text
-        Whether what it reads is text.
-    """
-
-    name: str
-    seeds: Callable[[], list[bytes]]
-    read: Callable[[bytes, Path], object]
-    declared: tuple[type[Exception], ...]
-    is_text: bool = True
-
-
-def files(*patterns: str, under: Path = PAYLOADS) -> list[bytes]:
-    """Return the files that match one of `patterns`."""
-    return [path.read_bytes() for pattern in patterns for path in sorted(under.glob(pattern))]
 
 
 def read_payload(data: bytes, folder: Path) -> None:
@@ -117,12 +82,6 @@ def schema_files() -> list[bytes]:
 
 def read_schema(data: bytes, folder: Path) -> None:
     load.__wrapped__(written(folder / "schema.fbs", data))
-
-
-def written(path: Path, data: bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
 
 
 @functools.cache
@@ -420,80 +379,38 @@ def read_zoo(data: bytes, folder: Path) -> None:
     roots.check(folder, ("models",), adopting=False, updating=True)
 
 
+def read_expectations(data: bytes, folder: Path) -> None:
+    """Read what is expected of goldens, and do with it what a run and ``goldens review --expect`` do."""
+    written(folder / expectations.FILE, data)
+    stated = expectations.read(folder)
+    for release in {version for each in stated for version in each.releases}:
+        found = Expectations(folder, release, stated)
+        for cell in GOLDENS:
+            texts = {name: text.decode() for name, text in golden_texts(cell).items()}
+            found.missing(Cell(*cell.split("/")), texts)
+            found.stale(Cell(*cell.split("/")), texts)
+        list(found.of_no_cell([]))
+    expectations.write(folder, stated)
+    assert expectations.joined(expectations.read(folder)) == expectations.joined(stated)
+
+
+def expectation_files() -> list[bytes]:
+    """Return the beginning of the zoo's own, and a small one of both kinds."""
+    whole = (REPOSITORY / "goldens" / expectations.FILE).read_bytes()
+    end = whole.index(b"[[expected]]", 2000)
+    return [
+        whole[:end],
+        b'[[expected]]\nwhat = "NO DELEGATE"\nwhy = "runs all of it itself"\nreleases = ["1.4.1", "1.10.0"]\n'
+        b'cells = ["tosa-int/sum"]\n',
+    ]
+
+
 def cores() -> list[bytes]:
     return [b"".join((RELEASE / core.FILE).read_bytes().splitlines(keepends=True)[:40])]
 
 
 def zoos() -> list[bytes]:
     return [(REPOSITORY / "goldens" / roots.ZOO).read_bytes()]
-
-
-def read_corpus(data: bytes, folder: Path) -> None:
-    """Read a corpus whose manifest is mutated, with a digest that fits."""
-    copied = corpus_in(folder)
-    written(copied / MANIFEST, data)
-    written(copied / SEAL, f"{hashlib.sha256(data).hexdigest()}  {MANIFEST}\n".encode())
-    use_corpus(copied)
-
-
-def read_whole_corpus(data: bytes, folder: Path) -> None:
-    """Read a corpus of which the manifest, its digest or a program is mutated; the first line says which."""
-    copied = corpus_in(folder)
-    name, _, content = data.partition(b"\n")
-    files = {MANIFEST: copied / MANIFEST, SEAL: copied / SEAL}
-    changed = files.get(name.decode(errors="replace"), first_object(copied))
-    before = changed.read_bytes()
-    written(changed, content)
-    try:
-        use_corpus(copied)
-    finally:
-        written(changed, before)
-
-
-def corpus_in(folder: Path) -> Path:
-    copied = folder / "corpus"
-    if not copied.is_dir():
-        shutil.copytree(CORPUS, copied)
-    return copied
-
-
-def use_corpus(folder: Path) -> None:
-    """Do what thaw does before it runs a program."""
-    corpus = Corpus.read(folder)
-    corpus.check()
-    for entry in corpus.manifest.cells:
-        str(cell_of(entry))
-        for each in entry.programs:
-            corpus.program(each)
-
-
-def corpus_files() -> list[bytes]:
-    """Return the manifest, its digest and a program."""
-    names = (MANIFEST, SEAL, str(first_object(CORPUS).relative_to(CORPUS)))
-    return [f"{name}\n".encode() + (CORPUS / name).read_bytes() for name in names]
-
-
-def first_object(folder: Path) -> Path:
-    """Return the file of the first program."""
-    corpus = Corpus.read(CORPUS)
-    return folder / OBJECTS / corpus.manifest.cells[0].programs[0].sha256
-
-
-def read_outputs(data: bytes, folder: Path) -> None:
-    """Read what a program says it gives: one that was made for harm may say anything."""
-    corpus = Corpus.read(CORPUS)
-    frozen = corpus.program(corpus.manifest.cells[0].programs[0])
-    written(folder / "out-0.json", data)
-    written(folder / "out-0-0", frozen.samples[0].outputs[0].data)
-    answer = {"status": 0, "timed_out": False, "seconds": 0.0}
-    ran = running._taken(frozen, folder, answer, running.Limits())
-    comparing.compare(frozen, ran)
-
-
-def said_outputs() -> list[bytes]:
-    corpus = Corpus.read(CORPUS)
-    outputs = corpus.manifest.cells[0].programs[0].samples[0].outputs
-    return [json.dumps([{"dtype": output.dtype, "shape": list(output.shape)} for output in outputs]).encode()]
 
 
 #: A pair that has lines of several kinds.
@@ -506,23 +423,6 @@ def read_fielded(data: bytes, folder: Path) -> None:
     assert lines is not None
     list(page.table({PAIR: lines}, (PAIR.run, PAIR.made)))
     list(page.broken({PAIR: lines}, (PAIR.run, PAIR.made)))
-
-
-def read_program(data: bytes, folder: Path) -> None:
-    """Read what was shipped, with a digest that fits; what comes of it is judged."""
-    head = shipped.MAGIC + hashlib.sha256(data).digest()
-    found = shipped.read(written(folder / "x.program", head + data))
-    ran = [
-        running.Ran(tuple(sample.outputs for sample in program.samples), "", "", 0.0)
-        for program in found.programs
-    ]
-    judge(found, ran)
-
-
-def programs() -> list[bytes]:
-    """Return what was shipped, without the head."""
-    head = len(shipped.MAGIC) + shipped.DIGEST_BYTES
-    return [data[head:] for data in files("*.program", under=DATA / "payloads")]
 
 
 def read_compiled(data: bytes, folder: Path) -> None:
@@ -573,14 +473,11 @@ READERS: Mapping[str, Reader] = {
         Reader("seconds", second_tables, read_seconds, (SecondsError,)),
         Reader("core", cores, read_core, (core.CoreError,)),
         Reader("zoo", zoos, read_zoo, (GoldenError,)),
-        Reader("corpus", lambda: [(CORPUS / MANIFEST).read_bytes()], read_corpus, (CorpusError,)),
-        Reader("whole-corpus", corpus_files, read_whole_corpus, (CorpusError,)),
         Reader(
             "fielded", lambda: [PAIR.file(REPOSITORY / "goldens").read_bytes()], read_fielded, (GoldenError,)
         ),
-        Reader("program", programs, read_program, (shipped.CorpusError,), is_text=False),
         Reader("compiled", compiled_goldens, read_compiled, (CompiledGoldenError,)),
-        # Whatever it is, it is a result.
-        Reader("outputs", said_outputs, read_outputs, ()),
+        Reader("expected.toml", expectation_files, read_expectations, (ExpectationError,)),
+        *corpora.READERS,
     )
 }

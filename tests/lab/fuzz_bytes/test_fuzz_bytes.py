@@ -13,7 +13,9 @@ import pytest
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.goldens import golden
 from lab.fuzz_bytes import piece
-from lab.fuzz_bytes.readers import HERE, READERS, RESULTS, compiled_goldens, golden_files, programs, tables
+from lab.fuzz_bytes.corpora import programs
+from lab.fuzz_bytes.reader import HERE
+from lab.fuzz_bytes.readers import READERS, RESULTS, compiled_goldens, golden_files, tables
 
 LINES = (RESULTS / "stock" / "1.3.1" / "results.jsonl").read_bytes()
 RUN = (RESULTS / "stock" / "1.3.1" / "run.json").read_bytes()
