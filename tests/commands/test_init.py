@@ -175,6 +175,25 @@ def test_a_repository_of_one_model_gets_its_first_golden_without_a_line_of_its_o
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_an_exported_program_is_a_case_as_it_is(repository: Path, init: Init) -> None:
+    program = torch.export.export(torch.nn.Linear(3, 2).eval(), (torch.ones(1, 3),))
+    torch.export.save(program, repository / "shipped by_A.pt2")
+    begun = init("shipped by_A.pt2", "--yes", "--target=xnnpack-fp32", *HARNESS)
+    assert begun.returncode == 0, begun.stdout + begun.stderr
+    assert "shipped by_A.pt2 is a case as it is, with the inputs that it was exported with" in begun.stdout
+    assert not (repository / "goldens_zoo.py").exists()
+    assert "exports shipped by_A.pt2 and compares" in (repository / "noxfile.py").read_text()
+    settings = config.load()
+    assert (settings.models, settings.targets) == ((), ("xnnpack-fp32",))
+    # The name of the file is none of a case.
+    assert [(each.file, each.name) for each in settings.cases] == [("shipped by_A.pt2", "model")]
+    (recorded,) = repository.glob("goldens/*/xnnpack-fp32/model/manifest.txt")
+    assert "delegate 0" in recorded.read_text()
+    refused = init("shipped by_A.pt2", "--yes", "--input=1,3", *HARNESS)
+    assert (refused.returncode, "is fed what it was exported with" in refused.stderr) == (ERROR, True)
+
+
 def test_answers_go_over_the_defaults_and_what_stands_in_the_settings_stays(
     repository: Path, init: Init, release: str
 ) -> None:
@@ -549,7 +568,9 @@ def uses(workflow: Path) -> list[str]:
         ({"other.py": ""}, ("other.py",), "other.py has no class that derives from torch.nn.Module"),
         ({}, ("gone.py",), "gone.py is no file"),
         ({}, ("/etc/passwd",), "is no file under"),
-        ({"net.pt2": ""}, ("net.pt2",), "net.pt2 is no Python file"),
+        ({"net.pt2": ""}, ("net.pt2",), "net.pt2 cannot be read as an exported program: File is not a zip file"),
+        ({"net.pt2": ""}, ("net.pt2:Net",), "net.pt2 is no Python file"),
+        ({"net.onnx": ""}, ("net.onnx",), "net.onnx is no Python file"),
         ({}, ("--target", "xnpack"), "xnpack"),
         ({}, ("--harness", "not a requirement!"), "--harness not a requirement!"),
     ],

@@ -52,7 +52,7 @@ def add_to(subparsers: Any) -> None:
         nargs="?",
         metavar="FILE[:NAME][@CHECKPOINT]",
         help="the class of your model, or a function that returns it, or it and its inputs; with a checkpoint, a file "
-        "of its state_dict (default: the only class there is)",
+        "of its state_dict; or a .pt2, a program that torch.export made (default: the only class there is)",
     )
     given = parser.add_mutually_exclusive_group()
     given.add_argument(
@@ -184,8 +184,16 @@ def _model(folder: Path, given: str | None, ask: Questions) -> ModelName:
 
 def _facts(folder: Path, model: ModelName, arguments: argparse.Namespace, ask: Questions) -> dict[str, Any]:
     """Return what a run of the model shows of it, of `Beginning`; raise UsageError."""
-    from executorch_goldens.exporting import first
+    from executorch_goldens.exporting import archives, first
 
+    if model.is_program:
+        if arguments.input or arguments.example:
+            raise UsageError(
+                f"{model} is fed what it was exported with: write inputs = \"FILE.npz\" under [[tool.goldens.cases]] "
+                "for what else it is to be fed, in place of --input and --example"
+            )
+        archives.example_of_files(folder, model.file, None)
+        return {"inputs": ()}
     checkpoint = None if model.checkpoint is None else folder / model.checkpoint
     made = first.built(folder, model.module, model.name, checkpoint)
     facts: dict[str, Any] = {
@@ -225,6 +233,9 @@ def _asked(guess: Guess | None, ask: Questions) -> str:
 
 def described(beginning: Beginning) -> Iterator[str]:
     """Yield what was found of the model, and what was not known."""
+    if beginning.model.is_program:
+        yield f"{beginning.model} is a case as it is, with the inputs that it was exported with"
+        return
     returned = f"what {beginning.example} returns" if beginning.example else "what is returned beside it"
     guess = f" (a guess from {beginning.guess}: see {ZOO}.py)" if beginning.guess else ""
     yield f"{beginning.model} takes {', '.join(map(str, beginning.inputs)) or returned}{guess}"

@@ -78,8 +78,12 @@ class Beginning:
         """Name of the case: ``WakeWord`` is ``wake-word``."""
         words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+", "-", self.model.name)
         name = words.strip("-").lower()
-        # The function that builds the case must not hide the model's.
-        name = f"{name}-case" if name.replace("-", "_") == self.model.name else name
+        if self.model.is_program:
+            # As `executorch_goldens.exporting.files` calls it.
+            name = self.model.name.lower().replace("_", "-")
+        elif name.replace("-", "_") == self.model.name:
+            # The function that builds the case must not hide the model's.
+            name = f"{name}-case"
         return name if NAME_PATTERN.fullmatch(name) else "model"
 
     def calls(self) -> dict[str, str]:
@@ -103,7 +107,7 @@ class Beginning:
         """Return the text of each file by its path in `folder`; raise UsageError where one is there already."""
         settings = folder / config.FILE
         before = settings.read_text(encoding="utf-8") if settings.exists() else ""
-        chosen = {Path(f"{ZOO}.py"): "zoo.py.jinja"}
+        chosen = {} if self.model.is_program else {Path(f"{ZOO}.py"): "zoo.py.jinja"}
         for word, names in OPTIONAL.items():
             chosen |= {} if word in without else names
         require_absent(folder, chosen, before)
@@ -117,7 +121,8 @@ class Beginning:
         read = tomllib.loads(before)
         values = {
             **vars(self),
-            "zoo": ZOO,
+            "case": self.case,
+            "zoo": "" if self.model.is_program else ZOO,
             "function": self.case.replace("-", "_"),
             "comment": list(OPTIONAL["workflow"])[1].name,
             "harness_with_results": with_extras(self.harness, "report", "review"),

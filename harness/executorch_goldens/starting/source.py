@@ -13,16 +13,20 @@ from executorch_goldens.errors import UsageError, some
 LEFT_OUT = frozenset({"build", "dist", "goldens", "node_modules", "site-packages", "test", "tests"})
 
 
+#: How a file ends that is a program exported by torch.export.
+PROGRAM = ".pt2"
+
+
 @dataclass(frozen=True)
 class ModelName:
-    """A class or function that makes a model.
+    """A class or function that makes a model, or an exported program.
 
     Attributes
     ----------
     file
         Relative to the repository's folder.
     name
-        Of the class or function in it.
+        Of the class or function in it; that of the file, without its ending, for a program.
     checkpoint
         File with the state that the model is given, relative to the folder as well.
     """
@@ -31,7 +35,14 @@ class ModelName:
     name: str
     checkpoint: Path | None = None
 
+    @property
+    def is_program(self) -> bool:
+        """Whether the file is the model itself."""
+        return self.file.suffix == PROGRAM
+
     def __str__(self) -> str:
+        if self.is_program:
+            return self.file.as_posix()
         loaded = f"@{self.checkpoint.as_posix()}" if self.checkpoint else ""
         return f"{self.file.as_posix()}:{self.name}{loaded}"
 
@@ -54,10 +65,12 @@ def models_of(folder: Path) -> list[ModelName]:
 
 
 def model_named(text: str, folder: Path) -> ModelName:
-    """Read ``FILE``, ``FILE:NAME`` or ``FILE:NAME@CHECKPOINT``; raise UsageError where there is no one such model."""
+    """Read ``FILE``, ``FILE:NAME``, ``FILE:NAME@CHECKPOINT`` or a ``.pt2``; raise UsageError where there is no one such model."""
     source, _, checkpoint = text.partition("@")
     path, _, name = source.partition(":")
     file = _file_in(folder, path, "name the one that has your model, as FILE:CLASS")
+    if file.suffix == PROGRAM and not name and not checkpoint:
+        return ModelName(file, file.stem)
     if file.suffix != ".py":
         raise UsageError(
             f"{path} is no Python file: name what makes your model, as FILE:CLASS@CHECKPOINT, or a function that loads "
