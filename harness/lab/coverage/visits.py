@@ -15,7 +15,7 @@ from pathlib import Path
 from executorch_goldens.artifact import STAGE, Artifact, Cell, Lowered, Outcome
 from executorch_goldens.files import tables
 from executorch_goldens.files.tables import TableError
-from executorch_goldens.goldens.golden import decode_delegates
+from executorch_goldens.goldens.rendering import decode_delegates
 
 #: The tables of each release.
 REACHED = Path(__file__).resolve().parent / "reached"
