@@ -9,17 +9,19 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from executorch_goldens.artifact import Artifact, Failure, Lowered
+from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered
 from executorch_goldens.decode import DecodeError, decode
 from executorch_goldens.exporting.building import Build
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.goldens import equality, golden
+from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.rightness import wrongs
 from executorch_goldens.registry import Case, Registry, ZooError, load, takes_build
 from executorch_goldens.releases import load as load_releases
+from executorch_goldens.review.edits import edits
 from executorch_goldens.running.selection import load_cells
 from tests.support import zoo_builds
-from tests.support.making import golden_of
+from tests.support.making import golden_of, outcomes
 
 pytestmark = pytest.mark.usefixtures("own_flatc")
 ZOO = "tests.support.zoo_builds"
@@ -183,6 +185,27 @@ def test_what_is_no_program_is_a_failure_that_says_what_to_return() -> None:
     assert isinstance(result, Failure)
     assert result.stage == "build"
     assert "gives a list, and no program: return what to_executorch() gives" in result.message
+
+
+def test_a_changed_weight_is_named_and_no_pass_is_blamed(release: str) -> None:
+    before = artifact_of("plain")
+    assert isinstance(before.result, Lowered)
+    reviewed = golden_of(before.result)
+
+    def build(build: Build) -> object:
+        model = build.data.fill(zoo_builds.network())
+        with torch.no_grad():
+            model[0].weight[1, 2] += 0.25
+        inputs = (build.data.tensor("x", 1, 8, 8, 8),)
+        return zoo_builds.to_xnnpack(build.method(model, inputs), inputs)
+
+    made = export(Case("plain", "any", "any", build, is_build=True), "built")
+    found = compare(Cell("built", "plain"), outcomes(made, made), reviewed, load_releases().release(release))
+    assert found.verdict.name == "changed"
+    assert found.verdict.divergence is not None
+    assert found.verdict.divergence.line == "weights that are not the golden's: 0.weight"
+    assert found.verdict.divergence.name == "model"
+    assert next(map(str, edits(reviewed, found.texts))) == "weights that are not the golden's: 0.weight"
 
 
 # What a build is given wrongly

@@ -28,6 +28,31 @@ def test_a_run_keeps_what_it_made_and_takes_nothing_until_it_is_asked_to(runner:
     assert f"reused 1 of 1 exports; cache: {runner.folder / 'store'}" in runner(*words, "--cache=on").output
 
 
+FIRMWARE = """
+import torch
+from executorch_goldens import Example, case
+
+@case(guards="a model that is put into eval mode, which is no dynamic import")
+def gate(data):
+    model = data.fill(torch.nn.Linear(4, 4))
+    model.eval()
+    return Example(model, (data.tensor("x", 1, 4),))
+"""
+
+
+def test_a_model_in_eval_mode_is_taken_again_where_what_it_does_not_read_has_changed(runner: Runner) -> None:
+    zoo, other = runner.folder / "firmware.py", runner.folder / "other.py"
+    zoo.write_text(FIRMWARE)
+    other.write_text("SIZE = 1\n")
+    words = ("--models", "firmware", "--cell", "xnnpack-fp32/gate", "--variations", "1", "--cache=on")
+    words = (*words, "--cache-dir", str(runner.folder / "store"))
+    assert "reused 0 of 1 exports" in runner(*words).output
+    other.write_text("SIZE = 2\n")
+    assert "reused 1 of 1 exports" in runner(*words).output
+    zoo.write_text(FIRMWARE.replace("Linear(4, 4)", "Linear(4, 5)"))
+    assert "reused 0 of 1 exports" in runner(*words).output
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("isolation", ["fork", "fresh"])
 def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner, isolation: str) -> None:

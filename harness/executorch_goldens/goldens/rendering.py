@@ -115,11 +115,15 @@ def _render_lowered(lowered: Lowered) -> dict[str, str]:
     if lines := list(parts.lines(lowered, outlines)):
         texts[PARTS] = "".join(f"{line}\n" for line in lines)
     texts["pte.txt"] = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas)).text(delegates=False)
-    if lowered.model:
-        texts[MODEL] = "".join(f"{line}\n" for line in lowered.model)
+    texts |= model_of(lowered)
     for name, content in lowered.data:
         texts[data_file(name)] = decode_data(content, lowered).text()
     return texts
+
+
+def model_of(lowered: Lowered) -> Texts:
+    """Return the list of the parameters of the modules that a build names; empty for other cases."""
+    return {MODEL: "".join(f"{line}\n" for line in lowered.model)} if lowered.model else {}
 
 
 def data_file(name: str) -> str:

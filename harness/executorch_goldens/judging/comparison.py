@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome, PassRun
 from executorch_goldens.decode import DecodeError
-from executorch_goldens.goldens import equality, golden, rendering
+from executorch_goldens.goldens import equality, golden, rendering, weights
 from executorch_goldens.goldens.accuracy import EQUAL
 from executorch_goldens.goldens.compact import compact, recorded_runs
 from executorch_goldens.goldens.quantities import Budgets, over
@@ -151,7 +151,12 @@ def _divergence(
     if isinstance(result, Lowered) and (altered := rightness.alteration(result)) and altered.writer:
         line = f"pass that changed the model that it was given: {altered.writer}"
         return divergence.Divergence(line, altered.writer)
-    if reviewed is None or recorded is None:
+    if reviewed is None:
+        return None
+    if isinstance(result, Lowered) and (names := weights.changed(reviewed, rendering.model_of(result))):
+        # No pass made the difference, whichever is the first that shows it.
+        return divergence.Divergence(weights.named(names), weights.MODEL)
+    if recorded is None:
         return None
     found = _from_golden(result, passes(outcomes[0]), recorded, reviewed)
     made = result.made if isinstance(result, Failure) else result

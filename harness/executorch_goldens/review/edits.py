@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from executorch_goldens.compare.differences import differences
 from executorch_goldens.compare.drift import KINDS
-from executorch_goldens.goldens import equality, golden
+from executorch_goldens.goldens import equality, golden, weights
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.reading import Reading, reading
+from executorch_goldens.goldens.weights import MODEL
 from executorch_goldens.judging.likeness import unnumbered
 from executorch_goldens.registry import FAILS, UNDELEGATED
 from executorch_goldens.structure import ConstantChanged, compare
@@ -20,7 +21,7 @@ NEW = "new"
 #: What is in no reading: names, order, and facts of the program around its delegates.
 TEXT = "text"
 #: The order in which a title names edits: those that matter most to a reader first.
-ORDER = (NEW, *KINDS, TEXT)
+ORDER = (NEW, MODEL, *KINDS, TEXT)
 #: How a title begins what it says of a kind; the words of others say it themselves.
 WORDS = {
     "fails": "fails: ",
@@ -88,7 +89,9 @@ def edits(before: Texts | None, after: Texts, *, delegates: bool = True) -> dict
     if before is None:
         return {Edit(NEW, _unrecorded(new, delegates)): ""}
     old = reading(before)
-    found = {_general(kind, what, old, new): detail or what for kind, what, detail in differences(old, new)}
+    names = weights.changed(before, after)
+    model = {Edit(MODEL, weights.named(names)): ""} if names else {}
+    found = model | {_general(kind, what, old, new): detail or what for kind, what, detail in differences(old, new)}
     return found | dict.fromkeys((*_manifest(before, after), *(() if found else _texts(before, after))), "")
 
 

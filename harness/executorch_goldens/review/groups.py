@@ -17,6 +17,7 @@ from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.golden import GoldenError, Texts
+from executorch_goldens.goldens.weights import MODEL
 from executorch_goldens.judging.likeness import RENAMED, names_alone
 from executorch_goldens.judging.verdict import DISAGREEING, UNEXPECTED
 from executorch_goldens.results.proposals import Proposal
@@ -39,12 +40,15 @@ STAGES = {
     "delegate": "in serialization",
     "lowered": "in lowering",
     "pte": "in emission",
+    # The title names its weights.
+    MODEL: "",
 }
 #: Edits that a title names.
 SHOWN_EDITS = 3
 #: Kinds of edits that one cause may show together, those first that bring the others about.
 CLASSES = (
     ("new",),
+    (MODEL,),
     ("fails",),
     ("differently",),
     ("lowers",),
