@@ -10,12 +10,14 @@ import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
-from executorch_goldens.decode import decode
+from executorch_goldens.commands import diff_program
+from executorch_goldens.decode import Schemas, decode
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.settings.exports import Machine, Settings, cores, default_interpreter
 from executorch_goldens.shipping import kernels
@@ -98,6 +100,23 @@ def test_a_changed_byte_of_a_weight_is_shown_decoded(
     assert first == f"{shipped} is not the golden of {CELL} on ExecuTorch 1.5.1"
     assert "pte.txt" in rest
     assert any("1 of" in line and "differ" in line for line in rest)
+
+
+def test_without_executorch_the_schemas_are_those_of_the_goldens_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def of_release(name: str) -> SimpleNamespace:
+        asked.append(name)
+        return SimpleNamespace(site_packages=SCHEMAS.places[0])
+
+    monkeypatch.setattr(diff_program, "chosen", of_release)
+    monkeypatch.setattr(Schemas, "installed", classmethod(lambda cls: cls(())))
+    root = record(tmp_path, PORTABLE.read_bytes())
+    assert diff(TOSA, root) == DIFFERENT
+    assert "is not the golden of" in capsys.readouterr().out
+    assert asked == ["1.5.1"]
 
 
 # What cannot be compared

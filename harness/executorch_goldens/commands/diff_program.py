@@ -36,7 +36,10 @@ def run(arguments: argparse.Namespace) -> int:
     identical = found.has_bytes(pte)
     if arguments.rebuild and not identical:
         handing.over_if_needed(arguments, ["diff", *arguments.forwarded])
-    decoded = None if identical and selected is None else _program(pte, name, arguments.schemas)
+    is_decoded = not identical or selected is not None
+    if is_decoded and not arguments.schemas:
+        arguments.schemas = schemas_of(found.release, arguments.toolchain)
+    decoded = _program(pte, name, arguments.schemas) if is_decoded else None
     same = True
     if decoded is None or identical:
         recorded = golden.fields(found.texts)["patches"].removeprefix("none")
@@ -48,6 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rebuild and not identical:
         print(_rebuilt(found.cell, pte, arguments))
     return SAME if same else DIFFERENT
+
+
+def schemas_of(release: str, toolchain: str | None) -> str | None:
+    """Return where the schemas of a golden's release are, if this Python has no ExecuTorch; None where it has."""
+    return None if Schemas.default().places else str(chosen(toolchain or release).site_packages)
 
 
 def _program(pte: bytes, name: str, schemas: str | None) -> Decoded:
