@@ -174,7 +174,7 @@ def lab(session: nox.Session, release: str) -> None:
         install_locked(session, "audit")
         install_this_project(session)
     else:
-        install(session, release, *TOOLS.get(instrument, ()))
+        install(session, release, *TOOLS.get(instrument, ()), *(["report"] if "large" in words else []))
     if instrument == "bench" and "cluster" in words:
         environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
     session.run("python", "-m", "lab", *filter(None, (instrument,)), *words, env=environment)

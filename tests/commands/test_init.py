@@ -568,7 +568,11 @@ def uses(workflow: Path) -> list[str]:
         ({"other.py": ""}, ("other.py",), "other.py has no class that derives from torch.nn.Module"),
         ({}, ("gone.py",), "gone.py is no file"),
         ({}, ("/etc/passwd",), "is no file under"),
-        ({"net.pt2": ""}, ("net.pt2",), "net.pt2 cannot be read as an exported program: File is not a zip file"),
+        (
+            {"net.pt2": ""},
+            ("net.pt2",),
+            "net.pt2 cannot be read as an exported program: File is not a zip file",
+        ),
         ({"net.pt2": ""}, ("net.pt2:Net",), "net.pt2 is no Python file"),
         ({"net.onnx": ""}, ("net.onnx",), "net.onnx is no Python file"),
         ({}, ("--target", "xnpack"), "xnpack"),

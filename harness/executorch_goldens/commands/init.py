@@ -189,7 +189,7 @@ def _facts(folder: Path, model: ModelName, arguments: argparse.Namespace, ask: Q
     if model.is_program:
         if arguments.input or arguments.example:
             raise UsageError(
-                f"{model} is fed what it was exported with: write inputs = \"FILE.npz\" under [[tool.goldens.cases]] "
+                f'{model} is fed what it was exported with: write inputs = "FILE.npz" under [[tool.goldens.cases]] '
                 "for what else it is to be fed, in place of --input and --example"
             )
         archives.example_of_files(folder, model.file, None)

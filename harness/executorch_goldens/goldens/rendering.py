@@ -121,7 +121,7 @@ def _render_lowered(lowered: Lowered) -> dict[str, str]:
     return texts
 
 
-def model_of(lowered: Lowered) -> Texts:
+def model_of(lowered: Lowered) -> dict[str, str]:
     """Return the list of the parameters of the modules that a build names; empty for other cases."""
     return {MODEL: "".join(f"{line}\n" for line in lowered.model)} if lowered.model else {}
 

@@ -91,7 +91,9 @@ def edits(before: Texts | None, after: Texts, *, delegates: bool = True) -> dict
     old = reading(before)
     names = weights.changed(before, after)
     model = {Edit(MODEL, weights.named(names)): ""} if names else {}
-    found = model | {_general(kind, what, old, new): detail or what for kind, what, detail in differences(old, new)}
+    found = model | {
+        _general(kind, what, old, new): detail or what for kind, what, detail in differences(old, new)
+    }
     return found | dict.fromkeys((*_manifest(before, after), *(() if found else _texts(before, after))), "")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from executorch_goldens import targets
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.causes import general
@@ -24,7 +25,6 @@ from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review import benign
 from executorch_goldens.review.edits import TEXT, Edit, Quantities, edits, quantities
 from executorch_goldens.review.standing import Standing
-from executorch_goldens import targets
 from executorch_goldens.targets import TARGETS
 
 #: What may be done about a group: it may be accepted; it may be if a person expects it as well; its cells have to run

@@ -65,7 +65,13 @@ def models_of(folder: Path) -> list[ModelName]:
 
 
 def model_named(text: str, folder: Path) -> ModelName:
-    """Read ``FILE``, ``FILE:NAME``, ``FILE:NAME@CHECKPOINT`` or a ``.pt2``; raise UsageError where there is no one such model."""
+    """Read ``FILE``, ``FILE:NAME``, ``FILE:NAME@CHECKPOINT`` or a ``.pt2``.
+
+    Raises
+    ------
+    UsageError
+        Where there is no one such model.
+    """
     source, _, checkpoint = text.partition("@")
     path, _, name = source.partition(":")
     file = _file_in(folder, path, "name the one that has your model, as FILE:CLASS")

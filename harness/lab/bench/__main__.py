@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import REPOSITORY, pages
-from lab.bench import baseline, cluster, decode, exports, scaling, spread
+from lab.bench import baseline, cluster, decode, exports, large, scaling, spread
 from lab.bench.measurement import HEADING, Goal, Measurement, keep, repeated, state, write_json
 
 MEASUREMENTS = {
@@ -34,6 +34,14 @@ MEASUREMENTS = {
             default=False,
         ),
         Measurement("cluster", (Goal(cluster.TWO, None),), cluster.measure, default=False),
+        Measurement(
+            "large",
+            tuple(
+                Goal(name, large.TIMES, at_most=True) for name in (large.SECONDS, large.WORST, large.MEMORY)
+            ),
+            large.measure,
+            default=False,
+        ),
     )
 }
 
@@ -72,5 +80,7 @@ def run(options: argparse.Namespace) -> int:
     write_json(options.json, measured, on)
     if options.update:
         keep(measured, on, datetime.date.today().isoformat())
-        pages.update(["bench"])
+        if "large" in names:
+            large.keep()
+        pages.update(["bench", "large"])
     return int(any(not one.goal.is_met(one.median) for one in measured))

@@ -93,7 +93,11 @@ def cost(command: Sequence[str], folder: Path, expected: int, extra: Mapping[str
     words = [str(default_interpreter()), "-m", "executorch_goldens", *command]
     started = time.perf_counter()
     finished = subprocess.run(
-        [sys.executable, "-S", "-c", BETWEEN, *words], cwd=folder, env=environment, capture_output=True, text=True
+        [sys.executable, "-S", "-c", BETWEEN, *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     wall = time.perf_counter() - started
     code, seconds, peak = map(float, finished.stdout.split()[-3:])
@@ -152,8 +156,8 @@ def keep() -> None:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the figures of docs/benchmarks.md."""
-    yield Part("benchmarks.md", "large", _committed)
+    """Yield the figures of docs/lab/benchmarks.md."""
+    yield Part("lab/benchmarks.md", "large", _committed)
 
 
 def _committed() -> Iterator[str]:
