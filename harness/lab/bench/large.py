@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.files import markdown, tables
 from executorch_goldens.results import provenance
 from executorch_goldens.settings.exports import default_interpreter
@@ -126,6 +125,9 @@ def costs(megabytes: int) -> tuple[dict[str, Cost], int]:
 
 def measure() -> Mapping[str, float]:
     """Run every command with a model of 50 MB of weights and with one of 500 MB."""
+    # Only now: it imports torch, which the page does without.
+    from executorch_goldens.exporting.compat import installed_release
+
     measured = {megabytes: costs(megabytes) for megabytes in WIDTHS}
     small, large = (measured[megabytes][0] for megabytes in WIDTHS)
     rows = [
