@@ -32,7 +32,11 @@ def test_a_page_is_up_to_date(part: Part) -> None:
 def test_every_mark_of_a_page_is_one_of_an_instrument_and_every_instrument_has_its_mark() -> None:
     marks = {
         f"{page}#{mark}"
-        for page in ("../README.md", *(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")))
+        for page in (
+            "../README.md",
+            "../CONTRIBUTING.md",
+            *(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")),
+        )
         for mark in re.findall(
             r"^<!-- begin: (.*) -->$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE
         )
