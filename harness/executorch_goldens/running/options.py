@@ -38,7 +38,7 @@ COMPARE = "what they are compared with"
 RECORD = "what is recorded"
 EXPORT = "how they are exported"
 CACHE = "exports of earlier runs"
-DIAGNOSE = "what is told"
+DIAGNOSE = "what is reported"
 GROUPS = (SELECT, COMPARE, RECORD, EXPORT, CACHE, DIAGNOSE)
 
 #: Of syrupy: pytest has them, and ``goldens run --help`` lists them.
@@ -71,7 +71,7 @@ class Option:
     key
         Field of `settings.config.Config` that has it where the command line does not; empty for none.
     first
-        Whether it stands in the first help, or in that of ``--help-all`` alone.
+        Whether it is in the first help, or in that of ``--help-all`` alone.
     """
 
     name: str
@@ -252,7 +252,7 @@ class Options:
         _option(
             "--shortcuts",
             EXPORT,
-            "what exports are spared, with the same bytes (default: all)",
+            "speed-ups that exports use; output is identical (default: all)",
             first=False,
             metavar="all|none|NAME,...",
         ),
@@ -451,7 +451,7 @@ def _require_agreeing(options: Options) -> None:
     if options.recheck.part and not options.takes:
         raise UsageError(
             f"--cache-verify makes some of the exports again that are taken, and --cache {options.cache} takes none: "
-            "give --cache on"
+            "pass --cache on"
         )
     if options.cluster is not None and options.cache != "on":
         raise UsageError(

@@ -267,7 +267,7 @@ def _of_tier(
         return frozenset(cell for cell in wished if release.version in cases[cell.case].core)
     within = core.within(root, wished, zoo, release.known)
     if not within:
-        raise UsageError(f"none of the cells chosen is in the core, {root / core.FILE}: say --tier full")
+        raise UsageError(f"none of the cells chosen is in the core, {root / core.FILE}: pass --tier full")
     return within
 
 
