@@ -21,7 +21,8 @@ from types import FrameType
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from lab.fuzz_bytes.mutations import Edit, mutants, mutated
-from lab.fuzz_bytes.readers import READERS, Reader
+from lab.fuzz_bytes.reader import Reader
+from lab.fuzz_bytes.readers import READERS
 
 #: Processor seconds, and address space in 2**20 bytes, that reading one file may take.
 SECONDS = 1.0
