@@ -37,7 +37,6 @@ MAKERS = {
     "fuzz": "lab.fuzz.page",
     "fuzz-bytes": "lab.fuzz_bytes.__main__",
     "guests": "lab.guests.triage",
-    "large": "lab.bench.large",
     "history": "lab.mutants.history.__main__",
     "mutants": "lab.mutants.page",
     "soak": "lab.faults.soak",

@@ -307,10 +307,6 @@ UNRUN = (
     Unrun(("goldens", "compare"), "makes environments, exports for minutes", are_compared),
     Unrun(("goldens", "bisect"), "makes environments, exports for minutes", subcommand("bisect")),
     Unrun(("goldens", "env"), "makes environments, and deletes them", subcommand("env")),
-    *(
-        Unrun(("goldens", "diff", file), "is of a build of tests/example_firm", subcommand("diff"))
-        for file in ("wake_word.pte", "wake_word-pinned.pte")
-    ),
     Unrun(("goldens", "merge"), "needs the results of runs", subcommand("merge")),
     Unrun(("goldens", "review"), "needs the results of runs", subcommand("review")),
     Unrun(

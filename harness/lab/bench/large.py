@@ -16,7 +16,6 @@ from executorch_goldens.files import markdown, tables
 from executorch_goldens.results import provenance
 from executorch_goldens.settings.exports import default_interpreter
 from lab import REPOSITORY
-from lab.pages import Part
 
 SECONDS = "processor seconds at 500 MB of weights / at 50 MB, all commands together"
 WORST = "processor seconds at 500 MB of weights / at 50 MB, the command that grows most"
@@ -157,12 +156,8 @@ def keep() -> None:
     FIGURES.write_text(MEASURED.read_text())
 
 
-def parts() -> Iterator[Part]:
-    """Yield the figures of docs/lab/benchmarks.md."""
-    yield Part("lab/benchmarks.md", "large", _committed)
-
-
-def _committed() -> Iterator[str]:
+def figures() -> Iterator[str]:
+    """Yield what docs/lab/benchmarks.md shows of it."""
     *rows, where = tables.read(FIGURES, COLUMNS)
     yield from markdown.head(COLUMNS)
     yield from (markdown.row([*row.values()]) for row in rows)

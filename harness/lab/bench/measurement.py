@@ -16,6 +16,7 @@ from pathlib import Path
 from executorch_goldens.files import markdown, tables
 from executorch_goldens.results import provenance
 from lab import REPOSITORY
+from lab.bench import large
 from lab.pages import Part
 
 #: What was measured, the newest of each ratio on each release first.
@@ -164,6 +165,7 @@ def _measured_on(row: Mapping[str, str]) -> tuple[str, str]:
 
 def parts() -> Iterator[Part]:
     """Yield the history of docs/lab/benchmarks.md."""
+    yield Part("lab/benchmarks.md", "large", large.figures)
     yield Part("lab/benchmarks.md", "history", _committed)
 
 
