@@ -13,6 +13,7 @@ import torch
 import models
 from executorch_goldens import releases
 from executorch_goldens.artifact import IMPRECISE, Cell
+from executorch_goldens.exporting.building import Build
 from executorch_goldens.exporting.data import Example, example_of
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import WITHIN
@@ -35,10 +36,15 @@ FRACTION_BITS = 7
 #: the tiny values whose quantization scale would be clamped to the observers' epsilon.
 SMALLEST_PEAK, LARGEST_PEAK = 2.0**-4, 2.0**5
 
-#: Those of the other families have the weights that training leaves.
-DYADIC = [case for case in ZOO.values() if case.family != "realistic"]
+#: Those that make a program by themselves; what the others give is a module and its inputs.
+BUILDS = [case for case in ZOO.values() if case.is_build]
+EXAMPLES = [case for case in ZOO.values() if not case.is_build]
 
-each_case = pytest.mark.parametrize("case", list(ZOO.values()), ids=lambda case: case.name)
+each_case = pytest.mark.parametrize("case", EXAMPLES, ids=lambda case: case.name)
+each_build = pytest.mark.parametrize("case", BUILDS, ids=lambda case: case.name)
+
+#: Those of the other families have the weights that training leaves.
+DYADIC = [case for case in EXAMPLES if case.family not in ("realistic", "digits")]
 
 
 def tensors(example: Example) -> Iterator[tuple[str, torch.Tensor]]:
@@ -85,6 +91,20 @@ def run(example: Example) -> list[torch.Tensor]:
 @each_case
 def test_weights_and_inputs_are_the_recorded_bits(case: Case) -> None:
     actual = digest(example_of(case))
+    assert recorded().get(case.name) == actual, f"for {DIGESTS.name}: {case.name} {actual}"
+
+
+@each_build
+def test_the_modules_and_inputs_of_a_build_are_the_recorded_bits(case: Case) -> None:
+    build = Build(case.name)
+    case.build(build)
+    examples = {name: method.example for name, method in build.methods.items()}
+    assert examples
+    sha = hashlib.sha256()
+    for name, example in examples.items():
+        assert example is not None
+        sha.update(f"{name} {digest(example)}\n".encode())
+    actual = sha.hexdigest()
     assert recorded().get(case.name) == actual, f"for {DIGESTS.name}: {case.name} {actual}"
 
 
