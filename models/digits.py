@@ -1,4 +1,4 @@
-"""Networks with weights from training on real images: ``lab.digits`` wrote ``digits.npz`` and names the set's source."""
+"""Networks with weights from training on real images: ``lab.digits`` wrote ``digits.npz`` and names their source."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""What people ship and no target of the harness makes: trained with quantization, with weights in a file, with a memory
-plan, in float16, over integers; and two networks, of speech and of objects, that ship on most targets."""
+"""What people ship and no target of the harness makes, and two networks that ship on most targets.
+
+Programs are trained with quantization, have weights in a file, a memory plan of their own, float16 or integers.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +113,15 @@ def trained(build: Build, quantizer: Any) -> tuple[nn.Module, tuple[torch.Tensor
 
     module = build.data.fill(depthwise())
     images = build.data.tensor("images", STEPS, BATCH, 3, 8, 8)
-    graph = torch.export.export(module.train(), (images[0],), strict=True).module(check_guards=False)
+    norms = [inner for inner in module.modules() if isinstance(inner, nn.BatchNorm2d)]
+    # As after training in float: ranges are seen on what a batch norms, and used on what the average norms.
+    for norm in norms:
+        norm.momentum = 1.0
+    with torch.no_grad():
+        module.train()(images.flatten(0, 1))
+    for norm in norms:
+        norm.momentum = 0.1
+    graph = torch.export.export(module, (images[0],), strict=True).module(check_guards=False)
     prepared = prepare_qat_pt2e(graph, quantizer)
     optimizer = torch.optim.SGD(prepared.parameters(), lr=2.0**-4)
     for batch in images:
@@ -137,7 +147,11 @@ def depthwise_qat_xnnpack(build: Build) -> ExecutorchProgramManager:
     return to_xnnpack(*trained(build, xnnpack.XNNPACKQuantizer().set_global(config)))
 
 
-@case(guards="a depthwise network that was trained with Arm's quantization: batch norms fold after it")
+@case(
+    guards="a depthwise network that was trained with Arm's quantization: batch norms are lowered as that leaves them",
+    # It observes a convolution before its batch norm, which convert_pt2e does not fold then: 14.9 dB are left.
+    sqnr={"build": 12},
+)
 def depthwise_qat_tosa(build: Build) -> ExecutorchProgramManager:
     from executorch.backends.arm.quantizer import TOSAQuantizer, get_symmetric_quantization_config
     from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
