@@ -59,8 +59,8 @@ class CustomAttention(Attention):
         steps, width = x.shape[1:]
         query, key, value = self.packed(x).view(1, steps, 3, self.heads, width // self.heads).unbind(2)
         start = at[0].item()
-        torch._check(start >= 0)
-        torch._check(start + steps <= self.length)
+        torch._check(start >= 0)  # type: ignore[no-untyped-call]
+        torch._check(start + steps <= self.length)  # type: ignore[no-untyped-call]
         torch.ops.llama.update_cache(key, self.keys, start)
         torch.ops.llama.update_cache(value, self.values, start)
         attended = torch.ops.llama.custom_sdpa(
@@ -93,7 +93,7 @@ class Decoder(nn.Module):
 class Last(nn.Module):
     """The logits of the last token alone, as a prefill gives them."""
 
-    def __init__(self, decoder: Decoder) -> None:
+    def __init__(self, decoder: nn.Module) -> None:
         super().__init__()
         self.decoder = decoder
 

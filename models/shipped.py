@@ -51,6 +51,9 @@ def whisper_encoder(data: Data) -> Example:
 class Detector(nn.Module):
     """A YOLO head: at two scales, sides by the mean of a distribution, in pixels, beside scores from 0 to 1."""
 
+    numbers: torch.Tensor
+    pixels: torch.Tensor
+
     def __init__(self, width: int, classes: int, bins: int, size: int) -> None:
         super().__init__()
         self.classes, self.bins = classes, bins
@@ -62,7 +65,7 @@ class Detector(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         found = [head(each).flatten(2) for head, each in zip(self.heads, (x, self.further(x)), strict=True)]
-        sides, scores = torch.cat(found, 2).split((4 * self.bins, self.classes), 1)
+        sides, scores = torch.split(torch.cat(found, 2), [4 * self.bins, self.classes], 1)
         likely = sides.view(1, 4, self.bins, -1).softmax(2)
         return torch.cat(((likely * self.numbers).sum(2) * self.pixels, scores.sigmoid()), 1)
 

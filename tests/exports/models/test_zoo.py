@@ -18,7 +18,7 @@ from executorch_goldens.exporting.data import Example, example_of
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import WITHIN
 from executorch_goldens.registry import Case, load
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.targets import BUILD, TARGETS
 from models.cat import HEIGHT, WIDTH, horizontal, vertical
 from tests import DATA, GOLDENS
 
@@ -188,11 +188,15 @@ def test_every_module_of_the_zoo_is_imported_by_its_package() -> None:
 #: Cells whose outputs rounding moves further than their case accepts, on some releases: each of their operators is
 #: judged by itself there, or their SQNR judges them (`executorch_goldens.judging.otherwise`, `registry.Case.sqnr`).
 MOVED_FAR = {
+    "build/depthwise-qat-tosa": ("1.4.1", "1.5.1"),
+    "tosa-int/digits-transformer": ("1.5.1",),
     "tosa-int/masked-attention": ("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"),
     "tosa-int/masks": ("1.4.1", "1.5.1"),
     "tosa-int/one-attention": ("1.3.1",),
     "tosa-int/scaled-attention": ("1.3.1", "1.4.1", "1.5.1"),
+    "tosa-int/whisper-encoder": ("1.5.1",),
     "tosa-int/trained-vision-transformer": ("1.1.0", "1.2.0"),
+    "xnnpack-int8/digits-transformer": ("1.5.1",),
     "xnnpack-int8/trained-conformer-block": ("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"),
     "xnnpack-int8/trained-vision-transformer": ("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"),
 }
@@ -217,4 +221,5 @@ def test_goldens_were_checked_within_what_their_cases_accept(release: str) -> No
         if not 2.0 ** (int(within[1]) - 2) < accepted:
             beyond.add(str(cell))
     assert beyond == {cell for cell, on in MOVED_FAR.items() if release in on}
-    assert all(TARGETS[Cell.named(cell).target].is_quantized for cell in beyond)
+    of_targets = {Cell.named(cell).target for cell in beyond} - {BUILD}
+    assert all(TARGETS[target].is_quantized for target in of_targets)
