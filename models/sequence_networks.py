@@ -59,7 +59,7 @@ class VisionTransformer(nn.Module):
 
 @case(
     guards="a ViT: a constant class token is concatenated before tokens that a convolution made",
-    # On 1.1.0 and 1.2.0; on later releases rounding moves it by less than a tenth.
+    # Attention is rounded in each of its steps: a little more than a tenth.
     imprecise={"xnnpack-int8": 0.2},
 )
 def vision_transformer(data: Data) -> Example:

@@ -44,6 +44,12 @@ struct Step {
   std::vector<Input> inputs;
 };
 
+// A program's files: the .pte, and the .ptd that it needs.
+struct Program {
+  fs::path file;
+  std::vector<std::string> data;
+};
+
 struct Sample {
   std::string folder;
   std::vector<Step> steps;
@@ -149,8 +155,8 @@ std::vector<EValue> inputs_of(
 }
 
 // Runs the steps of a sample from the program's initial state, and writes what the last of them gives.
-void run(const fs::path& program, const Sample& sample, const fs::path& outputs) {
-  Module module(program.string());
+void run(const Program& program, const Sample& sample, const fs::path& outputs) {
+  Module module(program.file.string(), program.data);
   std::vector<EValue> given;
   std::vector<std::vector<uint8_t>> data;
   std::vector<TensorPtr> tensors;
@@ -171,17 +177,20 @@ void run(const fs::path& program, const Sample& sample, const fs::path& outputs)
   }
 }
 
-// Reads the samples whose folders begin with `prefix`, each with the file of its program.
-std::vector<std::pair<fs::path, Sample>> listed(const fs::path& corpus, const std::string& prefix) {
-  std::vector<std::pair<fs::path, Sample>> samples;
+// Reads the samples whose folders begin with `prefix`, each with its program.
+std::vector<std::pair<Program, Sample>> listed(const fs::path& corpus, const std::string& prefix) {
+  std::vector<std::pair<Program, Sample>> samples;
   std::ifstream listing(corpus / "replay.txt");
-  fs::path program;
+  Program program;
   for (std::string line, word, name, file; std::getline(listing, line);) {
     std::istringstream fields(line);
     fields >> word;
     if (word == "program") {
       fields >> name >> file;
-      program = corpus / file;
+      program = {corpus / file, {}};
+    } else if (word == "data") {
+      fields >> name >> file;
+      program.data.push_back((corpus / file).string());
     } else if (word == "sample") {
       fields >> name;
       samples.push_back({program, {name, {}}});

@@ -17,15 +17,16 @@ from executorch.runtime import Runtime
 
 
 def samples(corpus):
-    """Yield the folder of each sample, its program's file, and its steps, each a method and its inputs."""
-    steps = []
+    """Yield the folder of each sample, its program's files, and its steps, each a method and its inputs."""
     for line in (corpus / "replay.txt").read_text().splitlines():
         word, *fields = line.split(" ")
         if word == "program":
-            program = corpus / fields[1]
+            files = [corpus / fields[1]]
+        elif word == "data":
+            files.append(corpus / fields[1])
         elif word == "sample":
             steps = []
-            yield fields[0], program, steps
+            yield fields[0], files, steps
         elif word == "step":
             steps.append((fields[0], []))
         elif word == "input":
@@ -48,15 +49,34 @@ def tensor(dtype, shape, order, file):
     return torch.frombuffer(data, dtype=getattr(torch, dtype)).as_strided(shape, strides)
 
 
-def run(program, steps):
+def run(files, steps):
     """Return what the last step gives, from the program's initial state."""
-    loaded = Runtime.get().load_program(program.read_bytes())
-    methods, given = {}, []
+    program, *data = (file.read_bytes() for file in files)
+    call = module_of(program, *data) if data else methods_of(program)
+    given = []
     for name, inputs in steps:
+        given = call(name, inputs)
+    return given
+
+
+def methods_of(program):
+    """Return what runs a method of a program."""
+    loaded = Runtime.get().load_program(program)
+    methods = {}
+
+    def call(name, inputs):
         if name not in methods:
             methods[name] = loaded.load_method(name)
-        given = methods[name].execute(inputs)
-    return given
+        return methods[name].execute(inputs)
+
+    return call
+
+
+def module_of(program, data):
+    """Return what runs a method of a program with a data file, which the interface above does not take."""
+    from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
+
+    return _load_for_executorch_from_buffer(program, data).run_method
 
 
 def write(output, stem):
@@ -71,11 +91,11 @@ def write(output, stem):
 corpus, outputs, prefix = Path(sys.argv[1]), Path(sys.argv[2]), "".join(sys.argv[3:])
 failed = 0
 # All lines of a sample are read before it is run.
-for folder, program, steps in list(samples(corpus)):
+for folder, files, steps in list(samples(corpus)):
     if not folder.startswith(prefix):
         continue
     try:
-        given = run(program, steps)
+        given = run(files, steps)
     except RuntimeError as error:
         print(f"{folder}: {error}", file=sys.stderr)
         failed += 1

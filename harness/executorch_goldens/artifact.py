@@ -172,11 +172,6 @@ class Failure:
 
 #: Rounding that may move an output by more than this part of its largest value leaves little that is checked.
 IMPRECISE = 0.1
-#: The most that a case may accept in place of it: beyond this nothing is checked.
-MOST_IMPRECISE = 0.25
-
-#: Goldens that are a decision: of an artifact that is no program, and of a program that delegates nothing.
-FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"
 
 
 @dataclass(frozen=True)
@@ -339,6 +334,30 @@ class Validation:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """What a case's own measure says of the outputs of a program: the more, the better.
+
+    Attributes
+    ----------
+    name
+        Of the function that measures.
+    value, eager
+        Of the program's outputs, and of those of the eager model before it is quantized.
+    bound
+        The least that `value` may be.
+    """
+
+    name: str
+    value: float
+    eager: float
+    bound: float
+
+    def falls_short(self) -> bool:
+        """Whether it is below its bound; a NaN is."""
+        return not self.value >= self.bound
+
+
+@dataclass(frozen=True)
 class Lowered:
     """What an export made when nothing raised.
 
@@ -391,6 +410,8 @@ class Lowered:
     recipe
         How a program was made that its case made by itself, and what is not known of it for that reason; otherwise
         empty.
+    metric
+        None where the case has none, or the program was not run.
     """
 
     graph: str
@@ -411,6 +432,7 @@ class Lowered:
     lost: Lost | None = field(default=None, compare=False)
     inside: Inside | None = field(default=None, compare=False)
     parts: tuple[tuple[str, int], ...] = ()
+    metric: Metric | None = None
     methods: tuple[tuple[str, tuple[float, ...]], ...] = ()
     data: tuple[tuple[str, bytes], ...] = ()
     recipe: str = ""

@@ -34,7 +34,7 @@ COMMANDS = {
     "review": "go through what changed cells propose, cause by cause, and accept or reject it",
     "run": "check the cells of a zoo against their goldens",
     "show": "print a payload or a .pte as text, or open a cell in Model Explorer",
-    "thaw": "run frozen programs in another environment, and compare with what they gave",
+    "thaw": "run frozen programs in another environment, or take what a device gave, and compare",
     "worker": "offer this machine's releases to a Dask cluster",
 }
 #: The modules that bring them: one is imported when its subcommand is asked for, none for the list of them.

@@ -17,11 +17,16 @@ from dataclasses import dataclass, field
 from typing import Any, Never, TypeAlias, TypeVar
 
 from executorch_goldens import targets
-from executorch_goldens.artifact import FAILS, MOST_IMPRECISE, UNDELEGATED
 from executorch_goldens.errors import UsageError
 
 #: Makes an `Example` from a `Data`, or a whole program from a `Build`.
 Builder: TypeAlias = Callable[[Any], Any]
+
+#: The most that a case may accept in place of it: beyond this nothing is checked.
+MOST_IMPRECISE = 0.25
+
+#: Goldens that are a decision: of an artifact that is no program, and of a program that delegates nothing.
+FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"
 
 #: Case names become directory names and parts of pytest ids: no separators, no dots, no upper case, no length at which
 #: a file system or a snapshot library would cut them.
@@ -30,6 +35,9 @@ NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 #: The sets of inputs that a lowered program is run on: the example's; zeros; each element the smallest or the largest
 #: of the example's; and values drawn anew between these.
 SAMPLES = ("example", "zeros", "extremes", "drawn")
+
+#: What the harness calls samples: these, others of the sizes that dimensions may have, and runs of several steps.
+SAMPLE_NAMES = (*SAMPLES, "least", "largest", "second step", "third step")
 
 #: What arguments of `case` were called, and are.
 FORMER = {"report": "issue"}

@@ -68,7 +68,7 @@ def forms() -> dict[str, Forms]:
 
 
 def test_forms_name_options_that_there_are() -> None:
-    assert {"compile", "diff", "merge", "review", "show"} == set(forms())
+    assert {"compile", "diff", "merge", "review", "show", "thaw"} == set(forms())
     for name, each in forms().items():
         there = {option for action in parser_of(name)._actions for option in action.option_strings}
         assert {option for options in each.options.values() for option in options} <= there, name

@@ -19,6 +19,8 @@ import pytest
 
 from executorch_goldens.artifact import Casualty
 from executorch_goldens.cli import main
+from executorch_goldens.judging import expectations
+from executorch_goldens.judging.expectations import Expected
 from executorch_goldens.results import evidence, provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.ledger import FILE, Ledger, LedgerError
@@ -92,6 +94,8 @@ def shards(tmp_path_factory: pytest.TempPathFactory, release: str) -> Shards:
     for root in goldens:
         (root / release).mkdir(parents=True)
         (root / "zoo.txt").write_text("format: 2\nmodels: zoo_shards\n")
+        causes = [f"lower, SomePass: ValueError: {message}" for message in ("one", "four")]
+        expectations.write(root, [Expected("FAILURE", (release,), ("*",), cause) for cause in causes])
         (root / release / "seconds.txt").write_text("".join(f"tosa-fp/{case} 3.0\n" for case in CASES))
     whole = run("whole", goldens[0])
     parts = [run(f"part-{number}", goldens[1], f"--shard={number}/{COUNT}") for number in range(1, COUNT + 1)]

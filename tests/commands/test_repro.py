@@ -54,7 +54,7 @@ Refused = Callable[..., str]
 
 def program(module: torch.nn.Module, *inputs: torch.Tensor, dynamic_shapes: Any = None) -> Program:
     exported = torch.export.export(module.eval(), inputs, dynamic_shapes=dynamic_shapes, strict=True)
-    return Program.of(exported.module(check_guards=False), inputs, dynamic_shapes)
+    return Program.of(exported.module(check_guards=False), inputs, dynamic_shapes or ())
 
 
 def calls(of: Program) -> list[str]:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -152,40 +153,74 @@ def test_outputs_are_judged_or_programs_run(
     assert says in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_the_runner_in_c_compiles_against_a_wheel_and_gives_what_was_frozen(tmp_path: Path) -> None:
-    """Of the releases, 1.5.1 is the first whose wheel has what a program is linked with."""
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runner in C++, as the page says to compile it.
+
+    Of the releases, 1.5.1 is the first whose wheel has what a program is linked with.
+    """
     environment = of_person().made(Name.read("1.5.1"))
     (library,) = environment.glob("lib/python*/site-packages/executorch/lib/libexecutorch.so")
-    wheel = library.parents[1]
     page = (REPOSITORY / "docs" / "corpus.md").read_text(encoding="utf-8")
     (script,) = re.findall(r"```sh\n(E=.*?)```", page, re.DOTALL)
-    script = script.replace("E=path/to/site-packages/executorch", f"E={wheel}")
-    shutil.copy(RUNNERS / "replay.cpp", tmp_path)
-    subprocess.run(["sh", "-ec", script], cwd=tmp_path, check=True, capture_output=True, timeout=400)
-    ran = subprocess.run(
-        [tmp_path / "replay", REPLAYED, tmp_path / "outputs", "xnnpack-"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, "10 samples ran, 0 did not"), ran.stderr
-    code, said = thawed(tmp_path / "outputs", "--cell", "xnnpack-fp32/*")
+    script = script.replace("E=path/to/site-packages/executorch", f"E={library.parents[1]}")
+    folder = tmp_path_factory.mktemp("runner")
+    shutil.copy(RUNNERS / "replay.cpp", folder)
+    subprocess.run(["sh", "-ec", script], cwd=folder, check=True, capture_output=True, timeout=400)
+    return folder / "replay"
+
+
+def ran_by(runner: Path, *words: Path | str) -> tuple[int, str]:
+    """Run the runner; return how it ended, and its last line."""
+    ran = subprocess.run([runner, *words], capture_output=True, text=True, check=False, timeout=400)
+    return ran.returncode, ran.stdout.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_the_runner_in_c_gives_what_was_frozen(runner: Path, tmp_path: Path) -> None:
+    outputs = tmp_path / "outputs"
+    assert ran_by(runner, REPLAYED, outputs, "xnnpack-") == (0, "10 samples ran, 0 did not")
+    code, said = thawed(outputs, "--cell", "xnnpack-fp32/*")
     assert (code, said.splitlines()[-1]) == (SAME, "10 same"), said
     # In memory as it is, which no .npy has.
-    assert (tmp_path / "outputs" / str(CHANNELS_LAST) / "program" / "drawn" / "output-0.bin").exists()
+    assert (outputs / str(CHANNELS_LAST) / "program" / "drawn" / "output-0.bin").exists()
     # A board that has no delegate of TOSA says so, sample by sample.
-    ran = subprocess.run(
-        [tmp_path / "replay", REPLAYED, tmp_path / "outputs", "tosa-"],
-        capture_output=True,
-        text=True,
-        check=False,
+    assert ran_by(runner, REPLAYED, outputs, "tosa-") == (1, "0 samples ran, 4 did not")
+    assert ran_by(runner, tmp_path, outputs) == (2, "0 samples ran, 0 did not")
+
+
+@pytest.mark.slow
+def test_the_runners_take_methods_and_data_files(runner: Path, tmp_path: Path) -> None:
+    """A program of two methods whose weights are in a file beside it."""
+    torch = pytest.importorskip("torch")
+    from executorch.exir import ExecutorchBackendConfig, to_edge
+
+    def exported(name: str, factor: float) -> object:
+        layer = torch.nn.Linear(2, 2, bias=False)
+        layer.weight.data = torch.eye(2) * factor
+        # Weights of one name would be one in the file.
+        return torch.export.export(torch.nn.Sequential(OrderedDict({name: layer})), (torch.ones(1, 2),))
+
+    methods = {name: exported(name, factor) for name, factor in (("doubled", 2.0), ("negated", -1.0))}
+    made = to_edge(methods).to_executorch(ExecutorchBackendConfig(external_constants=True))
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "pte").write_bytes(made.buffer)
+    made.write_tensor_data_to_file(str(corpus))
+    (data,) = corpus.glob("*.ptd")
+    np.array([[3.0, 4.0]], np.float32).tofile(corpus / "input")
+    (corpus / "replay.txt").write_text(
+        f"goldens-replay 1\nprogram a/b/program pte -\ndata {data.stem} {data.name}\n"
+        "sample a/b/program/one\nstep doubled\ninput float32 1,2 0,1 input\n"
+        "step negated\ninput float32 1,2 0,1 input\n"
+        "sample a/b/program/other\nstep doubled\ninput float32 1,2 0,1 input\n"
     )
-    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (1, "0 samples ran, 4 did not")
-    none = subprocess.run(
-        [tmp_path / "replay", tmp_path, tmp_path / "outputs"], capture_output=True, check=False
-    )
-    assert none.returncode == 2
+    python = [str(default_interpreter()), "-I", str(RUNNERS / "replay.py")]
+    subprocess.run([*python, corpus, tmp_path / "python"], check=True, capture_output=True, timeout=400)
+    assert ran_by(runner, corpus, tmp_path / "c") == (0, "2 samples ran, 0 did not")
+    for outputs in (tmp_path / "python", tmp_path / "c"):
+        for sample, numbers in (("one", [[-3.0, -4.0]]), ("other", [[6.0, 8.0]])):
+            assert np.load(outputs / "a/b/program" / sample / "output-0.npy").tolist() == numbers
 
 
 @pytest.mark.slow

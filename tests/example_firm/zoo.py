@@ -94,7 +94,10 @@ def ranker(build: Build) -> ExecutorchProgramManager:
     return building.lowered(model, inputs, shapes)
 
 
-@case(guards="the wake word for a chip that has its weights in a file of their own")
+@case(
+    guards="the wake word for a chip that has its weights in a file of their own, and runs all of it itself",
+    expects={"build": {"1.4.1": "NO DELEGATE", "1.5.1": "NO DELEGATE"}},
+)
 def wake_word_apart(build: Build) -> ExecutorchProgramManager:
     from executorch.exir import ExecutorchBackendConfig, to_edge
 

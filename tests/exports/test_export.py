@@ -230,5 +230,5 @@ def test_an_input_beyond_what_memory_was_planned_for_says_to_declare_a_bound() -
     assert judged.name == "corrupt"
     assert "Attempted to resize a bounded tensor" in judged.reason
     assert judged.reason.endswith(
-        "dimension 0 of input 0 (rows), which has no bound: declare max= for it in dynamic_shapes"
+        "dimension 0 of input x (rows), which has no bound: declare max= for it in dynamic_shapes"
     )

@@ -17,7 +17,8 @@ from executorch_goldens import Data, Example, releases
 from executorch_goldens.artifact import Beginning, Departure, Lowered, Sample, Tensor
 from executorch_goldens.decode import decode
 from executorch_goldens.exporting.apart import ApartError, run_apart
-from executorch_goldens.exporting.export import Export, export
+from executorch_goldens.exporting.entry import export
+from executorch_goldens.exporting.export import Export
 from executorch_goldens.exporting.inside import beginning as departure
 from executorch_goldens.exporting.inside import operators, xnnpack
 from executorch_goldens.exporting.inside.beginning import AFTER, BEFORE

@@ -35,15 +35,15 @@ def test_a_program_that_gives_something_else_from_a_file_is_corrupt(monkeypatch:
     assert lowered_by(export(ZOO["linear"], "xnnpack-fp32")).loads == ()
     way = "from a file that is mapped into memory, as a module"
 
-    def off_by_a_bit(path: str, steps: numerics.Steps) -> list[Any]:
-        (output,) = loading.run_module(path, steps)
+    def off_by_a_bit(path: str, steps: numerics.Steps, method: str) -> list[Any]:
+        (output,) = loading.run_module(path, steps, method)
         return [torch.nextafter(output, torch.tensor(9.0))]
 
-    def dying(path: str, steps: numerics.Steps) -> list[Any]:
+    def dying(path: str, steps: numerics.Steps, method: str) -> list[Any]:
         os.kill(os.getpid(), signal.SIGSEGV)
         raise AssertionError
 
-    def raising(path: str, steps: numerics.Steps) -> list[Any]:
+    def raising(path: str, steps: numerics.Steps, method: str) -> list[Any]:
         raise RuntimeError("not this way")
 
     for run, said in (

@@ -14,8 +14,8 @@ from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.exporting.export import export_program
 from executorch_goldens.exporting.numerics import programs
+from executorch_goldens.exporting.numerics.quantizing import export_program
 from executorch_goldens.exporting.numerics.samples import samples_of, unbounded
 from executorch_goldens.exporting.program import Program
 from executorch_goldens.exporting.targets import Lowering
@@ -159,12 +159,12 @@ def test_a_float_is_an_input_where_the_runtime_takes_one() -> None:
 
 def test_tensors_are_called_by_their_path() -> None:
     example = example_of(CASE)
-    assert example.call.names() == [
-        "0",
-        "1['h']",
-        "1['c'][0]",
-        "3.keys",
-        "3.values",
+    assert example.call.names(example.module) == [
+        "x",
+        "states.h",
+        "states.c.0",
+        "cache.keys",
+        "cache.values",
         "pair.one",
         "pair.other",
         "bias",
@@ -262,8 +262,9 @@ def test_a_nested_dynamic_program_is_right_at_each_size(target: str) -> None:
 def test_a_dimension_without_a_bound_is_named_by_its_path() -> None:
     n = Dim("n")
     x = torch.ones(3)
-    example = Example(Rows(), ({"a": x, "b": [x]},), dynamic_shapes={"of": {"a": None, "b": [{0: n}]}})
-    assert unbounded(example) == ("dimension 0 of input 0['b'][0] (n)",)
+    shapes = {"of": {"a": None, "b": [{0: n}]}, "last": None}
+    example = Example(Rows(), ({"a": x, "b": [x]},), kwargs={"last": x}, dynamic_shapes=shapes)
+    assert unbounded(example) == ("dimension 0 of input of.b.0 (n)",)
 
 
 def test_a_collection_of_shapes_refers_to_the_inputs_themselves() -> None:

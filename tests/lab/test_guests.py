@@ -713,5 +713,5 @@ def test_the_page_compares_each_release_with_the_one_before_it(tmp_path: Path) -
 def test_failures_of_a_guest_zoo_are_its_own(tmp_path: Path) -> None:
     (tmp_path / INSTALLED).mkdir()
     known.write(tmp_path / INSTALLED, INSTALLED, {"tosa-int/abs": KnownDefect("crashed", "killed by us")})
-    lines = [line for line in failures.table(tmp_path) if INSTALLED in line]
+    lines = [line for line in failures.table(tmp_path, {}) if INSTALLED in line]
     assert lines == [f"| known: crashed | killed by us | tosa-int/abs ({INSTALLED}) |"]

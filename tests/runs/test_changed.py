@@ -89,6 +89,17 @@ MATRIX = f"""
     [releases."1.1.0"]
     torch = "2.10.0"
 """
+EXPECTED = f"""\
+    [[expected]]
+    what = "NO DELEGATE"
+    releases = ["{VERSION}"]
+    cells = ["*/first"]
+    why = "for now"
+    [[expected]]
+    what = "NO DELEGATE"
+    releases = ["1.1.0"]
+    cells = ["*/second"]
+"""
 GIT = ("git", "-c", "user.name=tests", "-c", "user.email=tests@localhost", "-c", "init.defaultBranch=main")
 
 
@@ -156,6 +167,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clone:
     found.write("matrix.toml", MATRIX)
     found.write(f"goldens/{VERSION}/tosa-fp/first/manifest.txt", "format: 1\n")
     found.write("goldens/1.1.0/tosa-fp/first/manifest.txt", "format: 1\n")
+    found.write("goldens/expected.toml", EXPECTED)
     found.write("docs/page.md", "text\n")
     found.write("tool.cfg", "text\n")
     found.write(".gitignore", "build\n__pycache__\n")
@@ -199,6 +211,10 @@ CHANGES = [
     ("zoo_of_keys/unread.py", None, "", set(), ""),
     (f"goldens/{VERSION}/tosa-fp/first/manifest.txt", "1", "2", {"tosa-fp/first"}, "its golden"),
     ("goldens/1.1.0/tosa-fp/first/manifest.txt", "1", "2", set(), ""),
+    ("goldens/expected.toml", "1.1.0", "1.1.1", set(), ""),
+    ("goldens/expected.toml", f'["{VERSION}"]', '["1.1.0"]', FIRST, f"what is expected on {VERSION}"),
+    ("goldens/expected.toml", "cells", "sells", ALL, "cannot be compared"),
+    ("goldens/expected.toml", "for now", "for good", set(), ""),
     ("matrix.toml", "2.12.0", "2.12.1", ALL, f"the table of {VERSION}"),
     ("matrix.toml", "2.10.0", "2.10.1", set(), ""),
     ("matrix.toml", "so it is", "so it was", {"tosa-fp/third"}, f"known defects of {VERSION}"),

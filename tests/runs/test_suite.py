@@ -12,6 +12,9 @@ import filelock
 import pytest
 
 from executorch_goldens.artifact import Artifact
+from executorch_goldens.judging import expectations
+from executorch_goldens.judging.expectations import Expected
+from executorch_goldens.review import expecting
 from tests import REPOSITORY
 from tests.support.making import GRAPH, RENUMBERED, artifact, lowered, renamed
 from tests.support.replay import VARIABLE
@@ -112,6 +115,29 @@ def test_a_test_whose_exports_disagree_without_a_declared_patch_names_it_and_the
     patched = suite().stdout
     assert "order-only: tosa-fp/spotter" in patched
     assert way_out not in patched
+
+
+def test_a_failure_of_a_test_is_recorded_only_where_the_file_expects_it(
+    suite: Suite, runner: Runner, artifacts: Mapping[str, tuple[Artifact, ...]]
+) -> None:
+    runner.answers({"*": artifacts["does-not-lower"]})
+    for words in ((), (UPDATE,)):
+        red = suite(*words)
+        assert red.returncode == pytest.ExitCode.TESTS_FAILED
+        assert "new: xnnpack-fp32/spotter" in red.stdout
+        table = f'what = "FAILURE", releases = ["{runner.release}"], cells = ["xnnpack-fp32/spotter"]'
+        file = runner.goldens / "tests" / expectations.FILE
+        refusal = "not recorded: a FAILURE is a decision, and nothing expects it"
+        assert f"{refusal}: in {file}, a table [[expected]] with {table}\n" in red.stdout
+        assert not place(runner).exists()
+    expected = Expected("FAILURE", (runner.release,), ("xnnpack-fp32/spotter",))
+    expectations.write(runner.goldens / "tests", [expected])
+    assert suite(UPDATE).returncode == 0
+    assert suite().returncode == 0
+    file.unlink()
+    assert "unexpected: xnnpack-fp32/spotter" in suite().stdout
+    assert expecting.update(runner.goldens / "tests").written == 1
+    assert suite().returncode == 0
 
 
 def test_a_golden_of_a_test_is_not_written_while_a_run_writes_and_may_be_read(

@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 import filelock
 import pytest
 
-from executorch_goldens.artifact import FAILS
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import Expected
+from executorch_goldens.registry import FAILS
 from executorch_goldens.running import options
 from lab import clusters
 from tests import REPOSITORY

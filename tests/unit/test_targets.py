@@ -21,7 +21,7 @@ from executorch_goldens.repro.script import quantization
 from executorch_goldens.running import selection
 from executorch_goldens.running.selection import require_extensions
 from executorch_goldens.settings.exports import default_interpreter
-from executorch_goldens.targets import TARGETS, Quantization, TargetError, UnknownTargetError
+from executorch_goldens.targets import BUILD, TARGETS, Quantization, TargetError, UnknownTargetError
 from executorch_goldens.toolchains.installed import Installed
 from tests import DATA
 from tests.support.runner import Runner
@@ -115,7 +115,7 @@ def test_importing_the_table_imports_neither_torch_nor_executorch(installed: Pat
     code += "assert not {'torch', 'executorch'} & set(sys.modules)"
     made = python(code, installed)
     assert made.stdout.split() == [
-        *(*TARGETS, "example-int8", "example-operators"),
+        *(*TARGETS, BUILD, "example-int8", "example-operators"),
         *("partition-order", "unique-outputs", "list-qparams", "output-aliases"),
         *("folded-scales", "shared-bias", "merged-users", "gelu-tanh", "log1p-below-zero"),
         *("repeated-indices", "fused-relu", "same-padding-even-kernel", "example-gelu"),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens import patches, registry, releases, targets
-from executorch_goldens.artifact import FAILS, Cell
+from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.compiling import golden
 from executorch_goldens.compiling.compilers import KINDS, Compiler, Job, Result
@@ -25,6 +25,7 @@ from executorch_goldens.compiling.verdicts import Verdict, judge
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files.untrusted import require_name
 from executorch_goldens.judging.updating import UPDATE, require_a_person
+from executorch_goldens.registry import FAILS
 from executorch_goldens.running.selection import require_repeats, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share, with_short

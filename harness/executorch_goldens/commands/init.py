@@ -189,7 +189,7 @@ def _facts(folder: Path, model: ModelName, arguments: argparse.Namespace, ask: Q
     checkpoint = None if model.checkpoint is None else folder / model.checkpoint
     made = first.built(folder, model.module, model.name, checkpoint)
     facts: dict[str, Any] = {
-        "own_weights": made.own_weights,
+        "has_own_weights": made.has_own_weights,
         "entry": made.entry,
         "gives_inputs": made.inputs is not None,
         "inputs": (),
@@ -228,7 +228,7 @@ def described(beginning: Beginning) -> Iterator[str]:
     returned = f"what {beginning.example} returns" if beginning.example else "what is returned beside it"
     guess = f" (a guess from {beginning.guess}: see {ZOO}.py)" if beginning.guess else ""
     yield f"{beginning.model} takes {', '.join(map(str, beginning.inputs)) or returned}{guess}"
-    yield KEPT if beginning.own_weights else DRAWN
+    yield KEPT if beginning.has_own_weights else DRAWN
 
 
 def _targets(given: Sequence[str] | None, release: releases.Release, ask: Questions) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from executorch_goldens.artifact import FAILS, Cell
+from executorch_goldens.artifact import Cell
 from executorch_goldens.compiling.compilers import KINDS, Died
 from executorch_goldens.compiling.golden import Facts, Golden
 from executorch_goldens.compiling.targets import TARGETS
+from executorch_goldens.registry import FAILS
 
 #: The number that a fact begins with: of bytes, of cycles. What has more digits is none of either.
 NUMBER = re.compile(r"\d{1,18}(?= bytes|$)")

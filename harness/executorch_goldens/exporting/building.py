@@ -23,10 +23,11 @@ from executorch_goldens.decode import Decoded, DecodeError, Schemas, bundled, de
 from executorch_goldens.exporting import compat, kernels, tosa_validation
 from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, in_mode
-from executorch_goldens.exporting.export import LOOKING, MODEL, Export, delegates, export_program, graphs
+from executorch_goldens.exporting.export import LOOKING, MODEL, Export, delegates, graphs
 from executorch_goldens.exporting.inside import beginning, tosa
 from executorch_goldens.exporting.numerics import arithmetic, loading
 from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.exporting.numerics.quantizing import export_program
 from executorch_goldens.exporting.numerics.samples import samples_of
 from executorch_goldens.files import logged
 from executorch_goldens.goldens.accuracy import worst
@@ -37,6 +38,8 @@ from executorch_goldens.targets import BUILD, INT8_FLOOR, TOSA, XNNPACK
 BUILDING = "build"
 #: The method of a program that has one.
 FORWARD = "forward"
+#: How far a program may be from runs that were recorded, as a part of the largest value, where nobody says more.
+BOUND = 2.0**-10
 #: The samples on which methods are run in order.
 IN_ORDER = ("example", "drawn")
 #: What a backend's approximations are, by the id of its delegates; see `arithmetic.APPROXIMATIONS`.
@@ -176,7 +179,7 @@ class Build:
         name: str = FORWARD,
         *,
         sample: str = "recorded",
-        bound: float = 2.0**-10,
+        bound: float = BOUND,
     ) -> None:
         """Say what a method gave elsewhere.
 

@@ -114,20 +114,27 @@ class Call:
         """Return what ``dynamic_shapes`` declares of each tensor, in order."""
         return [shape for leaf, shape in self.declared(module, dynamic_shapes) if leaf is TENSOR]
 
-    def names(self) -> list[str]:
-        """Return what each tensor is called: the number of a positional argument, and the path inside of it.
+    def names(self, module: torch.nn.Module) -> list[str]:
+        """Return what each tensor is called: the parameter of the module that it is given for, and the way into it.
 
-        >>> Call.of((torch.ones(1), {"h": torch.ones(1)}, 3), {"bias": (torch.ones(1),)}).names()
-        ['0', "1['h']", 'bias[0]']
+        ``x``, ``states.h``, ``cache.keys``, ``layers.0``. What the module has no parameter for is called by its place.
         """
-        paths, _ = pytree.tree_flatten_with_path(
-            pytree.tree_unflatten(list(range(len(self.leaves))), self.spec)
-        )
-        return [
-            f"{getattr(argument, 'key', getattr(argument, 'idx', ''))}{pytree.keystr(tuple(inside))}"
-            for (_, argument, *inside), number in paths
-            if self.leaves[number] is TENSOR
-        ]
+        args, kwargs = pytree.tree_unflatten(list(range(len(self.leaves))), self.spec)
+        found = {
+            number: ".".join(str(_step(key)) for key in path)
+            for path, number in pytree.tree_leaves_with_path(dict(_by_parameter(module, args, kwargs)))
+        }
+        return [found[number] for number, leaf in enumerate(self.leaves) if leaf is TENSOR]
+
+    @property
+    def has_keywords(self) -> bool:
+        """Whether there are keyword arguments."""
+        return bool(pytree.tree_unflatten(list(self.leaves), self.spec)[1])
+
+
+def _step(key: Any) -> object:
+    """Return what a step of a path is called: a key, a number, or the name of a field."""
+    return next(getattr(key, name) for name in ("key", "idx", "name") if hasattr(key, name))
 
 
 def tensors_in(tree: Any) -> tuple[torch.Tensor, ...]:

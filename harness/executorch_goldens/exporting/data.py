@@ -12,8 +12,9 @@ import functools
 import hashlib
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,12 @@ import torch
 from executorch_goldens.exporting.arrays import PACKED, array_of
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.calls import TENSOR, Call, require_leaves, tensors_in
+from executorch_goldens.exporting.recorded import Inputs, folder_of
 from executorch_goldens.registry import Case, ZooError
+from executorch_goldens.targets import Target
+
+#: The outputs of a program as a metric takes them: by name of the sample, in their order.
+Outputs = Mapping[str, Sequence[np.ndarray[Any, Any]]]
 
 #: Weights are k / 2**n with k in -8..8: few enough significant bits that the sums of a convolution over small
 #: dyadic inputs need less than float32's 24, enough distinct values that a misplaced one shows.
@@ -338,6 +344,27 @@ class Example:
         its own, in order. A golden then has a line for each (`executorch_goldens.goldens.parts`).
     kwargs
         Its keyword arguments.
+    recorded
+        ``.npz`` file, or files, of samples that the program is judged on as well, relative to the module of the case
+        (`executorch_goldens.exporting.recorded`).
+    calibration
+        What quantized targets calibrate with in place of the inputs: an ``.npz`` file, or several sets of inputs. One
+        is a tuple as `inputs`; where there are `kwargs`, a pair of both.
+    quantizer
+        Takes the `executorch_goldens.targets.Target` that is quantized for, and returns a quantizer in place of its
+        own; None for its own.
+    train
+        Makes quantized targets train: takes the model as ``prepare_qat_pt2e`` prepares it, after it has run on what it
+        calibrates with, and changes it in place. It is called with the seed 0.
+    metric
+        Of the task: takes the outputs of the program, arrays by name of the sample, of what is recorded or else of the
+        example, and returns a number, the more the better.
+    bound
+        The least that `metric` may be.
+    program
+        What was exported already: `module` is what it gives, and nothing is exported for float targets.
+    recordings, calibrating
+        The tensors of `recorded` and `calibration`, once `example_of` has read them.
     """
 
     module: torch.nn.Module
@@ -346,6 +373,15 @@ class Example:
     dynamic_shapes: Any = None
     parts: tuple[tuple[str, int], ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    recorded: str | Path | Sequence[str | Path] = ()
+    calibration: str | Path | Iterable[Any] | None = None
+    quantizer: Callable[[Target], Any] | None = None
+    train: Callable[[torch.fx.GraphModule], object] | None = None
+    metric: Callable[[Outputs], float] | None = None
+    bound: float = -math.inf
+    program: torch.export.ExportedProgram | None = None
+    recordings: Mapping[str, tuple[torch.Tensor, ...]] = field(default_factory=dict)
+    calibrating: tuple[tuple[torch.Tensor, ...], ...] = ()
 
     @functools.cached_property
     def call(self) -> Call:
@@ -362,13 +398,13 @@ class Example:
         if self.call.is_plain:
             return self
         shapes = tuple(self.call.shapes(self.module, self.dynamic_shapes))
-        return Example(
-            self.call.flat(self.module),
-            self.tensors,
-            self.fill,
-            # The wrapper takes any number of positional arguments.
-            (shapes,) if any(shapes) else None,
-            self.parts,
+        return replace(
+            self,
+            module=self.call.flat(self.module),
+            inputs=self.tensors,
+            kwargs={},
+            # The module takes any number of positional arguments.
+            dynamic_shapes=(shapes,) if any(shapes) else None,
         )
 
     def with_tensors(self, tensors: Sequence[torch.Tensor]) -> Example:
@@ -392,6 +428,9 @@ def require_example(case: Case, built: object) -> Example:
     if not isinstance(built.kwargs, Mapping) or not all(isinstance(name, str) for name in built.kwargs):
         raise ZooError(f"kwargs of {what} is {built.kwargs!r}, and not a dictionary of inputs by name")
     require_leaves(what, built.inputs, built.kwargs)
+    for name in ("quantizer", "train", "metric"):
+        if (given := getattr(built, name)) is not None and not callable(given):
+            raise ZooError(f"{name} of {what} is no function but {_kind(given)}")
     for leaf, shape in built.call.declared(built.module, _shapes(built)):
         if leaf is not TENSOR and shape is not None:
             raise ZooError(
@@ -410,7 +449,14 @@ def example_of(case: Case) -> Example:
     data = Data(case.name)
     built = require_example(case, case.build(data))
     module = data.fill(built.module) if built.fill else in_mode(built.module)
-    return replace(built, module=module, dynamic_shapes=_shapes(built))
+    example = replace(built, module=module, dynamic_shapes=_shapes(built))
+    inputs = Inputs(f"case {case.name!r} of {case.module}", example, folder_of(case))
+    calibrates = example.calibration is not None
+    return replace(
+        example,
+        recordings={**example.recordings, **inputs.recorded(example.recorded)},
+        calibrating=inputs.calibration(example.calibration) if calibrates else (),
+    )
 
 
 def _shapes(built: Example) -> Any:

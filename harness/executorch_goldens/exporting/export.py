@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 import math
 import re
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
 
 import torch
 from executorch.exir import EdgeProgramManager
 from executorch.exir.lowered_backend_module import LoweredBackendModule
-from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from executorch_goldens.artifact import (
     DELEGATE,
@@ -48,6 +47,8 @@ from executorch_goldens.exporting.inside import beginning, operators, tosa
 from executorch_goldens.exporting.numerics import arithmetic, loading, rounding
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.loss import losses
+from executorch_goldens.exporting.numerics.measuring import measured
+from executorch_goldens.exporting.numerics.quantizing import convert, export_program
 from executorch_goldens.exporting.numerics.samples import alone, samples_of, unbounded
 from executorch_goldens.exporting.observing import NOBODY, Observer
 from executorch_goldens.exporting.targets import Lowering
@@ -190,6 +191,7 @@ class Export:
             altered=tuple(self.watch.given.altered()) if self.watch.given is not None else (),
             unjudged=self.unjudged,
             loads=ran.loads,
+            metric=measured(example, ran.outputs, self.floats or self.expected),
         )
 
     def unexecuted(self, lowered: torch.fx.GraphModule) -> Lowered:
@@ -309,7 +311,7 @@ class Export:
             return lowered
         if sample := beginning.first_departing(lowered):
             begins = self._apart(
-                functools.partial(
+                partial(
                     beginning.beginning, self.program, lowered, sample, self.samples[sample.name], self.off
                 ),
                 lambda why: Beginning(sample.name, f"cannot be told: {why}"),
@@ -320,7 +322,7 @@ class Export:
             return lowered
         chosen = {name: self.samples[name] for name in operators.chosen(self.samples)}
         found, inside = self._apart(
-            functools.partial(operators.looked_into, self.program, lowered, chosen, self.off),
+            partial(operators.looked_into, self.program, lowered, chosen, self.off),
             lambda why: (None, Inside(tuple(chosen), 0, (("the program", why),))),
         )
         return dataclasses.replace(lowered, begins=found, inside=inside)
@@ -371,12 +373,12 @@ class Export:
             self.watch.given = Given(example.module, states)
         self.expect(example.module)
         self.stage = "export"
-        program = export_program(example.module, example)
+        program = example.program or export_program(example.module, example)
         self.watch.stage(EXPORTED, program)
         if self.lowering.quantizer is not None:
             self.stage = "quantize"
             self.watch.making = QUANTIZED
-            program = self.quantize(program, self.lowering.quantizer(self.case.quantization), example)
+            program = self.quantize(program, example)
             self.watch.stage(QUANTIZED, program)
         else:
             self.spread(compat.graph_module(program))
@@ -460,13 +462,12 @@ class Export:
                 self.leave_out(name, f"eager is undefined: {moved.undefined[0]}")
 
     def quantize(
-        self, program: torch.export.ExportedProgram, quantizer: Any, example: Example
+        self, program: torch.export.ExportedProgram, example: Example
     ) -> torch.export.ExportedProgram:
-        """Annotate, calibrate with the example inputs, convert and export again."""
-        converted = self.convert(program, quantizer, example)
-        again = self.lowering.quantizer
-        assert again is not None
-        self.unfolded = lambda: self.convert(program, again(self.case.quantization), example, fold=False)
+        """Annotate, calibrate, train where the case does, convert and export again."""
+        converting = partial(convert, self.lowering, self.case, example, program)
+        converted = converting()
+        self.unfolded = partial(converting, fold=False)
         self.floats = self.expected
         self.expect(converted)
         scales = numerics.output_scales(converted)
@@ -476,41 +477,6 @@ class Export:
         if self.case.constant_outputs and self.target.runs == REFERENCE_MODEL:
             self.codes = numerics.output_codes(converted)
         return export_program(converted, example)
-
-    def convert(
-        self, program: torch.export.ExportedProgram, quantizer: Any, example: Example, fold: bool = True
-    ) -> torch.fx.GraphModule:
-        """Return the quantized eager graph of `program`, with its weights folded into constants unless asked for."""
-        own = set(program.graph_signature.inputs_to_buffers.values())
-        # Without gradients throughout: a folded constant that has a history cannot be copied.
-        with torch.no_grad():
-            prepared = prepare_pt2e(compat.graph_module(program), quantizer)
-            before = {name: state.clone() for name, state in prepared.named_buffers() if name in own}
-            example.call.run(prepared, copy.deepcopy(example.tensors))
-            # Calibrating runs the model, and folding constants runs what writes to a state without reading an input;
-            # the program starts in the state that the model came in.
-            restore(prepared, before)
-            converted: torch.fx.GraphModule = convert_pt2e(prepared, fold_quantize=fold)
-            restore(converted, before)
-        return converted
-
-
-def restore(module: torch.nn.Module, states: Mapping[str, torch.Tensor]) -> None:
-    """Give the buffers of `module` that `states` names the values that it holds."""
-    for name, buffer in module.named_buffers():
-        if name in states:
-            numerics.overwrite(buffer, states[name])
-
-
-def export_program(module: torch.nn.Module, example: Example) -> torch.export.ExportedProgram:
-    """Export `module`, which takes the inputs of `example`, strictly."""
-    return torch.export.export(
-        module,
-        example.inputs,
-        dict(example.kwargs),
-        dynamic_shapes=example.dynamic_shapes,
-        strict=True,
-    )
 
 
 def graphs(module: torch.fx.GraphModule, name: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:

@@ -33,7 +33,7 @@ class Built:
         In eval mode.
     inputs
         What was returned beside the model; None where that is all.
-    own_weights
+    has_own_weights
         Whether it has the same parameters each time it is made: a checkpoint's for instance.
     entry
         Where a checkpoint has the state: the key of its entry, empty where it is the state itself.
@@ -41,7 +41,7 @@ class Built:
 
     module: torch.nn.Module
     inputs: tuple[torch.Tensor, ...] | None = None
-    own_weights: bool = True
+    has_own_weights: bool = True
     entry: str = ""
 
 

@@ -23,6 +23,7 @@ from executorch_goldens.exporting.eager import Float8InFloat32
 from executorch_goldens.exporting.observers import GridHistogramObserver, GridObserver
 from executorch_goldens.exporting.observing import Simulator
 from executorch_goldens.patches.guard import resolve
+from executorch_goldens.registry import Case
 from executorch_goldens.targets import BUILD, TOSA, Quantization, Target, TargetError
 
 
@@ -69,8 +70,31 @@ class Lowering:
         dtype = getattr(torch, self.target.dtype)
         if any(x.dtype is dtype for x in (*example.module.state_dict().values(), *example.tensors)):
             return example
-        cast_inputs = example.with_tensors(cast(example.tensors, dtype))
-        return dataclasses.replace(cast_inputs, module=example.module.to(dtype))
+        made = example.with_tensors(cast(example.tensors, dtype))
+        return dataclasses.replace(
+            made,
+            module=example.module.to(dtype),
+            recordings={name: cast(tensors, dtype) for name, tensors in example.recordings.items()},
+            calibrating=tuple(cast(tensors, dtype) for tensors in example.calibrating),
+        )
+
+    def quantizer_for(self, case: Case, example: Example) -> Any:
+        """Return a quantizer: the case's own, or that of the target; None for a float target."""
+        if self.quantizer is None:
+            return None
+        own = example.quantizer(self.target) if example.quantizer is not None else None
+        if own is not None:
+            return own
+        return (self.trained() if example.train is not None else self.quantizer)(case.quantization)
+
+    def trained(self) -> Callable[[str], Any]:
+        """Return what makes the quantizer of a model that is trained: the release's config for that."""
+        quantization = self.target.quantization
+        assert self.quantizer is not None
+        if quantization is None:
+            return self.quantizer
+        trains = dataclasses.replace(quantization, arguments={**quantization.arguments, "is_qat": True})
+        return partial(_annotator, self.target, trains)
 
     def eager(self) -> AbstractContextManager[object]:
         """Return a context in which eager torch computes the target's dtype."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from executorch_goldens.artifact import Lowered, Tensor
+from executorch_goldens.artifact import Lowered, Metric, Tensor
 from executorch_goldens.goldens.deviation import Deviation
 
 #: A ratio that differs by no more than this, in dB, is the same: another machine may compute the last bit otherwise.
@@ -33,8 +33,11 @@ ERROR = "error"
 EQUAL = "equal to the last bit"
 #: In the text of a `Nearness`: a ratio in dB, what is exact, the size of what should be nothing; a count out of all.
 _RATIO = re.compile(r"(-inf|-?\d{1,9}(?:\.\d{1,9})?) dB|(exact)|off by ([1-9]\.\d{1,9}e[-+]\d{1,3})")
+_NUMBER = r"-?(?:\d{1,9}(?:\.\d{1,9})?(?:e[-+]\d{1,3})?|inf)|nan"
 _OF_TOLERANCE = " of the tolerance"
 _PART = re.compile(r"\d{1,9}(?:\.\d{1,9})?(?:e[-+]\d{1,3})?|inf")
+#: The value of a task's metric, that of the eager model, and its bound.
+_METRIC = re.compile(r"metric (NUMBER), eager (NUMBER), at least (NUMBER)".replace("NUMBER", _NUMBER))
 _COUNT = re.compile(r"(\d{1,15}) of (\d{1,15}) (equal|not finite)")
 
 
@@ -193,6 +196,15 @@ def read_error(text: str) -> float | None:
     return float(number) if _PART.fullmatch(number) else None
 
 
+def measure(metric: Metric) -> str:
+    """Return the value of the field of a metric.
+
+    >>> measure(Metric("top_1", 0.91504, 0.9375, 0.9))
+    'metric 0.915, eager 0.9375, at least 0.9'
+    """
+    return f"metric {metric.value:.4g}, eager {metric.eager:.4g}, at least {metric.bound:.4g}"
+
+
 def sqnrs(texts: Iterable[str]) -> Iterator[float]:
     """Yield the ratio of each field of a manifest that has one, in dB, on the example; `MOST` for what is exact.
 
@@ -214,7 +226,13 @@ def same(one: str, other: str) -> bool:
     (True, False)
     >>> same("63 of 64 equal", "64 of 64 equal"), same("63 of 64 equal", "61 of 64 equal")
     (True, False)
+    >>> same("metric 0.915, eager 0.9375, at least 0.9", "metric 0.918, eager 0.9375, at least 0.9")
+    True
+    >>> same("metric 0.915, eager 0.9375, at least 0.9", "metric 0.915, eager 0.9375, at least 0.8")
+    False
     """
+    if (metric := _METRIC.fullmatch(one)) and (its := _METRIC.fullmatch(other)):
+        return metric[3] == its[3] and all(_near(metric[at], its[at]) for at in (1, 2))
     (ratios, counts), (others, other_counts) = _measures(one), _measures(other)
     # What is exact over all samples is so on the example.
     ratios, others = (
@@ -233,11 +251,21 @@ def is_worse(before: str, after: str) -> bool:
 
     >>> is_worse("sqnr 41.3 dB, cosine 0.9", "sqnr 35.2 dB, cosine 0.9"), is_worse("3 of 9 equal", "9 of 9 equal")
     (True, False)
+    >>> is_worse("metric 0.9, eager 0.9, at least 0.5", "metric 0.8, eager 0.9, at least 0.5")
+    True
     """
+    if (metric := _METRIC.fullmatch(before)) and (its := _METRIC.fullmatch(after)):
+        return not float(its[1]) >= float(metric[1])
     (ratios, counts), (others, other_counts) = _measures(before), _measures(after)
     had, has = (each.get("equal", (0, 1))[0] for each in (counts, other_counts))
     odd = other_counts.get("not finite", (0, 1))[0] - counts.get("not finite", (0, 1))[0]
     return (others, has, -odd) < (ratios, had, 0)
+
+
+def _near(one: str, other: str) -> bool:
+    """Whether two numbers are the same but for a small part of the larger, or of 1."""
+    value, also = float(one), float(other)
+    return one == other or abs(value - also) <= SHARE * max(abs(value), abs(also), 1.0)
 
 
 def _like(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool:

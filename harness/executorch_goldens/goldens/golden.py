@@ -157,6 +157,8 @@ def render(artifact: Artifact, made_with: MadeWith) -> dict[str, str]:
         fields += [
             (f"{accuracy.FIELD}{at}", near.text) for at, near in enumerate(accuracy.nearnesses(result))
         ]
+        if result.metric is not None:
+            fields.append((f"{accuracy.FIELD}{result.metric.name}", accuracy.measure(result.metric)))
         if result.samples:
             fields.append((accuracy.ERROR, accuracy.error(accuracy.Accuracy.of(result).used)))
     if artifact.watched is not None:

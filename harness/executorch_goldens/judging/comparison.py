@@ -21,6 +21,7 @@ from executorch_goldens.judging.known import as_known
 from executorch_goldens.judging.likeness import RENAMED
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.registry import SAMPLE_NAMES
 from executorch_goldens.releases import Release
 from executorch_goldens.settings.config import RENAMES
 
@@ -223,4 +224,6 @@ def numerics_line(artifact: Artifact, before: int | None = None) -> str:
     for name, why in lowered.unjudged:
         names.setdefault(why, []).append(name)
     unjudged = "".join(f"; not judged on {', '.join(left_out)}: {why}" for why, left_out in names.items())
-    return f"outputs against eager {within}{constants}{unjudged}"
+    recorded = [sample.name for sample in lowered.samples if sample.name not in SAMPLE_NAMES]
+    also = f"; recorded: {', '.join(recorded)}" if recorded else ""
+    return f"outputs against eager {within}{constants}{also}{unjudged}"

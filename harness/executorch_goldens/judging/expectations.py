@@ -28,13 +28,14 @@ from typing import Any
 import msgspec
 
 from executorch_goldens import targets
-from executorch_goldens.artifact import FAILS, UNDELEGATED, Cell
+from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden, merging
 from executorch_goldens.goldens.causes import cause, general
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.reading import reading
+from executorch_goldens.registry import FAILS, UNDELEGATED
 
 FILE = "expected.toml"
 #: Operators outside of delegates that are named.
@@ -216,12 +217,26 @@ def read(root: Path) -> tuple[Expected, ...]:
     if not path.is_file():
         return ()
     try:
-        return msgspec.convert(untrusted.toml(path), _File).expected
+        return of_tables(untrusted.toml(path))
     except (OSError, ValueError) as error:
         if conflict := merging.conflict_in(path):
             way_out = merging.take_a_side(path, "let goldens review --expect bring it up to date")
             raise ExpectationError(f"{path}: {conflict}. {way_out[:1].upper()}{way_out[1:]}") from error
         raise ExpectationError(f"{path}: expected tables [[expected]] ({error})") from error
+
+
+def of_tables(read: Mapping[str, Any]) -> tuple[Expected, ...]:
+    """Return what the tables of a file expect; raise ValueError for those that cannot be used."""
+    return msgspec.convert(read, _File).expected
+
+
+def differing(before: Iterable[Expected], after: Iterable[Expected], release: str) -> frozenset[str]:
+    """Return the cells, or patterns of cells, of which something else is expected on a release."""
+    old, new = (
+        {(each.what, each.cause, name) for each in side if release in each.releases for name in each.cells}
+        for side in (before, after)
+    )
+    return frozenset(name for *_, name in old ^ new)
 
 
 def write(root: Path, stated: Iterable[Expected]) -> None:

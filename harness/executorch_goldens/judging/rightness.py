@@ -39,6 +39,7 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
     """Yield the lines that say what is wrong with an artifact that all variations agree on; none if it is right."""
     outputs = list(wrong_outputs(lowered))
     yield from outputs
+    yield from below_bound(lowered)
     yield from beginning(lowered)
     if outputs:
         yield from of_a_build(lowered)
@@ -121,6 +122,16 @@ def wrong_outputs(lowered: Lowered) -> Iterator[str]:
                 yield from difference.lines()
 
 
+def below_bound(lowered: Lowered) -> Iterator[str]:
+    """Yield that the metric of the case's task is below its bound; nothing where it is not, or there is none."""
+    metric = lowered.metric
+    if metric is not None and metric.falls_short():
+        yield (
+            f"{metric.name} is {metric.value:.4g}, and at least {metric.bound:.4g} is asked for; the eager model has "
+            f"{metric.eager:.4g}"
+        )
+
+
 def forgotten(lowered: Lowered) -> Iterator[str]:
     """Yield how a quantized program has lost the state of the model that was quantized; nothing where it has not.
 
@@ -185,14 +196,15 @@ def altered_states(lowered: Lowered) -> Iterator[str]:
 
 def alteration(lowered: Lowered) -> Altered | None:
     """Return what lowering first changed of the model that it was given, if nothing else is wrong."""
-    if not lowered.altered or any(wrong_outputs(lowered)) or any(wrong_delegates(lowered)):
+    others = (wrong_outputs, wrong_delegates, below_bound)
+    if not lowered.altered or any(any(wrong(lowered)) for wrong in others):
         return None
     return lowered.altered[0]
 
 
 def excess(lowered: Lowered) -> Excess | None:
     """Return how far the outputs of a program are beyond the tolerance; None if it is not that, or not only that."""
-    if lowered.altered or any(wrong_delegates(lowered)):
+    if lowered.altered or any(wrong_delegates(lowered)) or any(below_bound(lowered)):
         return None
     bound, wrong = 0.0, []
     for sample in lowered.samples:

@@ -9,17 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from executorch_goldens import targets
-from executorch_goldens.artifact import (
-    FAILS,
-    OF_HARNESS,
-    UNDELEGATED,
-    Artifact,
-    Casualty,
-    Cell,
-    Failure,
-    Lowered,
-    Outcome,
-)
+from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.files import shortage
 from executorch_goldens.goldens import parts
 from executorch_goldens.goldens.accuracy import Accuracy
@@ -51,6 +41,7 @@ from executorch_goldens.judging.rightness import (
     wrong_outputs,
     wrongs,
 )
+from executorch_goldens.registry import FAILS, UNDELEGATED
 from executorch_goldens.settings.config import RENAMES
 from executorch_goldens.structure import Renames, compare
 from executorch_goldens.targets import better_conditioned

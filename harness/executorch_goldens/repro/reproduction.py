@@ -145,13 +145,16 @@ class Repro:
         """Return the program of the case's exported graph, on the inputs that show the defect."""
         from executorch_goldens.exporting import compat
         from executorch_goldens.exporting.data import example_of
-        from executorch_goldens.exporting.export import export_program
+        from executorch_goldens.exporting.numerics.quantizing import export_program
         from executorch_goldens.exporting.numerics.samples import samples_of
-        from executorch_goldens.exporting.program import Program
+        from executorch_goldens.exporting.program import NoProgramError, Program
         from executorch_goldens.exporting.targets import Lowering
 
         # A script calls its model with tensors: what is no tensor is in its graph.
-        example = Lowering.named(self.cell.target).cast(example_of(self.case)).flat()
+        lowering = Lowering.named(self.cell.target)
+        example = lowering.cast(example_of(self.case)).flat()
+        if lowering.quantizer is not None and (example.quantizer or example.train):
+            raise NoProgramError("it is quantized by functions of its case, which a script has not")
         module = compat.graph_module(export_program(example.module, example))
         # A script runs one step: the last, if it is wrong without those before.
         inputs = samples_of(self.case, example, remembers=True)[sample][-1]

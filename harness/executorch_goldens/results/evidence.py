@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import struct
 import zipfile
 import zlib
@@ -25,7 +24,7 @@ from executorch_goldens.artifact import Artifact, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.decode.text import WRITTEN_OUT
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import durable, untrusted
+from executorch_goldens.files import durable, npz, untrusted
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import decode_delegates
 
@@ -196,23 +195,8 @@ def _arrays(path: Path) -> dict[int, dict[str, Any]]:
                 number, side, _ = member.filename.split(".")
                 if side not in SIDES:
                     raise ValueError(f"{path.name}: {member.filename!r} is no tensor of a cell")
-                found.setdefault(int(number), {})[side] = _array(archive.read(member))
+                found.setdefault(int(number), {})[side] = npz.array(archive.read(member))
     return found
-
-
-def _array(content: bytes) -> Array:
-    """Return an array of numbers from what `_write_arrays` wrote; `numpy.load` would take memory for what it claims."""
-    file = io.BytesIO(content)
-    if np.lib.format.read_magic(file) != (1, 0):  # type: ignore[no-untyped-call]
-        raise ValueError("the version of an array is not 1.0")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)  # type: ignore[no-untyped-call]
-    if dtype.hasobject or dtype.kind not in "biufc" or any(length < 0 for length in shape):
-        raise ValueError(f"an array of {dtype} and shape {shape} is none of numbers")
-    data = content[file.tell() :]
-    if math.prod(shape) * dtype.itemsize != len(data):
-        raise ValueError(f"an array of {dtype} and shape {shape} in {len(data)} bytes")
-    array: Array = np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
-    return array
 
 
 def discard(folder: Path) -> None:

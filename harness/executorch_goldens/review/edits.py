@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from executorch_goldens.artifact import FAILS, UNDELEGATED
 from executorch_goldens.compare.differences import differences
 from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging.likeness import unnumbered
+from executorch_goldens.registry import FAILS, UNDELEGATED
 from executorch_goldens.structure import ConstantChanged, compare
 
 #: Of a cell that has no golden.

@@ -13,7 +13,7 @@ from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
-from executorch_goldens.judging.verdict import kind_of_new
+from executorch_goldens.judging.verdict import UNEXPECTED, kind_of_new
 from executorch_goldens.review.decisions import (
     ACCEPTED,
     ALLOWED,
@@ -29,7 +29,7 @@ from executorch_goldens.settings.config import QUANTITIES
 #: Stands in the comment, so that the next run finds it and puts its own in its place.
 MARK = "<!-- executorch-goldens: summary -->"
 #: Verdicts of which a person decides whether they are meant; the others say that something is wrong.
-DECIDED = ("changed", "renamed", "new")
+DECIDED = ("changed", "renamed", "new", UNEXPECTED)
 #: Causes that are named.
 SHOWN_CAUSES = 4
 #: Cells that a line names.

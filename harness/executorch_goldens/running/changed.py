@@ -6,6 +6,7 @@ exports read it or looked for it, and for those of which no export is known as i
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import subprocess
 import tomllib
@@ -18,6 +19,7 @@ from executorch_goldens import patches, releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.recording import LISTING, by_stem, matching
+from executorch_goldens.judging import expectations
 from executorch_goldens.settings import config
 from executorch_goldens.store.facts import Fact
 from executorch_goldens.store.imports import imported_from
@@ -226,13 +228,28 @@ class Reach:
         return found
 
     def _golden(self, name: str, parts: tuple[str, ...]) -> Iterator[Reached]:
-        if len(parts) < 2:
+        if parts == (expectations.FILE,):
+            yield from self._expected(name)
+        elif len(parts) < 2:
             yield Reached(name, "says whose goldens they are", None)
         elif parts[0] == self.release.version and len(parts) > 3:
             cell = Cell(*parts[1:3])
             yield Reached(name, "its golden", frozenset({cell} & set(self.known)))
         elif parts[0] == self.release.version and parts[1] not in ABOUT_RUNS:
             yield Reached(name, "may reach every cell", None)
+
+    def _expected(self, name: str) -> Iterator[Reached]:
+        try:
+            old = expectations.of_tables(tomllib.loads(self.checkout.text(name) or ""))
+            new = expectations.read(self.goldens)
+        except ValueError:
+            yield Reached(name, "cannot be compared", None)
+            return
+        patterns = expectations.differing(old, new, self.release.version)
+        if cells := {
+            cell for cell in self.known for each in patterns if fnmatch.fnmatchcase(str(cell), each)
+        }:
+            yield Reached(name, f"what is expected on {self.release.version}", frozenset(cells))
 
     def _matrix(self, name: str) -> Iterator[Reached]:
         before = self.checkout.text(name)

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from executorch_goldens import patches, targets
-from executorch_goldens.artifact import FAILS, IMPRECISE, UNDELEGATED, Cell
+from executorch_goldens.artifact import IMPRECISE, Cell
 from executorch_goldens.files import invocation, untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import FEWER, UPDATE
 from executorch_goldens.judging.verdict import UNEXPECTED, kind_of_new
+from executorch_goldens.registry import FAILS, UNDELEGATED
 from executorch_goldens.review.decisions import ALLOWED, KNOWN
 from executorch_goldens.review.groups import Group, count, worst_first
 from executorch_goldens.review.listing import fewer_variations

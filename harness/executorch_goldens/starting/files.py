@@ -47,7 +47,7 @@ class Beginning:
         Whether what makes the model returns them beside it.
     guess
         The layer that they are guessed from, in words; empty where they are no guess.
-    own_weights
+    has_own_weights
         Whether the model keeps its own weights.
     entry
         The key of the checkpoint's entry that has the state; empty where it is the state itself.
@@ -70,7 +70,7 @@ class Beginning:
     example: str = ""
     gives_inputs: bool = False
     guess: str = ""
-    own_weights: bool = True
+    has_own_weights: bool = True
     entry: str = ""
 
     @property

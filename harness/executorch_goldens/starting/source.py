@@ -60,7 +60,8 @@ def model_named(text: str, folder: Path) -> ModelName:
     file = _file_in(folder, path, "name the one that has your model, as FILE:CLASS")
     if file.suffix != ".py":
         raise UsageError(
-            f"{path} is no Python file: name the one that makes your model, as FILE:CLASS@CHECKPOINT"
+            f"{path} is no Python file: name what makes your model, as FILE:CLASS@CHECKPOINT, or a function that loads "
+            "it and returns it, or it and its inputs, as FILE:FUNCTION"
         )
     state = (
         _file_in(folder, checkpoint, "name a checkpoint, as FILE:CLASS@CHECKPOINT") if checkpoint else None

@@ -66,6 +66,19 @@ def test_the_summary_of_a_green_run_is_a_line(proposed: Runner, artifacts: Artif
     ]
 
 
+def test_the_summary_is_of_the_last_run_and_not_of_what_earlier_ones_left(
+    proposed: Runner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert proposed(*RUN, "--cell", "tosa-fp/beta").code == 0
+    words = ("merge", str(proposed.folder / "sweeps"), f"--goldens={proposed.goldens}")
+    for form, printed in (
+        ("--markdown", f"{MARK}\n**Goldens: green.** 1 cell as it should be, on 1 release.\n"),
+        ("--annotations", "\n"),
+    ):
+        assert cli.main([*words, form]) == cli.SAME
+        assert capsys.readouterr().out == printed
+
+
 def test_what_is_only_to_be_decided_is_not_broken(proposed: Runner) -> None:
     made = summed(proposed)
     kept = [(release, row) for release, row in made.rows if row["verdict"] in ("changed", "stable")]

@@ -114,6 +114,21 @@ def tail(data: Data) -> Example:
     return Example(Tail(data.tensor("table", 8, 4)), (data.tensor("x", 2, 4),), fill=False)
 
 
+class RunningSum(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(2, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.total.add_(x)
+        return self.total * 2.0
+
+
+@case(guards="a state that the delegate keeps from one call to the next", backends=("vulkan",))
+def running_sum(data: Data) -> Example:
+    return Example(RunningSum(), (data.tensor("x", 2, 3),), fill=False)
+
+
 @case(guards="a batch that may change", backends=("vulkan",))
 def batches(data: Data) -> Example:
     model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))

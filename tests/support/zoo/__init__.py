@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import torch
 
 from executorch_goldens import Data, Example, case, releases
-from executorch_goldens.artifact import FAILS
+from executorch_goldens.registry import FAILS
 
 SHAPE = (2, 4)
 

@@ -6,9 +6,11 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from executorch_goldens.artifact import (
     Artifact,
+    Cell,
     Failure,
     Lowered,
     Sample,
@@ -17,6 +19,7 @@ from executorch_goldens.artifact import (
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.targets import TARGETS
 from tests.support.making import (
     CELL,
     DUPLICATE_OUTPUTS,
@@ -70,8 +73,8 @@ def test_a_failure_that_is_not_in_the_golden_is_failed_and_shown() -> None:
     assert {"pass: SomePass", "message: no such thing"} <= set(found.detail)
 
 
-def new(result: Lowered | Failure) -> Verdict:
-    return verdict.new(CELL, Artifact(result, (), 1.0), texts(result))
+def new(result: Lowered | Failure, cell: Cell = CELL) -> Verdict:
+    return verdict.new(cell, Artifact(result, (), 1.0), texts(result))
 
 
 def test_a_new_failure_leads_with_it_and_shows_its_facts() -> None:
@@ -89,6 +92,16 @@ def test_a_new_program_that_delegates_nothing_leads_with_it() -> None:
     assert "operators outside" in found.reason
     assert found.reason.endswith("; has no golden yet")
     assert verdict.kind_of_new(found.name, found.reason) == "NO DELEGATE"
+
+
+def test_a_new_program_without_delegates_leads_with_its_operators_where_its_target_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bare = replace(TARGETS["xnnpack-fp32"], name="bare", delegates=False)
+    monkeypatch.setattr("executorch_goldens.targets.available", lambda: {**TARGETS, "bare": bare})
+    found = new(lowered(), Cell("bare", "case"))
+    assert "operators outside" in found.reason
+    assert (verdict.kind_of_new(found.name, found.reason), found.detail) == ("", ())
 
 
 def test_a_new_program_leads_with_what_it_is_made_of() -> None:

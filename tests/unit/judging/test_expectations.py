@@ -14,6 +14,7 @@ from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import FILE, ExpectationError, Expectations, Expected
 from executorch_goldens.registry import RELEASE
 from executorch_goldens.review import expecting
+from executorch_goldens.targets import TARGETS
 from tests import REPOSITORY
 from tests.support.making import DUPLICATE_OUTPUTS, GRAPH, failure, golden_of, lowered, tosa
 
@@ -51,6 +52,16 @@ def test_what_nothing_expects_is_refused_with_the_lines_to_write(texts: golden.T
 
 def test_what_delegates_is_no_decision() -> None:
     assert of_file().missing(CELL, DELEGATES) == ""
+
+
+def test_what_delegates_nothing_is_none_where_its_target_has_no_delegates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bare = replace(TARGETS["xnnpack-int8"], name="bare", delegates=False)
+    monkeypatch.setattr("executorch_goldens.targets.available", lambda: {**TARGETS, "bare": bare})
+    assert of_file().missing(Cell("bare", "gate"), NOTHING) == ""
+    assert of_file().missing(Cell("bare", "gate"), FAILS) != ""
+    assert of_file().missing(Cell("gone", "gate"), NOTHING) != ""
 
 
 def test_a_case_and_the_file_expect_a_kind_on_a_release() -> None:

@@ -1,4 +1,4 @@
-"""What the lowered program of a case is run on: its example, inputs like it, other sizes, several steps."""
+"""What the lowered program of a case is run on: its example, inputs like it and recorded, other sizes, steps."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def samples_of(
 
     names = case.run_on if example.tensors else ("example",)
     samples: dict[str, tuple[tuple[torch.Tensor, ...], ...]] = {name: (inputs(name),) for name in names}
+    samples.update({name: (tensors,) for name, tensors in example.recordings.items()})
     resized = {which: made for which in SIZES if (made := _of_size(example, which))}
     for which, made in resized.items():
         samples[which] = (data.all_like(made, which) if "drawn" in names else made,)
@@ -83,7 +84,8 @@ def unbounded(example: Example) -> tuple[str, ...]:
     """Return the dynamic dimensions of the inputs that may be of any size, in words."""
     call = example.call
     found = []
-    for name, of_input in zip(call.names(), call.shapes(example.module, example.dynamic_shapes), strict=True):
+    shapes = call.shapes(example.module, example.dynamic_shapes)
+    for name, of_input in zip(call.names(example.module), shapes, strict=True):
         for dimension, dim in _dimensions(of_input):
             is_dim = isinstance(dim, torch.export.Dim)
             # What has no name, ``Dim.AUTO`` for instance, may have a bound, too.

@@ -8,6 +8,7 @@ was given to another.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,11 +33,16 @@ DTYPES: Mapping[str, torch.dtype] = {
 
 
 def run(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Run a delegate; raise RuntimeError for a payload that reads what is not there."""
+    """Run a delegate; raise RuntimeError for a payload that reads what is not there, or gives what nobody takes."""
     data = memoryview(lowered.processed_bytes)
     payload = decode(data, Schemas.installed(), dict(compat.named_data(lowered)))
     memory = _Memory(payload)
     graph = payload.graphs[0]
+    taken = lowered.original_module.graph_signature.user_outputs
+    if len(graph.outputs) != len(taken):
+        raise RuntimeError(
+            f"the payload gives {len(graph.outputs)} outputs, and the program takes {len(taken)}"
+        )
     for name, given in zip(graph.inputs, inputs, strict=True):
         memory.write(name, given)
     for operator in graph.operators:
@@ -45,11 +51,10 @@ def run(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[t
             operator.outputs, made if isinstance(made, list | tuple) else [made], strict=True
         ):
             memory.write(name, each)
-    given_back = next(node for node in lowered.original_module.graph.nodes if node.op == "output").args[0]
-    return [
-        memory.read(name).to(node.meta["val"].dtype)
-        for name, node in zip(graph.outputs, given_back, strict=True)
-    ]
+    dtypes = {
+        node.name: node.meta["val"].dtype for node in lowered.original_module.graph.output_node().args[0]
+    }
+    return [memory.read(name).to(dtypes[node]) for name, node in zip(graph.outputs, taken, strict=True)]
 
 
 class _Memory:
@@ -116,6 +121,9 @@ def _argument(role: str, given: Mapping[str, Any], is_list: bool) -> Any:
     """Return an argument: a list's values are ``arg0[0]``, ``arg0[1]``, …"""
     if role in given:
         value = given[role]
+        if isinstance(value, float) and abs(value) > torch.finfo(torch.float32).max:
+            # A clamp without an end has the largest float64 for one; the runtime takes it as float32.
+            return math.copysign(math.inf, value)
         return list(value) if is_list and isinstance(value, tuple) else value
     return list(_items(role, given)) if is_list else None
 

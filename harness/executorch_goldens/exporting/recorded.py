@@ -1,0 +1,223 @@
+"""Inputs that a case brings itself: recorded ones from ``.npz`` files, and those that quantizers calibrate with.
+
+An ``.npz`` file has one array for each tensor of the inputs, under its name
+(`executorch_goldens.exporting.calls.Call.names`): the parameter, then the way into it, ``x``, ``states.h`` or
+``cache.keys``; or ``arr_0``, ``arr_1`` as ``numpy.savez`` numbers them. Several samples are in several files, or in one
+with their names in front, ``day/x`` and ``night/x``. Files are read without unpickling.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from executorch_goldens.exporting.calls import Call, tensors_in
+from executorch_goldens.files import npz
+from executorch_goldens.registry import SAMPLE_NAMES, Case, ZooError
+
+if TYPE_CHECKING:
+    from executorch_goldens.exporting.data import Example
+
+#: Names of samples are parts of messages, and of lines of goldens.
+NAME = re.compile(r"[\w.-]{1,64}(/[\w.-]{1,64})?")
+#: What ``numpy.savez`` calls arrays that are given no name.
+UNNAMED = re.compile(r"arr_(\d+)")
+#: dtypes that numpy lacks, and what they are recorded in.
+WIDER = {torch.bfloat16: torch.float32, torch.float8_e4m3fn: torch.float32, torch.float8_e5m2: torch.float32}
+
+Tensors = tuple[torch.Tensor, ...]
+
+
+def folder_of(case: Case) -> Path:
+    """Return the folder that a case's files are relative to: that of the module, or the file, that it is in."""
+    folder = getattr(case.build, "folder", None)
+    if isinstance(folder, Path):
+        return folder
+    file = getattr(sys.modules.get(case.module), "__file__", None)
+    return Path(file).parent if file else Path()
+
+
+def runs(folder: Path, inputs: str, outputs: str) -> dict[str, tuple[Tensors, Tensors]]:
+    """Return what a program was run on and what it gave, by sample; raise `ZooError`.
+
+    A program has no names for its inputs: arrays are in their order, as ``arr_0``, ``arr_1``, or as the file has them.
+
+    Parameters
+    ----------
+    inputs, outputs
+        ``.npz`` files, relative to `folder`.
+    """
+    given, gave = (_by_sample(folder, file) for file in (inputs, outputs))
+    if given.keys() != gave.keys():
+        odd = ", ".join(sorted(given.keys() ^ gave.keys()))
+        raise ZooError(f"{inputs} and {outputs} are not of the same samples: {odd} is in one of them alone")
+    return {sample: (given[sample], gave[sample]) for sample in given}
+
+
+def _by_sample(folder: Path, file: str) -> dict[str, Tensors]:
+    """Return the tensors of each sample of a file, in order; raise `ZooError`."""
+    try:
+        arrays = npz.read(folder / file)
+    except (OSError, ValueError) as error:
+        raise ZooError(f"{file} cannot be read as an .npz file: {error}") from None
+    of: dict[str, list[tuple[str, torch.Tensor]]] = {}
+    for name, array in arrays.items():
+        sample, _, own = name.rpartition("/")
+        of.setdefault(sample or "recorded", []).append((own, torch.from_numpy(array.copy())))
+    for each in of.values():
+        if all(UNNAMED.fullmatch(name) for name, _ in each):
+            each.sort(key=lambda named: int(named[0].removeprefix("arr_")))
+    if not of:
+        raise ZooError(f"{file} has no arrays")
+    return {sample: tuple(tensor for _, tensor in each) for sample, each in of.items()}
+
+
+class Inputs:
+    """Reads and checks inputs of an example.
+
+    Parameters
+    ----------
+    what
+        The case, in words.
+    folder
+        What files are relative to.
+    """
+
+    def __init__(self, what: str, example: Example, folder: Path) -> None:
+        self.what = what
+        self.folder = folder
+        self.tensors = example.tensors
+        self.call = example.call
+        self.keys = example.call.names(example.module)
+        self.shapes = example.call.shapes(example.module, example.dynamic_shapes)
+
+    def recorded(self, named: Any) -> dict[str, Tensors]:
+        """Return samples by name; raise `ZooError`.
+
+        Parameters
+        ----------
+        named
+            A file, or several.
+        """
+        samples: dict[str, Tensors] = {}
+        for file in [named] if isinstance(named, str | Path) else named:
+            for name, tensors in self._of_file(Path(file)):
+                if name in (*SAMPLE_NAMES, *samples) or not NAME.fullmatch(name):
+                    wrong = "is the name of another sample" if NAME.fullmatch(name) else "is no name for one"
+                    raise ZooError(f"{self.what}: {file}: sample {name!r}: {wrong}")
+                samples[name] = tensors
+        return samples
+
+    def calibration(self, given: Any) -> tuple[Tensors, ...]:
+        """Return what to calibrate with, at least one set of inputs; raise `ZooError`.
+
+        Parameters
+        ----------
+        given
+            A file; or inputs, each as those of the example, with keyword arguments a pair of both.
+        """
+        if isinstance(given, str | Path):
+            return tuple(tensors for _, tensors in self._of_file(Path(given)))
+        try:
+            found = tuple(self._of_arguments(number, each) for number, each in enumerate(given))
+        except TypeError as error:
+            raise ZooError(f"{self.what}: calibration is no file and no inputs: {error}") from error
+        if not found:
+            raise ZooError(f"{self.what}: calibration has no inputs")
+        return found
+
+    def _of_arguments(self, number: int, given: Any) -> Tensors:
+        what = f"calibration {number}"
+        args, kwargs = given if self.call.has_keywords else (given, {})
+        if not isinstance(args, tuple) or not isinstance(kwargs, Mapping):
+            raise ZooError(f"{self.what}: {what} is no tuple of inputs: write [(input,), (input,)]")
+        call = Call.of(args, kwargs)
+        if (call.spec, call.leaves) != (self.call.spec, self.call.leaves):
+            raise ZooError(f"{self.what}: {what} is not nested as the inputs of the example are")
+        flat = tensors_in((args, kwargs))
+        return tuple(
+            self._fitting(what, *each)
+            for each in zip(self.keys, self.tensors, flat, self.shapes, strict=True)
+        )
+
+    def _of_file(self, file: Path) -> Iterator[tuple[str, Tensors]]:
+        try:
+            arrays = npz.read(self.folder / file)
+        except (OSError, ValueError) as error:
+            raise ZooError(f"{self.what}: {file} cannot be read as an .npz file: {error}") from error
+        of: dict[str, dict[str, np.ndarray[Any, Any]]] = {}
+        for name, array in arrays.items():
+            sample, _, key = name.rpartition("/")
+            of.setdefault(sample, {})[key] = array
+        for sample, by_key in of.items():
+            called = f"{file.stem}/{sample}" if sample else file.stem
+            yield called, self._of_arrays(f"{file}, sample {called}", by_key)
+
+    def _of_arrays(self, what: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Tensors:
+        if arrays and all(map(UNNAMED.fullmatch, arrays)):
+            numbered = sorted(arrays, key=lambda name: int(name.removeprefix("arr_")))
+            arrays = {
+                self.keys[at] if at < len(self.keys) else name: arrays[name]
+                for at, name in enumerate(numbered)
+            }
+        if set(arrays) != set(self.keys):
+            raise ZooError(
+                f"{self.what}: {what}: has the arrays {', '.join(sorted(arrays)) or 'none'}, and the inputs are "
+                f"{', '.join(self.keys) or 'none'}"
+            )
+        found = []
+        for key, example, shape in zip(self.keys, self.tensors, self.shapes, strict=True):
+            array = np.ascontiguousarray(arrays[key])
+            given = torch.from_numpy(array.astype(array.dtype.newbyteorder("="))).reshape(arrays[key].shape)
+            found.append(self._fitting(what, key, example, given, shape))
+        return self._sharing(what, found)
+
+    def _fitting(
+        self, what: str, key: str, example: torch.Tensor, given: torch.Tensor, shape: Any
+    ) -> torch.Tensor:
+        """Return an input in the dtype and the layout of the example's; raise `ZooError` where it is another."""
+        if given.dtype is WIDER.get(example.dtype):
+            given = given.to(example.dtype)
+        changing = _changing(shape)
+        fits = given.dim() == example.dim() and all(
+            mine == its or dimension in changing
+            for dimension, (mine, its) in enumerate(zip(given.shape, example.shape, strict=True))
+        )
+        if given.dtype is not example.dtype or not fits:
+            raise ZooError(
+                f"{self.what}: {what}: {key} is {_kind(given)}, and the example's is {_kind(example)}"
+            )
+        if example.dim() == 4 and not example.is_contiguous():
+            return given.contiguous(memory_format=torch.channels_last)
+        return given
+
+    def _sharing(self, what: str, given: Sequence[torch.Tensor]) -> Tensors:
+        """Return inputs of which those are one tensor that are one in the example."""
+        first: dict[int, int] = {}
+        places = [first.setdefault(id(tensor), at) for at, tensor in enumerate(self.tensors)]
+        for at, place in enumerate(places):
+            if not torch.equal(given[at], given[place]):
+                raise ZooError(
+                    f"{self.what}: {what}: {self.keys[at]} and {self.keys[place]} are one tensor in the example, and "
+                    "two here"
+                )
+        return tuple(given[place] for place in places)
+
+
+def _changing(shape: Any) -> frozenset[int]:
+    """Return the dimensions that may have another size than the example's."""
+    if isinstance(shape, Mapping):
+        pairs = list(shape.items())
+    else:
+        pairs = list(enumerate(shape)) if isinstance(shape, Sequence) else []
+    return frozenset(at for at, dim in pairs if dim is not None and not isinstance(dim, int))
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
