@@ -162,8 +162,8 @@ TOKEN = (torch.tensor([[3]]), torch.tensor([0]))
 
 @case(
     guards="a decoder in 8da4w by two partitioners, its cache a state of the program",
-    imprecise={"build": FAR},
-    sqnr={"build": FOUR_BITS},
+    imprecise={"built": FAR},
+    sqnr={"built": FOUR_BITS},
 )
 def decoder_8da4w(build: Build) -> ExecutorchProgramManager:
     model = build.method(build.data.fill(Decoder()), TOKEN)
@@ -178,8 +178,8 @@ def in_four_bits(build: Build, attention: type[Attention]) -> ExecutorchProgramM
 
 @case(
     guards="a decoder whose embedding has four-bit groups as well, fused into a kernel of its own",
-    imprecise={"build": FAR},
-    sqnr={"build": FOUR_BITS},
+    imprecise={"built": FAR},
+    sqnr={"built": FOUR_BITS},
 )
 def decoder_int4_embedding(build: Build) -> ExecutorchProgramManager:
     return in_four_bits(build, Attention)
@@ -187,8 +187,8 @@ def decoder_int4_embedding(build: Build) -> ExecutorchProgramManager:
 
 @case(
     guards="the custom attention of language models finds what it wrote into its cache",
-    imprecise={"build": FAR},
-    sqnr={"build": FOUR_BITS},
+    imprecise={"built": FAR},
+    sqnr={"built": FOUR_BITS},
 )
 def decoder_custom_sdpa(build: Build) -> ExecutorchProgramManager:
     # Registers torch.ops.llama.

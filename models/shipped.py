@@ -153,7 +153,7 @@ def depthwise_qat_xnnpack(build: Build) -> ExecutorchProgramManager:
 @case(
     guards="a depthwise network that was trained with Arm's quantization: batch norms are lowered as that leaves them",
     # It observes a convolution before its batch norm, which convert_pt2e does not fold then: 14.9 dB are left.
-    sqnr={"build": 12},
+    sqnr={"built": 12},
 )
 def depthwise_qat_tosa(build: Build) -> ExecutorchProgramManager:
     from executorch.backends.arm.quantizer import TOSAQuantizer, get_symmetric_quantization_config

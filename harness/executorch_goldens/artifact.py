@@ -410,6 +410,8 @@ class Lowered:
     recipe
         How a program was made that its case made by itself, and what is not known of it for that reason; otherwise
         empty.
+    model
+        A line for each parameter and buffer of the modules that such a case names, with a digest.
     metric
         None where the case has none, or the program was not run.
     """
@@ -436,6 +438,7 @@ class Lowered:
     methods: tuple[tuple[str, tuple[float, ...]], ...] = ()
     data: tuple[tuple[str, bytes], ...] = ()
     recipe: str = ""
+    model: tuple[str, ...] = ()
 
     def by_method(self) -> tuple[Lowered, ...]:
         """Return it once for each of its methods, with what is known of that one: outputs are numbered by method."""

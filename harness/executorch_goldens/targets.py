@@ -27,8 +27,9 @@ FUNCTIONS = ("partitioner", "quantizer", "lower", "simulator")
 #: Backends whose partitioner and quantizer are made from a target's data.
 TOSA, XNNPACK = "tosa", "xnnpack"
 
-#: The target, and the backend, of cases that make a whole program by themselves.
-BUILD = "build"
+#: The target, and the backend, of cases that make a whole program by themselves. Not "build": that folder is ignored by
+#: the usual .gitignore, and goldens are in a folder of this name.
+BUILD = "built"
 
 #: The packages of a release that exports of one backend run, and those of the other do not.
 PACKAGES = {TOSA: "executorch.backends.arm.", XNNPACK: "executorch.backends.xnnpack."}

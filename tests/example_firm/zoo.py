@@ -64,7 +64,7 @@ def in_8da4w(model: nn.Module) -> nn.Module:
     return model
 
 
-@case(guards="the assistant, 8da4w by two partitioners, one token at a time", sqnr={"build": 10})
+@case(guards="the assistant, 8da4w by two partitioners, one token at a time", sqnr={"built": 10})
 def assistant(build: Build) -> ExecutorchProgramManager:
     inputs = (torch.tensor([[3]]), torch.tensor([0]))
     model = build.method(decoder(build), inputs)
@@ -96,7 +96,7 @@ def ranker(build: Build) -> ExecutorchProgramManager:
 
 @case(
     guards="the wake word for a chip that has its weights in a file of their own, and runs all of it itself",
-    expects={"build": {"1.4.1": "NO DELEGATE", "1.5.1": "NO DELEGATE"}},
+    expects={"built": {"1.4.1": "NO DELEGATE", "1.5.1": "NO DELEGATE"}},
 )
 def wake_word_apart(build: Build) -> ExecutorchProgramManager:
     from executorch.exir import ExecutorchBackendConfig, to_edge

@@ -309,7 +309,7 @@ PTE = ('file = "linear.pte"', 'inputs = "in.npz"', 'outputs = "out.npz"')
 def test_a_program_that_is_a_file_is_run_and_right(program: Path) -> None:
     (case,) = stated(program, *PTE, "bound = 0.001")
     assert (case.name, case.is_build) == ("linear", True)
-    made = export(case, "build").result
+    made = export(case, "built").result
     assert isinstance(made, Lowered), made
     assert made.pte == PROGRAM.read_bytes()
     assert [sample.name for sample in made.samples] == ["recorded"]
@@ -320,7 +320,7 @@ def test_a_program_that_gives_something_else_than_it_did_is_wrong(program: Path)
     with np.load(program / "out.npz") as arrays:
         np.savez(program / "out.npz", arrays["arr_0"] + 1.0)
     (case,) = stated(program, *PTE)
-    made = export(case, "build").result
+    made = export(case, "built").result
     assert isinstance(made, Lowered)
     assert next(wrongs(made)).startswith("output 0 (recorded) float32")
 
@@ -351,6 +351,6 @@ def test_a_damaged_file_of_a_program_is_one_error(
 ) -> None:
     (program / name).write_bytes(content)
     (case,) = stated(program, *PTE)
-    made = export(case, "build").result
+    made = export(case, "built").result
     assert isinstance(made, Failure)
     assert said in made.message

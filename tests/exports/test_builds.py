@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -26,7 +28,7 @@ _MADE: dict[str, Artifact] = {}
 def artifact_of(name: str) -> Artifact:
     """Export a case, once for all tests of this file."""
     if name not in _MADE:
-        _MADE[name] = export(load((ZOO,))[name], "build")
+        _MADE[name] = export(load((ZOO,))[name], "built")
     return _MADE[name]
 
 
@@ -38,11 +40,11 @@ def made(name: str) -> Lowered:
 
 def test_builds_are_cells_of_one_target_and_of_no_other(release: str) -> None:
     cells = load_cells((ZOO,), load_releases().release(release))
-    assert {cell.target for cell in cells} == {"build"}
+    assert {cell.target for cell in cells} == {"built"}
     assert len(cells) == len(load((ZOO,)))
     of_zoo = load(("models",))
     assert all(
-        (cell.target == "build") == of_zoo[cell.case].is_build
+        (cell.target == "built") == of_zoo[cell.case].is_build
         for cell in load_cells(("models",), load_releases().release(release))
     )
 
@@ -82,7 +84,7 @@ def test_what_is_quantized_in_place_is_not_taken_for_the_float_model() -> None:
     assert all(sample.floats != sample.expected for sample in made("in-place").samples)
 
 
-def test_a_quantized_build_of_which_nothing_is_said_is_told_the_way_out() -> None:
+def test_a_quantized_build_of_which_nothing_is_said_names_the_way_out() -> None:
     found = list(wrongs(made("int8-unnamed")))
     assert found[0].startswith("output 0 ")
     assert found[-1] == (
@@ -162,7 +164,7 @@ def test_what_is_no_program_is_a_failure_that_says_what_to_return() -> None:
     assert "gives a list, and no program: return what to_executorch() gives" in result.message
 
 
-# What a build is told wrongly
+# What a build is given wrongly
 
 
 @pytest.mark.parametrize("content", [b"", b"any bytes at all, and no program", b"PK\x03\x04" + bytes(60)])
@@ -170,7 +172,7 @@ def test_bytes_that_are_no_program_are_one_error(content: bytes) -> None:
     def build(build: Build) -> bytes:
         return content
 
-    result = export(Case("any", "any", "any", build, is_build=True), "build").result
+    result = export(Case("any", "any", "any", build, is_build=True), "built").result
     assert isinstance(result, Failure)
     assert result.message.startswith("case 'any': its bytes are no program (.pte): ")
 
@@ -195,7 +197,7 @@ def test_fields_that_speak_to_targets_are_refused_of_a_build() -> None:
     def any_build(build: Build) -> None: ...
 
     assert takes_build(any_build)
-    with pytest.raises(ZooError, match="backends: a build lowers by itself, for 'build' alone"):
+    with pytest.raises(ZooError, match="backends: a build lowers by itself, for 'built' alone"):
         Registry().add(Case("any", "any", "any", any_build, backends=("tosa",), is_build=True))
 
 
@@ -204,6 +206,23 @@ def test_an_order_of_methods_without_a_module_names_the_one() -> None:
         build.in_order("forward", "backward")
         return zoo_builds.PROGRAM.read_bytes()
 
-    result = export(Case("any", "any", "any", build, is_build=True), "build").result
+    result = export(Case("any", "any", "any", build, is_build=True), "built").result
     assert isinstance(result, Failure)
     assert "'forward' has no module: build.method(..., 'forward')" in result.message
+
+
+def test_a_golden_names_the_parameters_of_the_model() -> None:
+    lowered = made("plain")
+    lines = golden_of(lowered)[golden.MODEL].splitlines()
+    assert [line.split(" ")[:3] for line in lines] == [
+        ["forward", "0.weight", "float32[4,"],
+        ["forward", "0.bias", "float32[4]"],
+        ["forward", "3.weight", "float32[5,"],
+        ["forward", "3.bias", "float32[5]"],
+    ]
+    other = dataclasses.replace(
+        lowered, model=(*lowered.model[:1], "forward 0.bias float32[4] sha256 0", *lowered.model[2:])
+    )
+    assert not golden.equal(golden_of(lowered), golden_of(other))
+    # What was recorded before there was such is the same.
+    assert golden.equal(golden_of(dataclasses.replace(lowered, model=())), golden_of(lowered))

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from executorch_goldens.decode.constant import Constant, make_constant
+from executorch_goldens.decode.constant import Constant
 from executorch_goldens.decode.decoded import Attribute, Decoded
 from executorch_goldens.decode.flatbuffer import read
-from executorch_goldens.decode.pte import DTYPES, NOT_IN_SCHEMA, as_stored
+from executorch_goldens.decode.pte import NOT_IN_SCHEMA, stored_tensor
 from executorch_goldens.decode.schema import Schema
 from executorch_goldens.decode.tables import Fields
 
@@ -64,15 +64,4 @@ def _value(name: str, value: Fields, facts: dict[str, Attribute], blobs: dict[st
         given = content.rest() if content is not None else {}
         facts[name] = next(iter(given.values()), None)
         return
-    dtype, sizes, order = (
-        content.name("scalar_type"),
-        content.integers("sizes"),
-        content.integers("dim_order"),
-    )
-    if dtype not in DTYPES:
-        raise content.fail(f"is of type {dtype}, which this decoder does not know")
-    data = content.octets("data") or memoryview(b"")
-    try:
-        blobs[name], _ = make_constant(dtype, as_stored(content, sizes or (), order), data, DTYPES[dtype])
-    except ValueError as error:
-        raise content.fail(str(error)) from None
+    blobs[name], _, _ = stored_tensor(content, content.octets("data") or memoryview(b""))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import struct
 
-from executorch_goldens.decode.constant import Constant, make_constant, opaque
+from executorch_goldens.decode.constant import Constant, opaque
 from executorch_goldens.decode.decoded import Attribute, Decoded
 from executorch_goldens.decode.errors import DecodeError
 from executorch_goldens.decode.flatbuffer import read, unread_between
-from executorch_goldens.decode.pte import DTYPES, NOT_IN_SCHEMA, as_stored
+from executorch_goldens.decode.pte import NOT_IN_SCHEMA, stored_tensor
 from executorch_goldens.decode.schema import Schema
 from executorch_goldens.decode.tables import Fields
 
@@ -91,15 +91,9 @@ def _tensor(named: Fields, data: memoryview, facts: dict[str, Attribute], prefix
     layout = named.table("tensor_layout")
     if layout is None:
         return opaque(data)
-    dtype, sizes, order = layout.name("scalar_type"), layout.integers("sizes"), layout.integers("dim_order")
-    if dtype not in DTYPES:
-        raise layout.fail(f"is of type {dtype}, which this decoder does not know")
-    shape = as_stored(layout, sizes or (), order)
-    facts |= {f"{prefix}sizes": sizes, f"{prefix}dim_order": order} | layout.rest(f"{prefix}tensor_layout.")
-    try:
-        constant, behind = make_constant(dtype, shape, data, DTYPES[dtype])
-    except ValueError as error:
-        raise layout.fail(str(error)) from None
+    constant, described, behind = stored_tensor(layout, data)
     if any(behind):
-        raise layout.fail(f"{len(behind)} bytes are left behind {dtype}{list(shape)}")
+        raise layout.fail(f"{len(behind)} bytes are left behind {constant.dtype}{list(constant.shape)}")
+    facts |= {f"{prefix}{name}": value for name, value in described.items()}
+    facts |= layout.rest(f"{prefix}tensor_layout.")
     return constant

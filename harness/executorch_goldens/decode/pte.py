@@ -360,7 +360,7 @@ def _tensor(name: str, tensor: Fields, program: _Program) -> Value:
         attributes["data_buffer_idx"] = at
         if location != "EXTERNAL":
             data, start = _data(at, subsegment if place is not None else None, tensor, program)
-            constant = _constant(tensor, dtype, as_stored(tensor, shape or (), order), data)
+            constant = _constant(tensor, dtype, _as_stored(tensor, shape or (), order), data)
             program.read.append((start, start + len(constant.data)))
     return Value(name, dtype, shape, attributes | tensor.set_apart(), constant)
 
@@ -381,13 +381,25 @@ def _data(at: int, mutable: int | None, owner: Fields, program: _Program) -> tup
     return program.part(segment, offsets[at], owner)
 
 
-def as_stored(owner: Fields, shape: tuple[int, ...], order: tuple[int, ...] | None) -> tuple[int, ...]:
+def _as_stored(owner: Fields, shape: tuple[int, ...], order: tuple[int, ...] | None) -> tuple[int, ...]:
     """Return the dimensions in the order in which they are stored."""
     if order is None or len(shape) < 2:
         return shape
     if sorted(order) != list(range(len(shape))):
         raise owner.fail(f"dim_order {list(order)} is no order of {len(shape)} dimensions")
     return tuple(shape[at] for at in order)
+
+
+def stored_tensor(owner: Fields, data: memoryview) -> tuple[Constant, dict[str, Attribute], memoryview]:
+    """Return a tensor whose dtype, sizes and order are fields of a table, these two, and the bytes behind it."""
+    dtype, sizes, order = owner.name("scalar_type"), owner.integers("sizes"), owner.integers("dim_order")
+    if dtype not in DTYPES:
+        raise owner.fail(f"is of type {dtype}, which this decoder does not know")
+    try:
+        constant, behind = make_constant(dtype, _as_stored(owner, sizes or (), order), data, DTYPES[dtype])
+    except ValueError as error:
+        raise owner.fail(str(error)) from None
+    return constant, {"sizes": sizes, "dim_order": order}, behind
 
 
 def _constant(owner: Fields, dtype: str, shape: tuple[int, ...], data: memoryview) -> Constant:

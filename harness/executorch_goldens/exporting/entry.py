@@ -80,6 +80,6 @@ def kind_of(case: Case) -> type[Export]:
     """Return what exports a case: by the harness's recipe, or by its own."""
     if not case.is_build:
         return Export
-    from executorch_goldens.exporting.building import BuiltExport
+    from executorch_goldens.exporting.built import BuiltExport
 
     return BuiltExport

@@ -36,6 +36,7 @@ from executorch_goldens.artifact import (
     Tensor,
 )
 from executorch_goldens.decode import Schemas
+from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting import compat, tosa_validation
 from executorch_goldens.exporting.apart import ApartError, run_apart
 from executorch_goldens.exporting.blame import own_error
@@ -196,9 +197,7 @@ class Export:
 
     def unexecuted(self, lowered: torch.fx.GraphModule) -> Lowered:
         """Return the graph and the delegates of the lowered program, before it is emitted and run."""
-        graph = "\n".join(
-            (f"submodule {name}:\n" if name else "") + str(module.graph) for name, module in graphs(lowered)
-        )
+        graph = text_of(lowered)
         partitions = tuple(delegates(lowered))
         for index, delegate in enumerate(partitions):
             self.watch.stage(f"{DELEGATE}{index}", delegate.payload)
@@ -461,6 +460,23 @@ class Export:
             if moved.undefined:
                 self.leave_out(name, f"eager is undefined: {moved.undefined[0]}")
 
+    def hold_to(self, quantized: torch.nn.Module, graph: torch.nn.Module | None) -> None:
+        """Expect what the quantized model gives; what was expected so far is the float model's.
+
+        Parameters
+        ----------
+        graph
+            What gives the outputs: where it is a graph, it says what one code of them is worth.
+        """
+        self.floats = self.expected
+        self.expect(quantized)
+        if not isinstance(graph, torch.fx.GraphModule):
+            return
+        scales = numerics.output_scales(graph)
+        # Inputs that the model changes come before its outputs.
+        changed = max(map(len, self.expected.values()), default=len(scales)) - len(scales)
+        self.scales = (*(0.0 for _ in range(changed)), *scales)
+
     def quantize(
         self, program: torch.export.ExportedProgram, example: Example
     ) -> torch.export.ExportedProgram:
@@ -468,15 +484,18 @@ class Export:
         converting = partial(convert, self.lowering, self.case, example, program)
         converted = converting()
         self.unfolded = partial(converting, fold=False)
-        self.floats = self.expected
-        self.expect(converted)
-        scales = numerics.output_scales(converted)
-        changed = max(map(len, self.expected.values()), default=len(scales)) - len(scales)
-        self.scales = (*(0.0 for _ in range(changed)), *scales)
+        self.hold_to(converted, converted)
         self.spread(converted)
         if self.case.constant_outputs and self.target.runs == REFERENCE_MODEL:
             self.codes = numerics.output_codes(converted)
         return export_program(converted, example)
+
+
+def text_of(module: torch.fx.GraphModule) -> str:
+    """Return the text of a lowered graph and of those that it refers to."""
+    return "\n".join(
+        (f"submodule {name}:\n" if name else "") + str(inner.graph) for name, inner in graphs(module)
+    )
 
 
 def graphs(module: torch.fx.GraphModule, name: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:
@@ -539,9 +558,13 @@ def normalise(message: str) -> str:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """Return what `error` was raised from, and that from, to the first."""
+    """Return what `error` was raised from, and that from, to the first; of the harness's own words, these."""
     seen = {id(error)}
-    while error.__cause__ is not None and id(error.__cause__) not in seen:
+    while (
+        not isinstance(error, HarnessError)
+        and error.__cause__ is not None
+        and id(error.__cause__) not in seen
+    ):
         error = error.__cause__
         seen.add(id(error))
     return error

@@ -24,7 +24,9 @@ class Given:
 
     def __init__(self, module: torch.nn.Module, states: Collection[str]) -> None:
         found = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        self._states = {name: state for name, state in found.items() if name not in states and _plain(state)}
+        self._states = {
+            name: state for name, state in found.items() if name not in states and is_plain(state)
+        }
         self._before = {name: _copy(state) for name, state in self._states.items()}
         self._versions = {name: state._version for name, state in self._states.items()}
         self._writers: dict[str, str] = {}
@@ -47,7 +49,7 @@ class Given:
                 yield Altered(name, self._before[name], after, self._writers.get(name, ""))
 
 
-def _plain(state: torch.Tensor) -> bool:
+def is_plain(state: torch.Tensor) -> bool:
     """Whether `state` is a dense tensor in this process's memory, of torch's own class, with a version."""
     own = type(state) in (torch.Tensor, torch.nn.Parameter)
     dense = state.layout is torch.strided and state.device.type == "cpu" and not state.is_quantized

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,19 +63,41 @@ def runs(folder: Path, inputs: str, outputs: str) -> dict[str, tuple[Tensors, Te
 def _by_sample(folder: Path, file: str) -> dict[str, Tensors]:
     """Return the tensors of each sample of a file, in order; raise `ZooError`."""
     try:
-        arrays = npz.read(folder / file)
-    except (OSError, ValueError) as error:
-        raise ZooError(f"{file} cannot be read as an .npz file: {error}") from None
-    of: dict[str, list[tuple[str, torch.Tensor]]] = {}
-    for name, array in arrays.items():
-        sample, _, own = name.rpartition("/")
-        of.setdefault(sample or "recorded", []).append((own, torch.from_numpy(array.copy())))
-    for each in of.values():
-        if all(UNNAMED.fullmatch(name) for name, _ in each):
-            each.sort(key=lambda named: int(named[0].removeprefix("arr_")))
-    if not of:
+        arrays = _arrays(folder / file)
+    except ValueError as error:
+        raise ZooError(f"{file} {error}") from error
+    if not arrays:
         raise ZooError(f"{file} has no arrays")
-    return {sample: tuple(tensor for _, tensor in each) for sample, each in of.items()}
+    return {
+        sample or "recorded": tuple(_tensor(by_key[key]) for key in _numbered(by_key) or by_key)
+        for sample, by_key in arrays.items()
+    }
+
+
+def _arrays(path: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
+    """Return the arrays of an ``.npz`` file by sample, empty where they have none, and by name; raise ValueError."""
+    try:
+        arrays = npz.read(path)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"cannot be read as an .npz file: {error}") from error
+    of: dict[str, dict[str, np.ndarray[Any, Any]]] = {}
+    for name, array in arrays.items():
+        sample, _, key = name.rpartition("/")
+        of.setdefault(sample, {})[key] = array
+    return of
+
+
+def _numbered(names: Collection[str]) -> list[str]:
+    """Return names that ``numpy.savez`` gave, in their order; none where some are others."""
+    if not all(map(UNNAMED.fullmatch, names)):
+        return []
+    return sorted(names, key=lambda name: int(name.removeprefix("arr_")))
+
+
+def _tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
+    """Return an array as a tensor, whatever order its bytes are in."""
+    whole = np.ascontiguousarray(array)
+    return torch.from_numpy(whole.astype(whole.dtype.newbyteorder("="))).reshape(array.shape)
 
 
 class Inputs:
@@ -148,20 +170,15 @@ class Inputs:
 
     def _of_file(self, file: Path) -> Iterator[tuple[str, Tensors]]:
         try:
-            arrays = npz.read(self.folder / file)
-        except (OSError, ValueError) as error:
-            raise ZooError(f"{self.what}: {file} cannot be read as an .npz file: {error}") from error
-        of: dict[str, dict[str, np.ndarray[Any, Any]]] = {}
-        for name, array in arrays.items():
-            sample, _, key = name.rpartition("/")
-            of.setdefault(sample, {})[key] = array
-        for sample, by_key in of.items():
+            arrays = _arrays(self.folder / file)
+        except ValueError as error:
+            raise ZooError(f"{self.what}: {file} {error}") from error
+        for sample, by_key in arrays.items():
             called = f"{file.stem}/{sample}" if sample else file.stem
             yield called, self._of_arrays(f"{file}, sample {called}", by_key)
 
     def _of_arrays(self, what: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Tensors:
-        if arrays and all(map(UNNAMED.fullmatch, arrays)):
-            numbered = sorted(arrays, key=lambda name: int(name.removeprefix("arr_")))
+        if numbered := _numbered(arrays):
             arrays = {
                 self.keys[at] if at < len(self.keys) else name: arrays[name]
                 for at, name in enumerate(numbered)
@@ -173,9 +190,7 @@ class Inputs:
             )
         found = []
         for key, example, shape in zip(self.keys, self.tensors, self.shapes, strict=True):
-            array = np.ascontiguousarray(arrays[key])
-            given = torch.from_numpy(array.astype(array.dtype.newbyteorder("="))).reshape(arrays[key].shape)
-            found.append(self._fitting(what, key, example, given, shape))
+            found.append(self._fitting(what, key, example, _tensor(arrays[key]), shape))
         return self._sharing(what, found)
 
     def _fitting(

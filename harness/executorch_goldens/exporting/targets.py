@@ -24,7 +24,7 @@ from executorch_goldens.exporting.observers import GridHistogramObserver, GridOb
 from executorch_goldens.exporting.observing import Simulator
 from executorch_goldens.patches.guard import resolve
 from executorch_goldens.registry import Case
-from executorch_goldens.targets import BUILD, TOSA, Quantization, Target, TargetError
+from executorch_goldens.targets import TOSA, Quantization, Target, TargetError
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,6 @@ def _lower(target: Target) -> Callable[[torch.export.ExportedProgram], EdgeProgr
 def _partitioner(target: Target) -> Callable[[], Any]:
     if target.partitioner:
         return _function(target, "partitioner", target.partitioner)
-    if target.backend == BUILD:
-        return lambda: None
     if target.backend == TOSA:
         from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 

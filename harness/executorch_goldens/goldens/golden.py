@@ -37,6 +37,9 @@ GRAPH = "graph.txt"
 #: The text of a program of several parts with a line for each (`executorch_goldens.goldens.parts`).
 PARTS = "parts.txt"
 
+#: The parameters and buffers of the modules that a build names, with a digest of each.
+MODEL = "model.txt"
+
 #: Manifest field of a compact golden that has its trace in short (`executorch_goldens.goldens.compact`).
 PASSES = "passes"
 
@@ -52,7 +55,7 @@ LAYOUT = "layout"
 COUNTED = "quantities.txt"
 
 #: What fields of a manifest begin with that came after goldens without them were recorded, and lines of `COUNTED`;
-#: `PARTS` came later as well. What only one of two goldens says is not compared.
+#: `PARTS` and `MODEL` came later as well. What only one of two goldens says is not compared.
 ADDED = (LAYOUT, accuracy.FIELD, accuracy.ERROR, PASSES, "kernels", "validated")
 ADDED_COUNTS = ("duplicated ",)
 
@@ -191,6 +194,8 @@ def _render_lowered(lowered: Lowered) -> dict[str, str]:
     if lines := list(parts.lines(lowered, outlines)):
         texts[PARTS] = "".join(f"{line}\n" for line in lines)
     texts["pte.txt"] = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas)).text(delegates=False)
+    if lowered.model:
+        texts[MODEL] = "".join(f"{line}\n" for line in lowered.model)
     for name, content in lowered.data:
         texts[data_file(name)] = decode_data(content, lowered).text()
     return texts
@@ -313,6 +318,8 @@ def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
     if PARTS in kept:
         its = other.get(PARTS)
         kept = _without(kept, PARTS) if its is None else {**kept, PARTS: parts.compared(kept[PARTS], its)}
+    if MODEL in kept and MODEL not in other:
+        kept = _without(kept, MODEL)
     return {**kept, MANIFEST: "".join(lines)}
 
 
@@ -357,10 +364,10 @@ def digests(texts: Texts) -> dict[str, tuple[str, ...]]:
 
 
 def missing(reviewed: Texts, made: Texts) -> tuple[str, ...]:
-    """Return what a golden lacks because it was recorded before there was such: fields, lines of `COUNTED`, `PARTS`."""
+    """Return what a golden lacks because it was recorded before there was such: fields, lines of `COUNTED`, texts."""
     known = fields(reviewed)
     lacking = [name for name in fields(made) if name.startswith(ADDED) and name not in known]
-    lacking += [PARTS] if PARTS in made and PARTS not in reviewed else []
+    lacking += [name for name in (PARTS, MODEL) if name in made and name not in reviewed]
     return (*lacking, *(() if _added_counts(reviewed) else _added_counts(made)))
 
 
@@ -557,8 +564,7 @@ def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     lacking = missing(reviewed, made)
     if counts := [line for line in lacking if line.startswith(ADDED_COUNTS)]:
         base[COUNTED] += "".join(counts)
-    if PARTS in lacking:
-        base[PARTS] = made[PARTS]
+    base |= {name: made[name] for name in (PARTS, MODEL) if name in lacking}
     said |= {name: now[name] for name in lacking if name in now} | _further_digests(reviewed, made)
     if base == reviewed and said == {name: value for name, value in before.items() if name != CONTENTS}:
         return base

@@ -30,8 +30,8 @@ import msgspec
 from executorch_goldens import targets
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files import durable, untrusted
-from executorch_goldens.goldens import golden, merging
+from executorch_goldens.files import untrusted
+from executorch_goldens.goldens import golden, merging, toml
 from executorch_goldens.goldens.causes import cause, general
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.reading import reading
@@ -252,24 +252,9 @@ def write(root: Path, stated: Iterable[Expected]) -> None:
         )
     )
     document.add(tomlkit.comment('"goldens review --expect" brings it up to date, and keeps each why.'))
-    tables = tomlkit.aot()
-    for each in joined(stated):
-        table = tomlkit.table()
-        for name, value in msgspec.to_builtins(each).items():
-            table.add(
-                name, _lines(value) if name == "cells" else list(value) if name == "releases" else value
-            )
-        tables.append(table)
-    document["expected"] = tables
-    try:
-        if tables:
-            durable.replace(path, tomlkit.dumps(document))
-        else:
-            path.unlink(missing_ok=True)
-    except OSError as error:
-        raise golden.UnwritableError(
-            path, f"cannot be written ({error})", "Make room for it, then try again."
-        ) from error
+    there = joined(stated)
+    document["expected"] = toml.tables(map(msgspec.to_builtins, there))
+    toml.replace(path, document if there else None, "Make room for it, then try again.")
 
 
 def joined(stated: Iterable[Expected]) -> list[Expected]:
@@ -295,12 +280,3 @@ def joined(stated: Iterable[Expected]) -> list[Expected]:
 
 def _in_order(release: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(part) if part.isdigit() else -1, part) for part in release.split("."))
-
-
-def _lines(cells: Iterable[str]) -> Any:
-    """Return an array with a line for each of its cells: so a merge and a review see them."""
-    import tomlkit
-
-    array = tomlkit.array()
-    array.extend(cells)
-    return array.multiline(True)

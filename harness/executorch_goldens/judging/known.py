@@ -18,14 +18,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.files import durable, untrusted
-from executorch_goldens.goldens import golden, merging, roots
+from executorch_goldens.files import untrusted
+from executorch_goldens.goldens import merging, roots, toml
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import KnownDefect
@@ -129,42 +128,16 @@ def as_known(defect: KnownDefect | None, judged: Verdict) -> Verdict:
 def write(folder: Path, release: str, known: Mapping[str, KnownDefect]) -> None:
     """Replace what a release's folder of goldens knows; raise `GoldenError`."""
     path = folder / FILE
-    # Only here: what reads them does without.
-    import tomlkit
-
     causes: dict[tuple[str, str, str], _Cause] = {}
     for cell, defect in sorted(known.items()):
         key = (defect.verdict, general(defect.reason), defect.why)
         new = _Cause(defect.verdict, _written(defect.reason), [], _written(defect.why))
         causes.setdefault(key, new).cells.append(cell)
-    document = tomlkit.document()
-    tables = tomlkit.aot()
-    for key in sorted(causes):
-        table = tomlkit.table()
-        for name, value in msgspec.to_builtins(causes[key]).items():
-            table.add(name, _lines(value) if name == "cells" else value)
-        tables.append(table)
-    document["releases"] = {release: {"causes": tables}}
-    try:
-        if known:
-            durable.replace(path, tomlkit.dumps(document))
-        else:
-            path.unlink(missing_ok=True)
-    except OSError as error:
-        raise golden.UnwritableError(
-            path, f"cannot be written ({error})", "Make room for it, then record it again."
-        ) from error
+    rows = [msgspec.to_builtins(causes[key]) for key in sorted(causes)]
+    document = {"releases": {release: {"causes": toml.tables(rows)}}} if known else None
+    toml.replace(path, document, "Make room for it, then record it again.")
 
 
 def _written(text: str) -> str:
     """Return a text as TOML can hold it: half of a pair of UTF-16 is there as its escape."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _lines(cells: list[str]) -> Any:
-    """Return an array with a line for each of its cells: so a merge and a review see them."""
-    import tomlkit
-
-    array = tomlkit.array()
-    array.extend(cells)
-    return array.multiline(True)

@@ -138,16 +138,13 @@ def _whole(cell: Cell, lowered: Lowered, record: Record) -> Program:
     runs = targets.find(cell.target).runs
     in_runtime = runs == targets.RUNTIME or (runs == targets.EITHER and not record.calls)
     methods = {sample.name: record.methods.get(sample.name, ()) for sample in lowered.samples}
-    plans = {name: _plan(lowered, name) for name in {(of or (FORWARD,))[-1] for of in methods.values()}}
+    last = {name: (of or (FORWARD,))[-1] for name, of in methods.items()}
+    plans = {name: _plan(lowered, name) for name in {*last.values()}}
     samples = tuple(
         FrozenSample(
             sample.name,
             record.samples[sample.name],
-            tuple(
-                _in_memory(
-                    plans[(methods[sample.name] or (FORWARD,))[-1]], list(map(Value.of, sample.outputs))
-                )
-            ),
+            tuple(_in_memory(plans[last[sample.name]], list(map(Value.of, sample.outputs)))),
             tuple(map(Value.of, sample.expected)),
             tuple(_tolerance(lowered.tolerance(sample, index)) for index in range(len(sample.expected))),
             methods[sample.name],

@@ -188,7 +188,7 @@ def test_every_module_of_the_zoo_is_imported_by_its_package() -> None:
 #: Cells whose outputs rounding moves further than their case accepts, on some releases: each of their operators is
 #: judged by itself there, or their SQNR judges them (`executorch_goldens.judging.otherwise`, `registry.Case.sqnr`).
 MOVED_FAR = {
-    "build/depthwise-qat-tosa": ("1.4.1", "1.5.1"),
+    "built/depthwise-qat-tosa": ("1.4.1", "1.5.1"),
     "tosa-int/digits-transformer": ("1.5.1",),
     "tosa-int/masked-attention": ("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"),
     "tosa-int/masks": ("1.4.1", "1.5.1"),

@@ -210,27 +210,25 @@ def methods_in_runtime(
     calls
         The method and the inputs of each step.
     """
-    return flatten(_run_methods(pte, data, calls))
+    return flatten(run_methods(pte, data, calls))
 
 
 @handed_on
-def _run_methods(pte: bytes, data: bytes, calls: Sequence[tuple[str, Sequence[torch.Tensor]]]) -> list[Any]:
+def run_methods(pte: bytes, data: bytes, calls: Sequence[tuple[str, Sequence[torch.Tensor]]]) -> list[Any]:
     from executorch.extension.pybindings import portable_lib
     from executorch.runtime import Runtime
 
     names = {name for name, _ in calls}
     run: Callable[[str, tuple[torch.Tensor, ...]], Sequence[Any]]
     if len(names) == 1:
+        # The module reads the bytes of `pte`, which the caller holds, for as long as it is there.
         module = portable_lib._load_for_executorch_from_buffer(pte, data or None)
         run = module.run_method
     else:
         program = Runtime.get().load_program(pte)
         methods = {name: program.load_method(name) for name in names}
         run = lambda name, inputs: methods[name].execute(inputs)  # noqa: E731
-    last: Sequence[Any] = ()
-    for name, inputs in calls:
-        last = run(name, tuple(inputs))
-    return [output.clone() if isinstance(output, torch.Tensor) else output for output in last]
+    return last_outputs(lambda call: run(call[0], tuple(call[1])), calls)
 
 
 def beyond_simulator(program: torch.export.ExportedProgram, simulator: Simulator | None) -> str:
@@ -256,15 +254,13 @@ def in_runtime(pte: bytes, steps: Steps) -> tuple[Tensor, ...]:
 
 @handed_on
 def run_forward(pte: bytes, steps: Steps) -> list[Any]:
-    from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
-
-    # The module reads the bytes of `pte`, which the caller holds, for as long as it is there.
-    module = _load_for_executorch_from_buffer(pte)
-    return last_outputs(lambda inputs: module.run_method("forward", inputs), steps)
+    return run_methods(pte, b"", [("forward", inputs) for inputs in steps])
 
 
 @handed_on
-def last_outputs(run: Callable[[tuple[torch.Tensor, ...]], Sequence[Any]], steps: Steps) -> list[Any]:
+def last_outputs(
+    run: Callable[[tuple[Any, ...]], Sequence[Any]], steps: Iterable[Iterable[Any]]
+) -> list[Any]:
     """Run a loaded program step by step; return copies of what the last gives.
 
     Outputs may be views of the program's memory, which goes with it.

@@ -1,0 +1,569 @@
+"""Exports a case that makes its program by itself: what it made, how that is run, what it is held to."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
+
+from executorch_goldens.artifact import (
+    DELEGATE,
+    LOWERED,
+    Delegate,
+    Failure,
+    Inside,
+    Lost,
+    Lowered,
+    Sample,
+    Tensor,
+)
+from executorch_goldens.decode import Decoded, DecodeError, Schemas, bundled, decode
+from executorch_goldens.exporting import compat, kernels, tosa_validation
+from executorch_goldens.exporting.building import Build, Built, Method
+from executorch_goldens.exporting.calls import Call
+from executorch_goldens.exporting.data import Example
+from executorch_goldens.exporting.export import LOOKING, MODEL, Export, delegates, text_of
+from executorch_goldens.exporting.given import is_plain
+from executorch_goldens.exporting.inside import beginning, tosa
+from executorch_goldens.exporting.numerics import arithmetic, loading
+from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.exporting.numerics.quantizing import export_program
+from executorch_goldens.exporting.numerics.samples import samples_of
+from executorch_goldens.files import logged
+from executorch_goldens.goldens.accuracy import worst
+from executorch_goldens.registry import ZooError
+from executorch_goldens.targets import BUILD, INT8_FLOOR, TOSA, XNNPACK
+
+#: The stage in which the function of a case makes its program.
+BUILDING = "build"
+#: The samples on which methods are run in order.
+IN_ORDER = ("example", "drawn")
+#: What a backend's approximations are, by the id of its delegates; see `arithmetic.APPROXIMATIONS`.
+BACKENDS = {"TOSABackend": TOSA, "XnnpackBackend": XNNPACK}
+
+
+@dataclasses.dataclass(frozen=True)
+class Emitted:
+    """A program as it was before ``to_executorch``, which rewrites it, and what that made.
+
+    Attributes
+    ----------
+    programs
+        By method, in the order of their names, which is that of the emitted program.
+    modules
+        Their graph modules.
+    graph
+        The text of all graphs.
+    delegates
+        Of all methods.
+    """
+
+    programs: Mapping[str, beginning.Program]
+    modules: Mapping[str, torch.fx.GraphModule]
+    graph: str
+    delegates: tuple[Delegate, ...]
+
+    @classmethod
+    def of(cls, edge: EdgeProgramManager) -> Emitted:
+        names = sorted(edge.methods)
+        edges = {name: edge.exported_program(name) for name in names}
+        texts, found = [], []
+        for name, program in edges.items():
+            several = name if len(names) > 1 else ""
+            texts += [f"method {name}:\n"] if several else []
+            texts.append(f"{text_of(program.graph_module)}\n")
+            found += [
+                dataclasses.replace(each, name=f"{several}.{each.name}".lstrip("."))
+                for each in delegates(program.graph_module)
+            ]
+        return cls(
+            {name: beginning.Program.of(program) for name, program in edges.items()},
+            {name: program.graph_module for name, program in edges.items()},
+            "".join(texts),
+            tuple(found),
+        )
+
+
+@contextlib.contextmanager
+def emissions() -> Iterator[dict[int, tuple[ExecutorchProgramManager, Emitted]]]:
+    """Note what ``to_executorch`` is given and what it makes, by the identity of the latter."""
+    made: dict[int, tuple[ExecutorchProgramManager, Emitted]] = {}
+    method = EdgeProgramManager.to_executorch
+
+    @functools.wraps(method)
+    def noting(edge: EdgeProgramManager, *args: Any, **kwargs: Any) -> ExecutorchProgramManager:
+        before = Emitted.of(edge)
+        program: ExecutorchProgramManager = method(edge, *args, **kwargs)
+        made[id(program)] = program, before
+        return program
+
+    EdgeProgramManager.to_executorch = noting
+    try:
+        yield made
+    finally:
+        EdgeProgramManager.to_executorch = method
+
+
+class InOrder(torch.nn.Module):
+    """Runs one module after another, each time the next, and begins again after the last."""
+
+    def __init__(self, modules: Sequence[torch.nn.Module], calls: Sequence[Call]) -> None:
+        super().__init__()
+        self.steps = torch.nn.ModuleList(modules)
+        self.calls = tuple(calls)
+        self.done = 0
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        at = self.done % len(self.steps)
+        self.done += 1
+        return self.calls[at].run(self.steps[at], inputs)
+
+
+class Way(Export):
+    """A way in which a program is run, some methods in order, and what should come out.
+
+    Attributes
+    ----------
+    order
+        The methods that the steps run: one for all, or one for each.
+    examples
+        Of each method.
+    """
+
+    def __init__(self, whole: BuiltExport, order: Sequence[str]) -> None:
+        super().__init__(whole.case, whole.lowering, execute=whole.executing, observer=whole.observer)
+        self.order = tuple(order)
+        self.examples: Sequence[Example] = ()
+        self.bound = whole.bound
+
+    @property
+    def method(self) -> str:
+        """The method whose outputs count."""
+        return self.order[-1]
+
+    def of_step(self, number: int) -> str:
+        """Return the method that a step runs."""
+        return self.order[number] if len(self.order) > 1 else self.method
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        return tuple(each for example in self.examples for each in example.call.constants)
+
+    def for_runtime(self, steps: numerics.Steps) -> list[tuple[str, Sequence[Any]]]:
+        """Return what the runtime is to run: the method of each step, and all that it is given."""
+        several = [each.call for each in self.examples] if len(self.order) > 1 else []
+        calls = several or [self.call] * len(steps)
+        return [
+            (self.of_step(at), call.for_runtime([inputs])[0])
+            for at, (call, inputs) in enumerate(zip(calls, steps, strict=True))
+        ]
+
+    def take(self, method: Method, prefix: str) -> None:
+        """Say what a method should give on each of its samples."""
+        if (example := method.example) is not None:
+            self.call, self.examples = example.call, (example,)
+            with torch.no_grad(), self.lowering.eager():
+                states = numerics.states(example.module, example.call, example.tensors)
+            found = samples_of(self.case, example, remembers=bool(states))
+            self.samples = {f"{prefix}{name}": steps for name, steps in found.items()}
+            self.judge_by(example.module, method.quantized, method.quantized)
+        elif method.recorded:
+            self.call = Call.of(next(iter(method.recorded.values()))[0], {})
+        for name, (inputs, outputs) in method.recorded.items():
+            self.samples[f"{prefix}{name}"] = (inputs,)
+            self.expected[f"{prefix}{name}"] = numerics.flatten(outputs)
+
+    def judge_by(
+        self,
+        module: torch.nn.Module,
+        quantized: torch.nn.Module | None,
+        last: torch.nn.Module | None,
+    ) -> None:
+        """Say what comes out of the eager module on each sample, and out of the quantized one where there is one.
+
+        Parameters
+        ----------
+        last
+            What gives the outputs, quantized: its graph says what one code of them is worth.
+        """
+        self.expect(module)
+        if quantized is not None:
+            self.hold_to(quantized, last)
+        self.spread(self.as_exported(module if quantized is None else quantized))
+
+    def as_exported(self, module: torch.nn.Module) -> torch.nn.Module:
+        """Return a module as operators that rounding is known of: tensors that torchao made hide theirs.
+
+        What cannot be exported by itself, as methods in order, stays as it is.
+        """
+        if isinstance(module, torch.fx.GraphModule):
+            return module
+        if isinstance(module, InOrder):
+            steps = zip(module.steps, self.examples, strict=True)
+            return InOrder([exported(inner, each) for inner, each in steps], module.calls)
+        return exported(module, self.examples[0])
+
+    def sample(self, name: str, given: tuple[Tensor, ...]) -> Sample:
+        if name in self.moved:
+            return super().sample(name, given)
+        return Sample(name, self.expected[name], given)
+
+
+class BuiltExport(Export):
+    """One export of a case that makes its program by itself.
+
+    Attributes
+    ----------
+    build
+        What the case's function was given.
+    ways
+        The ways in which the program is run.
+    emitted
+        What the program was made from; None where it came as bytes that nothing here emitted.
+    built
+        The program.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.build = Build(self.case.name)
+        self.ways: list[Way] = []
+        self.emitted: Emitted | None = None
+        self.built = Built(b"")
+        self._constants: tuple[Any, ...] = ()
+
+    def run(self) -> Lowered:
+        """Have the case make its program, then run it; whatever the release raises passes through."""
+        self.stage = BUILDING
+        with emissions() as made, tosa.noted() if self.executing else nullcontext():
+            given = self.case.build(self.build)
+        self.take(given, made)
+        self.watch.stage("pte", self.built.pte)
+        lowered = self.unjudged_program()
+        if not self.executing:
+            return lowered
+        self.stage = MODEL
+        self.ways = list(self.all_ways())
+        self.made = lowered = dataclasses.replace(
+            lowered, methods=tuple(self.scales_by_method()), scales=self.ways[0].scales if self.ways else ()
+        )
+        self.stage, self.log = "run", logged.end()
+        not_run = self.not_run()
+        samples: list[Sample] = []
+        loads: list[str] = []
+        for way in self.ways:
+            outputs, lines = ({}, ()) if not_run else self.run_way(way)
+            samples += [
+                dataclasses.replace(way.sample(name, out), method=way.method if lowered.methods else "")
+                for name, out in outputs.items()
+            ]
+            loads += lines
+            self.samples |= way.samples
+            self.methods |= {
+                name: tuple(way.of_step(at) for at in range(len(steps)))
+                for name, steps in way.samples.items()
+            }
+            self._constants += way.constants
+            self.unjudged += way.unjudged
+        if not samples and not not_run:
+            not_run = self.left_out or "the case names no module and no recorded run: build.method(...)"
+        return dataclasses.replace(
+            lowered,
+            samples=tuple(samples),
+            not_run=not_run,
+            unjudged=self.unjudged,
+            loads=tuple(dict.fromkeys(loads)),
+            recipe=self.recipe(),
+            model=tuple(self.model()),
+        )
+
+    def take(self, given: object, made: Mapping[int, tuple[ExecutorchProgramManager, Emitted]]) -> None:
+        """Take what the case's function returned; raise `ZooError` for what is no program."""
+        self.emitted = None
+        if isinstance(given, ExecutorchProgramManager):
+            if id(given) in made:
+                self.emitted = made[id(given)][1]
+            data = {name: bytes(content) for name, content in (given._tensor_data or {}).items()}
+            self.built = Built(bytes(given.buffer), data)
+            return
+        if isinstance(given, bytes | bytearray):
+            given = Built(bytes(given))
+        if not isinstance(given, Built):
+            raise ZooError(
+                f"case {self.case.name!r} of {self.case.module} gives a {type(given).__name__}, and no program: return "
+                "what to_executorch() gives, its bytes, or Built(pte, {name: data})"
+            )
+        try:
+            if given.pte[4:8] == bundled.IDENTIFIER:
+                inner = bundled.program_in(given.pte, Schemas.installed().load("bundled-program"))
+                given = dataclasses.replace(given, pte=inner)
+            self.decoded = decode(given.pte, schemas=Schemas.installed())
+            if self.decoded.kind != "pte":
+                raise ZooError(
+                    f"case {self.case.name!r}: its bytes are {self.decoded.kind}, and no program (.pte)"
+                )
+        except DecodeError as error:
+            raise ZooError(f"case {self.case.name!r}: its bytes are no program (.pte): {error}") from error
+        self.built = given
+        for program, emitted in made.values():
+            if bytes(program.buffer) == self.built.pte:
+                self.emitted = emitted
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        return self._constants
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """The ids of the backends that the program has delegates of, by its own account."""
+        return tuple(dict.fromkeys(delegate.backend_id for delegate in self.delegates))
+
+    @functools.cached_property
+    def delegates(self) -> tuple[Delegate, ...]:
+        """The delegates of the program; of one that nothing here emitted, those that the bytes have."""
+        if self.emitted is not None:
+            return self.emitted.delegates
+        named = tuple(
+            (key.removeprefix("named_data "), bytes(blob.data))
+            for key, blob in self.decoded.blobs.items()
+            if key.startswith("named_data ")
+        )
+        return tuple(
+            Delegate(each.name.replace("/", "."), each.backend, bytes(each.payload), named)
+            for each in self.decoded.delegates
+        )
+
+    @functools.cached_property
+    def decoded(self) -> Decoded:
+        """The program, decoded."""
+        return decode(self.built.pte, schemas=Schemas.installed())
+
+    def unjudged_program(self) -> Lowered:
+        """Return the program with its graph and its delegates, before anything is run."""
+        graph = self.emitted.graph if self.emitted is not None else ""
+        for index, delegate in enumerate(self.delegates):
+            self.watch.stage(f"{DELEGATE}{index}", delegate.payload)
+        self.watch.stage(LOWERED, graph.encode())
+        found = None
+        if self.executing and self.emitted is not None:
+            whole = torch.nn.Module()
+            for name, module in self.emitted.modules.items():
+                whole.add_module(f"method {name}", module)
+            found = tosa_validation.validation(whole, "")
+            tosa_validation.tell(found)
+        return Lowered(
+            graph=graph,
+            delegates=self.delegates,
+            pte=self.built.pte,
+            samples=(),
+            bound=max([self.bound, *(method.bound for method in self.build.methods.values())]),
+            schemas=tuple(map(str, Schemas.installed().places)),
+            limit=self.case.imprecise.get(BUILD, Lowered.limit),
+            validation=found,
+            data=tuple(sorted(self.built.data.items())),
+        )
+
+    def all_ways(self) -> Iterator[Way]:
+        """Yield each method by itself, then the orders that the case asks for, from their second method on."""
+        several = len(self.build.methods) > 1 or bool(self.build.orders)
+        for name, method in self.build.methods.items():
+            way = self.way((name,))
+            way.take(method, f"{name}: " if several else "")
+            yield way
+        for order in self.build.orders:
+            for end in range(2, len(order) + 1):
+                yield self.ordered(order[:end])
+
+    def way(self, methods: Sequence[str]) -> Way:
+        way = Way(self, methods)
+        way.off = {
+            name: move
+            for backend in self.backends
+            for name, move in arithmetic.APPROXIMATIONS.get(BACKENDS.get(backend, ""), {}).items()
+        }
+        return way
+
+    def ordered(self, order: Sequence[str]) -> Way:
+        """Return the way that runs methods in order; raise `ZooError` for one that has no module."""
+        examples = [self.build.methods.get(name, Method()).example for name in order]
+        known = [example for example in examples if example is not None]
+        if len(known) != len(order):
+            lacking = order[examples.index(None)]
+            raise ZooError(f"build.in_order: {lacking!r} has no module: build.method(..., {lacking!r})")
+        way = self.way(order)
+        names = [name for name in IN_ORDER if name == "example" or name in self.case.run_on]
+        for name in names:
+            way.samples[f"{', '.join(order)}: {name}"] = tuple(
+                each.tensors if name == "example" else self.build.data.all_like(each.tensors, name)
+                for each in known
+            )
+        way.examples = known
+        # A step is given as tensors, whichever method it is of.
+        way.call = Call.of(known[0].tensors, {})
+        quantized = [self.build.methods[name].quantized for name in order]
+        plain = self.in_order(known, [None] * len(known))
+        is_quantized = any(module is not None for module in quantized)
+        way.judge_by(plain, self.in_order(known, quantized) if is_quantized else None, quantized[-1])
+        return way
+
+    def in_order(
+        self, examples: Sequence[Example], quantized: Sequence[torch.nn.Module | None]
+    ) -> torch.nn.Module:
+        """Return methods in order, each as it is quantized, or as it is where it is not."""
+        return InOrder(
+            [
+                each.module if module is None else module
+                for each, module in zip(examples, quantized, strict=True)
+            ],
+            [each.call for each in examples],
+        )
+
+    def scales_by_method(self) -> Iterator[tuple[str, tuple[float, ...]]]:
+        """Yield each method with the scales of its outputs, where there are several methods."""
+        scales = {way.method: way.scales for way in self.ways if len(way.order) == 1}
+        yield from scales.items() if len(scales) > 1 or self.build.orders else ()
+
+    @functools.cached_property
+    def in_reference(self) -> bool:
+        """Whether the reference model runs the TOSA delegates, and Python what is around them."""
+        return self.emitted is not None and "TOSABackend" in self.backends
+
+    def not_run(self) -> str:
+        """Return why the program is not run; empty where it is."""
+        if self.in_reference:
+            assert self.emitted is not None
+            if lacking := [name for name in self.backends if name not in beginning.LOOKS]:
+                return f"nothing here runs a delegate of {', '.join(lacking)}"
+            modules = self.emitted.modules.values()
+            return next(filter(None, map(numerics.beyond_reference_model_in, modules)), "")
+        there = kernels.backends()
+        if lacking := [name for name in self.backends if name not in there]:
+            return f"the runtime has no backend {', '.join(lacking)}"
+        if len(self.built.data) > 1:
+            return f"the runtime's Python interface takes one data file, and there are {len(self.built.data)}"
+        if self.built.data and any(len({*order}) > 1 for order in self.build.orders):
+            return "the runtime's Python interface runs several methods in order only without a data file"
+        called = (operator.type for plan in self.decoded.graphs for operator in plan.operators)
+        return numerics.without_kernels(name for name in called if "::" in name)
+
+    def run_way(self, way: Way) -> tuple[dict[str, tuple[Tensor, ...]], tuple[str, ...]]:
+        """Run the program in one way; return its outputs by sample, and what loading it otherwise changes."""
+        if self.in_reference:
+            with self.lowering.eager():
+                return way.outputs(lambda steps: self.in_edge(way, steps), ""), ()
+        data = next(iter(self.built.data.values()), b"")
+        outputs = way.outputs(
+            lambda steps: numerics.methods_in_runtime(self.built.pte, data, way.for_runtime(steps)),
+            "",
+            self.built.pte,
+        )
+        if not outputs or self.built.data or len(way.order) > 1:
+            return outputs, ()
+        given = {name: way.call.for_runtime(steps) for name, steps in way.samples.items()}
+        return outputs, loading.differences(self.built.pte, given, outputs, LOOKING, way.method)
+
+    def in_edge(self, way: Way, steps: numerics.Steps) -> tuple[Tensor, ...]:
+        """Run the program as it was lowered, with its delegates in what runs them by themselves."""
+        assert self.emitted is not None
+        programs = {name: self.emitted.programs[name] for name in way.order}
+        held = {name: dict(program.held) for name, program in programs.items()}
+        given: tuple[Tensor, ...] = ()
+        shared: dict[str, Any] = {}
+        for at, inputs in enumerate(steps):
+            name = way.of_step(at)
+            held[name] |= {key: value for key, value in shared.items() if key in held[name]}
+            interpreter = EachByItsOwn(programs[name].module)
+            interpreter.observer = self.observer
+            given = numerics.run_edge(interpreter, programs[name].signature, held[name], inputs)
+            shared |= held[name]
+        return given
+
+    def model(self) -> Iterator[str]:
+        """Yield a line for each parameter and buffer of the modules that were named: what changed, by its name."""
+        for name, method in self.build.methods.items():
+            state = method.example.module.state_dict() if method.example is not None else {}
+            # What torchao has quantized is a class of its own: its bytes are not numpy's.
+            for path, tensor in filter(lambda item: is_plain(item[1]), state.items()):
+                held = numerics.flatten((tensor.detach(),))[0]
+                digest = hashlib.sha256(held.data).hexdigest()[:16]
+                yield f"{name} {path} {str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)} sha256 {digest}"
+
+    def recipe(self) -> str:
+        """Say how the program was made, what its methods are held to, and what is not known for that reason."""
+        unknown = ["which quantization loses what is lost", "whether lowering changes the model"]
+        if self.emitted is None:
+            unknown.insert(0, "the graph, as the program came as bytes")
+        held = "; ".join(f"{name} held to {method.held_to}" for name, method in self.build.methods.items())
+        return f"the case's own; {held or 'held to nothing'}; not known: {', '.join(unknown)}"
+
+    def looked_into(self, result: Lowered | Failure) -> Lowered | Failure:
+        """Return a result with where it begins to depart, and what quantization loses."""
+        if isinstance(result, Failure):
+            return result
+        inside: list[Inside] = []
+        for way in self.ways:
+            if self.emitted is None or len(way.order) > 1 or way.method not in self.emitted.programs:
+                continue
+            samples = tuple(sample for sample in result.samples if sample.name in way.samples)
+            way.program = self.emitted.programs[way.method]
+            found = way.with_beginning(
+                dataclasses.replace(result, samples=samples, scales=way.scales, methods=())
+            )
+            if found.begins is not None:
+                result = dataclasses.replace(result, begins=found.begins)
+                break
+            inside += [found.inside] if found.inside is not None else []
+        else:
+            if inside and len(inside) == len(self.ways):
+                result = dataclasses.replace(result, inside=together(inside))
+        return dataclasses.replace(result, lost=self.lost_of(result))
+
+    def lost_of(self, lowered: Lowered) -> Lost | None:
+        """Return what quantization loses on the example of a method; None where that is within the floor."""
+        floor = self.case.sqnr.get(BUILD, INT8_FLOOR)
+        for sample in lowered.samples:
+            if not sample.floats or not sample.name.endswith("example"):
+                continue
+            found = worst(sample.floats, sample.outputs)
+            if found is not None and found[1] < floor:
+                name = f" of {sample.method}" if sample.method else ""
+                return Lost(
+                    found[0], found[1], floor, (f"which quantization{name} loses it is not looked for",)
+                )
+        return None
+
+
+def exported(module: torch.nn.Module, example: Example) -> torch.nn.Module:
+    """Return the exported graph of a module, or the module itself where it cannot be exported."""
+    if isinstance(module, torch.fx.GraphModule):
+        return module
+    try:
+        return compat.graph_module(export_program(copy.deepcopy(module), example))
+    except Exception:  # whatever torch.export raises, the program is there already
+        return module
+
+
+class EachByItsOwn(numerics.EdgeInterpreter):
+    """Runs each delegate in what runs delegates of its backend by themselves."""
+
+    def call_delegate(self, lowered: Any, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        if lowered.backend_id == "TOSABackend":
+            return super().call_delegate(lowered, inputs)
+        return beginning.LOOKS[lowered.backend_id].run(lowered, inputs)
+
+
+def together(inside: Sequence[Inside]) -> Inside:
+    """Return what was looked at in several methods as one."""
+    return Inside(
+        tuple(name for each in inside for name in each.samples),
+        sum(each.values for each in inside),
+        tuple(line for each in inside for line in each.unseen),
+    )
