@@ -13,6 +13,7 @@ from executorch_goldens import Data, Example, case
 from models.image_networks import GatedBottleneck, conv_bn
 from models.realistic import HISTOGRAM
 from models.sequence_networks import VisionTransformer
+from models.shipped import RECENT
 
 
 def convolutional() -> nn.Module:
@@ -58,11 +59,25 @@ def from_training(name: str, images: int) -> Example:
     return Example(module.eval(), (x,), fill=False)
 
 
-@case(guards="MobileNetV3's blocks with trained weights still tell digits apart", quantization=HISTOGRAM)
+#: What training leaves matters where it is quantized.
+QUANTIZED = ("tosa-int", "xnnpack-int8")
+
+
+@case(
+    guards="MobileNetV3's blocks with trained weights still tell digits apart",
+    quantization=HISTOGRAM,
+    backends=QUANTIZED,
+    releases=RECENT,
+)
 def digits_mobilenet(data: Data) -> Example:
     return from_training("convolutional", images=4)
 
 
-@case(guards="a ViT with trained weights still tells digits apart", quantization=HISTOGRAM)
+@case(
+    guards="a ViT with trained weights still tells digits apart",
+    quantization=HISTOGRAM,
+    backends=QUANTIZED,
+    releases=RECENT,
+)
 def digits_transformer(data: Data) -> Example:
     return from_training("transformer", images=4)

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from executorch.exir import ExecutorchProgramManager
 
 
+#: The releases that what ships was recorded on; nobody tried 1.1.0 and 1.2.0.
+RECENT = ("1.3.1", "1.4.1", "1.5.1")
+
+
 class SpeechEncoder(nn.Module):
     """Whisper's encoder: two convolutions over a spectrogram, the second halves its length, then attention."""
 
@@ -43,6 +47,7 @@ class SpeechEncoder(nn.Module):
     guards="Whisper's encoder: convolutions over time hand their rows to attention",
     # Twenty roundings in a row.
     imprecise={"xnnpack-int8": 0.25},
+    releases=RECENT,
 )
 def whisper_encoder(data: Data) -> Example:
     return Example(SpeechEncoder(bands=8, frames=24, width=16), (data.tensor("spectrogram", 1, 8, 24),))
@@ -70,7 +75,7 @@ class Detector(nn.Module):
         return torch.cat(((likely * self.numbers).sum(2) * self.pixels, scores.sigmoid()), 1)
 
 
-@case(guards="a YOLO head: boxes in pixels and scores from 0 to 1 leave in one tensor")
+@case(guards="a YOLO head: boxes in pixels and scores from 0 to 1 leave in one tensor", releases=RECENT)
 def yolo_head(data: Data) -> Example:
     return Example(Detector(width=8, classes=3, bins=4, size=6), (data.tensor("x", 1, 8, 6, 6),))
 
@@ -142,7 +147,10 @@ def trained(build: Build, quantizer: Any) -> tuple[nn.Module, tuple[torch.Tensor
     return build.quantized(convert_pt2e(prepared)), inputs
 
 
-@case(guards="a depthwise network that was trained with XNNPACK's quantization: batch norms fold after it")
+@case(
+    guards="a depthwise network that was trained with XNNPACK's quantization: batch norms fold after it",
+    releases=RECENT,
+)
 def depthwise_qat_xnnpack(build: Build) -> ExecutorchProgramManager:
     from executorch.backends.xnnpack.quantizer import xnnpack_quantizer as xnnpack
 
@@ -154,6 +162,7 @@ def depthwise_qat_xnnpack(build: Build) -> ExecutorchProgramManager:
     guards="a depthwise network that was trained with Arm's quantization: batch norms are lowered as that leaves them",
     # It observes a convolution before its batch norm, which convert_pt2e does not fold then: 14.9 dB are left.
     sqnr={"built": 12},
+    releases=RECENT,
 )
 def depthwise_qat_tosa(build: Build) -> ExecutorchProgramManager:
     from executorch.backends.arm.quantizer import TOSAQuantizer, get_symmetric_quantization_config
@@ -178,7 +187,9 @@ class Words(nn.Module):
         return self.layers(self.table(words)).mean(1)  # type: ignore[no-any-return]
 
 
-@case(guards="a table of words in a file of its own, beside what XNNPACK keeps in the program")
+@case(
+    guards="a table of words in a file of its own, beside what XNNPACK keeps in the program", releases=RECENT
+)
 def external_weights(build: Build) -> ExecutorchProgramManager:
     inputs = (torch.tensor([[3, 17, 39, 0]]),)
     return to_xnnpack(build.method(build.data.fill(Words()), inputs), inputs, external_constants=True)
@@ -207,21 +218,27 @@ def planned(build: Build, algorithm: Any, **settings: Any) -> ExecutorchProgramM
     return to_xnnpack(model, inputs, memory_planning_pass=plan)
 
 
-@case(guards="a plan that gives each tensor a place of its own, on 64 bytes, and none to inputs and outputs")
+@case(
+    guards="a plan that gives each tensor a place of its own, on 64 bytes, and none to inputs and outputs",
+    releases=RECENT,
+)
 def memory_plan_naive(build: Build) -> ExecutorchProgramManager:
     from executorch.exir.memory_planning import naive
 
     return planned(build, naive, alloc_graph_input=False, alloc_graph_output=False, alignment=64)
 
 
-@case(guards="a plan that lets tensors share places, by the greedy algorithm, inputs not among them")
+@case(
+    guards="a plan that lets tensors share places, by the greedy algorithm, inputs not among them",
+    releases=RECENT,
+)
 def memory_plan_greedy(build: Build) -> ExecutorchProgramManager:
     from executorch.exir.memory_planning import greedy
 
     return planned(build, greedy, alloc_graph_input=False)
 
 
-@case(guards="a model in float16, for XNNPACK")
+@case(guards="a model in float16, for XNNPACK", releases=RECENT)
 def float16(build: Build) -> ExecutorchProgramManager:
     inputs = (build.data.tensor("x", 1, 3, 8, 8).half(),)
     network = nn.Sequential(
@@ -247,7 +264,7 @@ class Pixels(nn.Module):
         return lit.to(torch.uint8), self.classes(y.mean((2, 3))).argmax(1)
 
 
-@case(guards="uint8 and int64 go in and come out, XNNPACK between them")
+@case(guards="uint8 and int64 go in and come out, XNNPACK between them", releases=RECENT)
 def integers(build: Build) -> ExecutorchProgramManager:
     picture = torch.from_numpy(build.data.generator("picture").integers(0, 256, (1, 3, 8, 8), "uint8"))
     inputs = (picture, torch.tensor([2]))
