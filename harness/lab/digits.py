@@ -9,6 +9,7 @@ here depends on the machine in its last bits; what is written is what the zoo ha
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,8 @@ def main() -> None:
     import torch
     from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
-    from models import digits
-
+    # By name, as every instrument loads a zoo.
+    digits = importlib.import_module("models.digits")
     images, classes = load_digits(return_X_y=True)
     x = torch.from_numpy(images.astype(np.float32) / 16).reshape(-1, 1, 8, 8)
     y = torch.from_numpy(classes)
@@ -45,7 +46,7 @@ def main() -> None:
         written |= {f"{name}.{key}": value.numpy().astype(np.float16) for key, value in values.items()}
         right = (module.eval()(x[-TEST:]).argmax(1) == y[-TEST:]).float().mean()
         print(f"{name}: {sum(map(torch.numel, values.values()))} values, {right:.1%} of {TEST} right")
-    np.savez_compressed(Path(digits.__file__).with_suffix(".npz"), **written)
+    np.savez_compressed(Path(str(digits.__file__)).with_suffix(".npz"), **written)
 
 
 if __name__ == "__main__":
