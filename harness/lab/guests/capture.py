@@ -301,7 +301,8 @@ def run(test: Test, recorder: Recorder, seed: str) -> None:
     fixtures = {RUNNER: Runner(recorder)} if RUNNER in test.fixtures else {}
     try:
         with seeded(seed), offline(), untrained(), recording(recorder):
-            test.call(**test.arguments, **fixtures)
+            made = {name: make() for name, make in test.made.items()}
+            test.call(**test.arguments, **made, **fixtures)
     except _Ended as end:
         if not recorder.taken:
             raise CaptureError(str(end)) from end
