@@ -210,6 +210,7 @@ def test_a_release_is_listed_anew_without_touching_what_others_have() -> None:
         ("test_abs.py", "test_abs_tosa_INT[randn_1d]", "abs-randn-1d"),
         ("test_cat.py", "TestCat::test_fp16_cat2", "cat-fp16-cat2"),
         ("Gemma3n/test_attention.py", "test_rope", "gemma3n-attention-rope"),
+        ("Qwen3_VL/test_qwen3_vl_layers.py", "test_qwen3_vl_tosa_INT[mlp]", "qwen3-vl-layers-mlp"),
     ],
 )
 def test_the_name_of_a_case_is_that_of_its_test_without_the_flow(file: str, node: str, name: str) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import hashlib
+import itertools
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -239,8 +240,12 @@ def names_of(file: str, node: str, number: int) -> tuple[str, str, str]:
 
 
 def _name(file: str, node: str) -> str:
-    stem = _words(re.sub(r"(^|/)(test_)?", r"\1", file.removesuffix(".py")))
+    *folders, stem = (_words(re.sub(r"^test_", "", part)) for part in file.removesuffix(".py").split("/"))
     parts = [_words(re.sub(r"^[Tt]est_?", "", part)) for part in node.split("::")]
+    if folders:
+        # Of a family of models: folder, file and test each begin with its name.
+        stem = "-".join((*folders, _without_common(stem, folders[-1])))
+        parts = [_without_common(part, stem) for part in parts]
     name = stem
     for part in parts:
         # A class that is called as its file is, and a function that begins with the name of its file.
@@ -251,6 +256,19 @@ def _name(file: str, node: str) -> str:
         else:
             name = f"{name}-{part}"
     return name
+
+
+def _without_common(words: str, others: str) -> str:
+    """Return words without those that they begin with in common with others, if these are at least two.
+
+    >>> _without_common("qwen3-vl-rms-norm", "qwen3-vl-layers")
+    'rms-norm'
+    >>> _without_common("phi3-layers", "phi3")
+    'phi3-layers'
+    """
+    pairs = zip(words.split("-"), others.split("-"), strict=False)
+    common = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    return "-".join(words.split("-")[common:]) if common > 1 else words
 
 
 def cut(name: str, digest: str, always: bool = False) -> str:
