@@ -1,4 +1,4 @@
-"""What changes from each release to the next, from the committed goldens: the pages docs/drift/."""
+"""What changes from each release to the next, from the committed goldens: the pages docs/lab/drift/."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lab.pages import Part
 def parts() -> Iterator[Part]:
     """Yield a page for each pair of neighbouring releases."""
     for before, after in itertools.pairwise(releases.load().releases):
-        yield Part(f"drift/{before}-{after}.md", "", functools.partial(lines, before, after), slow=True)
+        yield Part(f"lab/drift/{before}-{after}.md", "", functools.partial(lines, before, after), slow=True)
 
 
 def lines(before: str, after: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""``python -m lab findings``: whether the scripts of docs/findings show what findings.toml says of the release."""
+"""``python -m lab findings``: whether the scripts of docs/lab/findings show what findings.toml says of the release."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from executorch_goldens.settings.exports import cores
 from lab import GOLDENS, pages, threads
 from lab.pages import Part
 
-FOLDER = pages.DOCS / "findings"
+FOLDER = pages.DOCS / "lab" / "findings"
 TABLE = FOLDER / "findings.toml"
 Severity = Literal["wrong result", "refused program", "lost performance", "other bytes"]
 #: Of upstream's threads about a defect: there is none; they are open; a fix is merged, after the newest release here.
@@ -103,9 +103,9 @@ def index(findings: Mapping[str, Finding]) -> Iterator[str]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the index of docs/findings/README.md, and the threads about what is no finding."""
-    yield Part("findings/README.md", "findings", lambda: ["", *index(load()), ""])
-    yield Part("findings/README.md", "threads", lambda: threads.lines(threads.load(), GOLDENS))
+    """Yield the index of docs/lab/findings/README.md, and the threads about what is no finding."""
+    yield Part("lab/findings/README.md", "findings", lambda: ["", *index(load()), ""])
+    yield Part("lab/findings/README.md", "threads", lambda: threads.lines(threads.load(), GOLDENS))
 
 
 def shown(script: Path) -> tuple[bool | None, str]:

@@ -15,7 +15,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
 from lab.pages import DOCS
 
-TABLE = DOCS / "findings" / "threads.toml"
+TABLE = DOCS / "lab" / "findings" / "threads.toml"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import pytest
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
 from executorch_goldens.decode import decode
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.settings.exports import Machine, Settings, cores, default_interpreter
 from executorch_goldens.shipping import kernels
 from executorch_goldens.shipping.builds import builds, capabilities, made
@@ -39,7 +39,7 @@ def record(root: Path, pte: bytes, release: str = "1.5.1", cell: Cell = CELL) ->
     for index, delegate in enumerate(decoded.delegates):
         assert delegate.decoded is not None
         texts[f"delegate_{index}.{delegate.decoded.kind}.txt"] = delegate.decoded.text()
-    of_layout = golden.layout(pte, [delegate.payload for delegate in decoded.delegates], SCHEMAS)
+    of_layout = rendering.layout(pte, [delegate.payload for delegate in decoded.delegates], SCHEMAS)
     said = {
         "format": str(golden.FORMAT),
         "patches": "none",

@@ -11,7 +11,7 @@ from executorch_goldens.artifact import Artifact, Failure, Lowered
 from executorch_goldens.decode import DecodeError, decode
 from executorch_goldens.exporting.building import Build
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden
 from executorch_goldens.judging.rightness import wrongs
 from executorch_goldens.registry import Case, Registry, ZooError, load, takes_build
 from executorch_goldens.releases import load as load_releases
@@ -221,6 +221,6 @@ def test_a_golden_names_the_parameters_of_the_model() -> None:
     other = dataclasses.replace(
         lowered, model=(*lowered.model[:1], "forward 0.bias float32[4] sha256 0", *lowered.model[2:])
     )
-    assert not golden.equal(golden_of(lowered), golden_of(other))
+    assert not equality.equal(golden_of(lowered), golden_of(other))
     # What was recorded before there was such is the same.
-    assert golden.equal(golden_of(dataclasses.replace(lowered, model=())), golden_of(lowered))
+    assert equality.equal(golden_of(dataclasses.replace(lowered, model=())), golden_of(lowered))

@@ -11,7 +11,7 @@ import pytest
 
 from executorch_goldens.artifact import EDGE, EXPORTED, ORIGINS, QUANTIZED, Artifact, Cell, Lowered, Outcome
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.goldens.golden import decode_delegates
+from executorch_goldens.goldens.rendering import decode_delegates
 from executorch_goldens.registry import load
 from executorch_goldens.results import merging, origins
 from executorch_goldens.results.origins import OriginsError, written

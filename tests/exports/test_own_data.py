@@ -17,7 +17,7 @@ from torch.export import Dim
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Metric
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.goldens import accuracy, golden
+from executorch_goldens.goldens import accuracy, equality, golden, rendering
 from executorch_goldens.judging import verdict
 from executorch_goldens.registry import Case, ZooError, load
 from executorch_goldens.targets import Target
@@ -336,16 +336,16 @@ def test_a_metric_below_its_bound_is_wrong_beside_the_numbers(target: str, photo
 
 def test_a_golden_has_the_metric_and_compares_it_within_a_tolerance() -> None:
     made = lowered(case(metric=right_answers, bound=0.0), "xnnpack-fp32")
-    texts = golden.render(Artifact(made, (), 1.0), ORIGIN)
+    texts = rendering.render(Artifact(made, (), 1.0), ORIGIN)
     (line,) = [line for line in texts[golden.MANIFEST].splitlines() if line.startswith("accuracy ")]
     assert line.startswith("accuracy right_answers: metric ")
 
     def of(value: float) -> golden.Texts:
         measured = replace(made, metric=Metric("right_answers", value, 0.95, 0.5))
-        return golden.render(Artifact(measured, (), 1.0), ORIGIN)
+        return rendering.render(Artifact(measured, (), 1.0), ORIGIN)
 
-    assert golden.equal(of(0.9), of(0.9001))
-    assert not golden.equal(of(0.9), of(0.8))
+    assert equality.equal(of(0.9), of(0.9001))
+    assert not equality.equal(of(0.9), of(0.8))
     assert accuracy.is_worse(*(golden.fields(of(value))["accuracy right_answers"] for value in (0.9, 0.8)))
 
 

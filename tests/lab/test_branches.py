@@ -12,7 +12,7 @@ import pytest
 
 from executorch_goldens import patches, releases
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from lab import branches
 from lab.branches import page
@@ -198,4 +198,4 @@ def test_a_recorded_export_makes_the_bytes_of_the_golden(exported: tuple[Outcome
     texts = golden.read(golden.directory(REPOSITORY / "goldens" / RELEASE.version, LINEAR))
     assert texts is not None
     assert hashlib.sha256(outcome.result.result.pte).hexdigest() in texts[golden.MANIFEST]
-    assert golden.trace_text(outcome.result.watched) == texts[golden.TRACE]
+    assert rendering.trace_text(outcome.result.watched) == texts[golden.TRACE]

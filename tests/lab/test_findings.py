@@ -1,4 +1,4 @@
-"""The scripts of docs/findings: which stand in the table, and what a run of one says."""
+"""The scripts of docs/lab/findings: which stand in the table, and what a run of one says."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_finding_names_its_patch_which_is_for_the_releases_that_show_it(name: 
     shows = {version for version in releases.load().releases if name in corrected_cells(version)}
     assert shows == set(PATCHES[name].fits) == set(load()[name].releases)
     module = PATCHES[name].install.__module__.replace(".", "/")
-    assert f"[`{name}`](../../harness/{module}.py)" in (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    assert f"[`{name}`](../../../harness/{module}.py)" in (FOLDER / f"{name}.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_is_wrong_in_the_pairs_is_explained_and_findings_that_are_named_are
     defects = known.read(GOLDENS / "pairs" / release, release)
     assert defects
     assert not [cell for cell, defect in defects.items() if not defect.why]
-    found = (re.search(r"docs/findings/([\w-]+)\.md", each.why) for each in defects.values())
+    found = (re.search(r"docs/lab/findings/([\w-]+)\.md", each.why) for each in defects.values())
     named = {each[1] for each in found if each}
     assert named
     assert named <= set(load())

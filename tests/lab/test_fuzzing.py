@@ -291,7 +291,7 @@ def test_results_of_something_else_are_refused(tmp_path: Path, text: str, said: 
 
 
 def test_every_explanation_names_a_finding_and_has_a_witness() -> None:
-    pages = {path.stem for path in (REPOSITORY / "docs" / "findings").glob("*.md")}
+    pages = {path.stem for path in (REPOSITORY / "docs" / "lab" / "findings").glob("*.md")}
     rows = explained.load()
     assert rows
     for row in rows:

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Artifact, Cell, Lowered
-from executorch_goldens.goldens import golden, roots, table
+from executorch_goldens.goldens import equality, golden, rendering, roots, table
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.reading import reading
@@ -441,8 +441,8 @@ def test_targets_follow_how_upstream_lowers_a_case(
 
 @pytest.fixture
 def whole(artifacts: Artifacts) -> dict[str, str]:
-    origin = golden.MadeWith({"executorch": INSTALLED}, ["seed0-heap0", "seed4-heap1"], "equal")
-    return golden.render(artifacts["steady"][0], origin)
+    origin = rendering.MadeWith({"executorch": INSTALLED}, ["seed0-heap0", "seed4-heap1"], "equal")
+    return rendering.render(artifacts["steady"][0], origin)
 
 
 def test_a_compact_golden_reads_as_the_whole_one_in_what_it_counts(whole: dict[str, str]) -> None:
@@ -458,9 +458,9 @@ def test_a_compact_golden_differs_where_any_text_does(whole: dict[str, str]) -> 
             compact(golden.sealed(golden.unsealed({**whole, name: f"{whole[name]}more = {number}\n"})))
             for number in (1, 2)
         )
-        assert golden.compared(one) != golden.compared(two)
+        assert equality.compared(one) != equality.compared(two)
     other = golden.sealed(golden.unsealed({**whole, golden.TRACE: ""}))
-    assert golden.compared(compact(other)) == golden.compared(compact(whole))
+    assert equality.compared(compact(other)) == equality.compared(compact(whole))
 
 
 def test_compact_goldens_of_a_target_are_one_file(tmp_path: Path, whole: dict[str, str]) -> None:

@@ -16,7 +16,7 @@ from tests import REPOSITORY
 
 PARTS = list(parts())
 #: Folders of which every page is made by an instrument.
-MADE = ("coverage", "drift")
+MADE = ("lab/coverage", "lab/drift")
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,6 @@ def test_a_page_that_is_not_up_to_date_is_shown_and_written(
     assert "+# Mutation testing" in printed
     assert printed.endswith("accept: nox -s lab -- pages --update\n")
     assert main(["pages", "mutants", "--update"]) == SAME
-    assert capsys.readouterr().out == "written: docs/mutants.md\n"
+    assert capsys.readouterr().out == "written: docs/lab/mutants.md\n"
     assert main(["pages", "mutants", "--check"]) == SAME
-    assert capsys.readouterr().out == "docs/mutants.md: up to date\n"
+    assert capsys.readouterr().out == "docs/lab/mutants.md: up to date\n"

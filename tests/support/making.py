@@ -20,8 +20,8 @@ from executorch_goldens.artifact import (
     Watched,
 )
 from executorch_goldens.decode import Schemas
-from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.golden import MadeWith
+from executorch_goldens.goldens import rendering
+from executorch_goldens.goldens.rendering import MadeWith
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.verdict import Verdict
 from tests import DATA
@@ -92,7 +92,7 @@ def artifact(result: Lowered | Failure, *passes: PassRun, **fields: Any) -> Arti
 
 def golden_of(result: Lowered | Failure, origin: MadeWith = ORIGIN, **fields: Any) -> dict[str, str]:
     """Return the texts of a golden that is recorded of an artifact with `fields`."""
-    return golden.render(artifact(result, **fields), origin)
+    return rendering.render(artifact(result, **fields), origin)
 
 
 def outcome(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from executorch_goldens.artifact import Artifact, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
-from executorch_goldens.goldens import accuracy, golden
+from executorch_goldens.goldens import accuracy, equality, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.golden import FAILURE, Texts
 from executorch_goldens.goldens.quantities import measured, sqnr
@@ -111,7 +111,7 @@ def _told(outcome: Outcome, release: Release) -> object:
         return outcome.result.verdict, outcome.result.reason.partition("\n")[0]
     try:
         made_with = comparison.made_with(outcome.result, [outcome.variation], release)
-        return golden.compared(golden.render(outcome.result, made_with))
+        return equality.compared(rendering.render(outcome.result, made_with))
     except DecodeError as error:
         return str(error)
 

@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Sequence
 
 from executorch_goldens.artifact import PassRun
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.reading import quantities, reading
 
 #: Texts that are kept as they are.
@@ -37,7 +37,7 @@ def compact(texts: golden.Texts) -> dict[str, str]:
             digest = hashlib.sha256(text.encode()).hexdigest()
             manifest.append(f"{name}: {len(text.splitlines())} lines sha256 {digest}")
     if golden.TRACE in texts:
-        manifest.append(f"{golden.PASSES}: {' '.join(map(_word, golden.read_trace(texts[golden.TRACE])))}")
+        manifest.append(f"{golden.PASSES}: {' '.join(map(_word, rendering.read_trace(texts[golden.TRACE])))}")
     if golden.FAILURE not in texts:
         kept[golden.COUNTED] = quantities(reading(texts))
     return golden.sealed({**kept, golden.MANIFEST: "".join(f"{line}\n" for line in manifest)})
@@ -52,7 +52,7 @@ def recorded_runs(texts: golden.Texts, runs: Sequence[PassRun]) -> list[PassRun]
         All runs of the export at hand: they have the names of which a compact golden holds digests.
     """
     if golden.TRACE in texts:
-        return list(golden.read_trace(texts[golden.TRACE]))
+        return list(rendering.read_trace(texts[golden.TRACE]))
     words = golden.fields(texts).get(golden.PASSES)
     if words is None:
         return None

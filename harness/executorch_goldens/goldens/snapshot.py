@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from syrupy.data import Snapshot, SnapshotCollection, SnapshotCollections
 from syrupy.extensions.base import AbstractSyrupyExtension
 
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ class GoldenExtension(AbstractSyrupyExtension):
         return json.dumps(data, sort_keys=True)
 
     def matches(self, *, serialized_data: SerializedData, snapshot_data: SerializedData) -> bool:
-        return golden.equal(json.loads(serialized_data), json.loads(snapshot_data))
+        return equality.equal(json.loads(serialized_data), json.loads(snapshot_data))
 
     @classmethod
     def get_location(cls, *, test_location: PyTestLocation, index: SnapshotIndex) -> str:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome, PassRun
 from executorch_goldens.decode import DecodeError
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden, rendering
 from executorch_goldens.goldens.accuracy import EQUAL
 from executorch_goldens.goldens.compact import compact, recorded_runs
 from executorch_goldens.goldens.quantities import Budgets, over
@@ -73,7 +73,7 @@ def compare(
     if objection is None:
         artifact = verdict.agreed(outcomes)
         variations = [outcome.variation for outcome in outcomes]
-        texts = golden.render(artifact, made_with(artifact, variations, release, reviewed))
+        texts = rendering.render(artifact, made_with(artifact, variations, release, reviewed))
         objection = _over_budget(cell, texts, budgets)
     defect = release.known.get(str(cell))
     if objection is not None:
@@ -93,7 +93,7 @@ def compare(
         texts = compact(texts)
     if reviewed is None:
         return Comparison(verdict.new(cell, artifact, texts), texts)
-    if golden.equal(reviewed, texts):
+    if equality.equal(reviewed, texts):
         return Comparison(Verdict(cell, "stable", ""), texts)
     judged = verdict.changed(cell, reviewed, texts, artifact.watched.refusals if artifact.watched else ())
     if judged.name == RENAMED and RENAMES in allow:
@@ -167,9 +167,9 @@ def _from_golden(
 ) -> divergence.Divergence | None:
     """Return the first pass whose result is not the one in the golden's trace."""
     end = result.pass_name or result.function if isinstance(result, Failure) else None
-    if tuple(golden.digests(reviewed)) != (golden.here(),):
+    if tuple(equality.digests(reviewed)) != (rendering.here(),):
         # Payloads of equal content have other bytes there.
-        recorded, runs = ([run for run in each if not golden.makes_bytes(run)] for each in (recorded, runs))
+        recorded, runs = ([run for run in each if not equality.makes_bytes(run)] for each in (recorded, runs))
     return divergence.divergence_from_golden(recorded, runs, end)
 
 
@@ -181,11 +181,11 @@ def passes(outcome: Outcome) -> tuple[PassRun, ...]:
 
 def made_with(
     artifact: Artifact, variations: Sequence[str], release: Release, reviewed: golden.Texts | None = None
-) -> golden.MadeWith:
+) -> rendering.MadeWith:
     """Return how an artifact was made by the variations named, where `reviewed` is the golden that it has."""
     before = WITHIN.search(reviewed[golden.MANIFEST]) if reviewed is not None else None
     numerics = numerics_line(artifact, int(before[1]) if before is not None else None)
-    return golden.MadeWith(stack=release.stack(), variations=variations, numerics=numerics)
+    return rendering.MadeWith(stack=release.stack(), variations=variations, numerics=numerics)
 
 
 #: Less than a unit in the last place of float32 says nothing.

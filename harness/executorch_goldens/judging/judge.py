@@ -16,7 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell, Failure, Outcome
 from executorch_goldens.decode import DecodeError
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.golden import ConflictError, Texts
 from executorch_goldens.goldens.quantities import Budgets
 from executorch_goldens.goldens.snapshot import GoldenExtension
@@ -181,7 +181,7 @@ class Judge:
                 raise extension.failed
             stable = judged.name == "stable" and reviewed is not None
             confirmed = stable and self.updating.changed and self._confirm(path, reviewed or {}, texts)
-        lacking = stable and not self.updating.changed and bool(golden.missing(reviewed or {}, texts))
+        lacking = stable and not self.updating.changed and bool(equality.missing(reviewed or {}, texts))
         judged = dataclasses.replace(judged, recorded=recorded and judged.recordable)
         return Judged(judged, texts, reviewed, confirmed=confirmed, lacking=lacking)
 
@@ -191,7 +191,7 @@ class Judge:
 
     def _confirm(self, path: Path, reviewed: Texts, texts: Texts) -> bool:
         """Note in a golden what agrees with it beyond what it says; return whether there was anything to note."""
-        confirmed = golden.confirmed(reviewed, texts)
+        confirmed = equality.confirmed(reviewed, texts)
         if confirmed == reviewed:
             return False
         if {**confirmed, golden.MANIFEST: ""} == {**reviewed, golden.MANIFEST: ""}:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from executorch_goldens.decode import Decoded
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.golden import GRAPH, LAYOUT, Texts
 from executorch_goldens.structure import (
     BoundaryChanged,
@@ -33,7 +33,7 @@ NUMBERED = re.compile(r"_\d+(?=\W|$)|[()\[\]]")
 
 
 def likeness(before: Texts, after: Texts) -> str:
-    """Say how like the artifacts of one cell are, by their texts as `goldens.golden.render` makes them.
+    """Say how like the artifacts of one cell are, by their texts as `goldens.rendering.render` makes them.
 
     The program is compared, or how lowering fails, and neither the trace nor what a manifest says of the toolchain,
     of measurements and of how it was made.
@@ -65,14 +65,14 @@ def names_alone(reviewed: Texts, made: Texts) -> Renames:
 
     To `renames` it adds the rest of what is compared of a manifest: the toolchain, and what was measured.
     """
-    one, other = (golden.fields(golden.compared(*pair)) for pair in ((reviewed, made), (made, reviewed)))
+    one, other = (golden.fields(equality.compared(*pair)) for pair in ((reviewed, made), (made, reviewed)))
     around = [{name: said[name] for name in said.keys() - _of_program(said).keys()} for said in (one, other)]
     return renames(reviewed, made) if around[0] == around[1] else ()
 
 
 def program(texts: Texts, other: Texts) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """Return what is compared of a program with that of `other`: its texts, and its fields of the manifest."""
-    compared = golden.compared(texts, other)
+    compared = equality.compared(texts, other)
     said = golden.fields(compared)
     kept = _of_program(said)
     if golden.COUNTED in compared:

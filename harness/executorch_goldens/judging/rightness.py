@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from executorch_goldens.artifact import Altered, Lowered, Sample, Tensor
 from executorch_goldens.decode import Constant, Graph
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.goldens.golden import decode_delegates
+from executorch_goldens.goldens.rendering import decode_delegates
 from executorch_goldens.judging.otherwise import unexplained
 
 

@@ -14,19 +14,11 @@ from executorch_goldens.files import shortage
 from executorch_goldens.goldens import parts
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.goldens.golden import (
-    FAILURE,
-    MANIFEST,
-    PARTS,
-    Texts,
-    compared,
-    data_file,
-    decode_data,
-    decode_delegates,
-    without_digests,
-)
+from executorch_goldens.goldens.equality import compared, without_digests
+from executorch_goldens.goldens.golden import FAILURE, MANIFEST, PARTS, Texts
 from executorch_goldens.goldens.quantities import directions
 from executorch_goldens.goldens.reading import Reading, reading
+from executorch_goldens.goldens.rendering import data_file, decode_data, decode_delegates
 from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import Divergence

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from executorch_goldens.artifact import PassRun
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.golden import Texts
 
 #: Both exports have the run with the same result; both have it, with another; only one has it.
@@ -39,10 +39,10 @@ class Step:
 
 def timeline(before: Texts | None, after: Texts) -> list[Step]:
     """Return the passes of an artifact beside those of `before`; none where it has no trace."""
-    now = golden.read_trace(after.get(golden.TRACE, ""))
+    now = rendering.read_trace(after.get(golden.TRACE, ""))
     if before is None or golden.TRACE not in before:
         return [Step(SAME, run.pipeline, run.name, "", run.fingerprint) for run in now]
-    steps = list(_steps(golden.read_trace(before[golden.TRACE]), now))
+    steps = list(_steps(rendering.read_trace(before[golden.TRACE]), now))
     first = next((at for at, step in enumerate(steps) if step.state != SAME), None)
     if first is not None:
         step = steps[first]

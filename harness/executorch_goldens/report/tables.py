@@ -53,11 +53,11 @@ def tables(root: Path, releases: Sequence[str]) -> Iterator[Table]:
     places = {
         f"coverage/{release}": (
             f"What the zoo reaches of {release}",
-            root / "docs/coverage" / f"{release}.md",
+            root / "docs/lab/coverage" / f"{release}.md",
         )
         for release in releases
     }
-    places["mutants"] = ("What deliberate defects show", root / "docs/mutants.md")
+    places["mutants"] = ("What deliberate defects show", root / "docs/lab/mutants.md")
     for name, (title, path) in places.items():
         if path.is_file():
             try:

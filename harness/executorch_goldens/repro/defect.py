@@ -12,7 +12,7 @@ import numpy as np
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.goldens.golden import decode_delegates
+from executorch_goldens.goldens.rendering import decode_delegates
 from executorch_goldens.judging import rightness, verdict
 
 #: Parts of a message that name something of the model, by which messages of the same cause differ: what is quoted or

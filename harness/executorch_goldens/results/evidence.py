@@ -26,7 +26,7 @@ from executorch_goldens.decode.text import WRITTEN_OUT
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import durable, npz, untrusted
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.goldens.golden import decode_delegates
+from executorch_goldens.goldens.rendering import decode_delegates
 
 FILE, TENSORS = "evidence.json", "evidence.npz"
 #: Version of the files.

@@ -20,7 +20,7 @@ import msgspec
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import FileError
 from executorch_goldens.files import durable, untrusted
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.golden import GoldenError, Texts
 
@@ -160,7 +160,7 @@ def made(folder: Path) -> list[Texts]:
         except (OSError, ValueError) as error:
             raise _refusal(place, f"cannot be read ({error})") from error
         if golden.MANIFEST in texts:
-            found.setdefault(tuple(sorted(golden.compared(texts).items())), texts)
+            found.setdefault(tuple(sorted(equality.compared(texts).items())), texts)
     return list(found.values())
 
 

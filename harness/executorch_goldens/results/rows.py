@@ -23,7 +23,7 @@ from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lower
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable, untrusted
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.judging.comparison import made_with
 from executorch_goldens.judging.verdict import Verdict
@@ -202,7 +202,7 @@ class Results:
             # Of a payload that cannot be decoded there is no text, and the more need of its bytes.
             with contextlib.suppress(DecodeError):
                 golden.write(
-                    place, golden.render(outcome.result, made_with(outcome.result, names, self.release))
+                    place, rendering.render(outcome.result, made_with(outcome.result, names, self.release))
                 )
             place.mkdir(parents=True, exist_ok=True)
             result = outcome.result.result

@@ -16,7 +16,7 @@ from typing import Any
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files import untrusted
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.judging import known
 from executorch_goldens.judging.likeness import RENAMED
@@ -132,5 +132,5 @@ def _is_golden(made: golden.Texts, root: Path, cell: Cell) -> bool:
     """Return whether a cell has this golden; one that is damaged is none."""
     with contextlib.suppress(GoldenError):
         standing = golden.read(golden.directory(root, cell))
-        return standing is not None and golden.equal(standing, made)
+        return standing is not None and equality.equal(standing, made)
     return False

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from executorch_goldens.compare.differences import differences
 from executorch_goldens.compare.drift import KINDS
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging.likeness import unnumbered
@@ -107,8 +107,8 @@ def _general(kind: str, what: str, old: Reading, new: Reading) -> Edit:
 
 
 def _manifest(before: Texts, after: Texts) -> Iterator[Edit]:
-    old = golden.fields(golden.compared(before, after))
-    new = golden.fields(golden.compared(after, before))
+    old = golden.fields(equality.compared(before, after))
+    new = golden.fields(equality.compared(after, before))
     for name in dict.fromkeys([*old, *new]):
         # Where lowering fails, or no longer does, what was checked follows from that.
         follows = name == "numerics" and (golden.FAILURE in before) != (golden.FAILURE in after)

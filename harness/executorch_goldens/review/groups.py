@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.golden import GoldenError, Texts
@@ -413,7 +413,7 @@ def _sides(
     if reviewed is None:
         return None, whole or proposed
     replaced = proposal.replaced()
-    if whole is not None and replaced is not None and golden.equal(compact(replaced), reviewed):
+    if whole is not None and replaced is not None and equality.equal(compact(replaced), reviewed):
         return replaced, whole
     return reviewed, proposed or (compact(whole) if whole is not None else None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden
 from executorch_goldens.judging.verdict import text_difference
 from executorch_goldens.review import benign
 from executorch_goldens.review.doubt import doubt
@@ -80,12 +80,12 @@ def difference(member: Member) -> Iterator[str]:
     if member.after is None or (member.before is None and member.proposal.content is None):
         yield member.proposal.reason
         return
-    before = golden.compared(member.before, member.after) if member.before is not None else {}
-    after = golden.compared(member.after, member.before)
+    before = equality.compared(member.before, member.after) if member.before is not None else {}
+    after = equality.compared(member.after, member.before)
     if golden.is_compact(member.after):
         yield from _by_digest(member, before, after)
         return
-    sides = golden.without_digests(before), golden.without_digests(after)
+    sides = equality.without_digests(before), equality.without_digests(after)
     yield from text_difference(*sides, *_labels(member))
 
 
@@ -93,7 +93,7 @@ def _by_digest(member: Member, before: Mapping[str, str], after: Mapping[str, st
     """Yield how a compact golden differs, of which no export is kept any more: its texts are known by their digests."""
     yield f"the golden's texts are known by their digests alone; those of now are in {member.proposal.folder}"
     others = any(before.get(name) != after.get(name) for name in {*before, *after} - {golden.MANIFEST})
-    sides = (golden.without_digests(before), golden.without_digests(after)) if others else (before, after)
+    sides = (equality.without_digests(before), equality.without_digests(after)) if others else (before, after)
     yield from text_difference(*sides, *_labels(member))
 
 

@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.cluster.sweep import ClusterSweep
 from executorch_goldens.decode import DecodeError
-from executorch_goldens.goldens import golden, roots
+from executorch_goldens.goldens import equality, golden, rendering, roots
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.judging import known
@@ -246,8 +246,8 @@ class Run:
         for variation in self.plan.variations:
             for artifact in self.reuse.made_before(self.settings, (cell, variation, ())):
                 with contextlib.suppress(DecodeError):
-                    texts = golden.render(artifact, made_with(artifact, names, self.release, reviewed))
-                    if golden.equal(compact(texts), reviewed):
+                    texts = rendering.render(artifact, made_with(artifact, names, self.release, reviewed))
+                    if equality.equal(compact(texts), reviewed):
                         return texts
         return None
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.decode import Decoded, Schemas
 from executorch_goldens.errors import CommandError, some
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden, rendering
 from executorch_goldens.structure import Differences, OutlineError, compare
 
 
@@ -41,14 +41,14 @@ class Found:
     def has_bytes(self, pte: bytes) -> bool:
         """Whether the program recorded has the bytes `pte`, on whatever architecture."""
         # The program's digest is the last of the manifest's, after those of its delegates.
-        known = {of_architecture[-1] for of_architecture in golden.digests(self.texts).values()}
+        known = {of_architecture[-1] for of_architecture in equality.digests(self.texts).values()}
         return hashlib.sha256(pte).hexdigest() in known
 
     def has_layout(self, pte: bytes, decoded: Decoded, schemas: Schemas) -> bool:
         """Whether the program recorded differs from `pte` only in what a serializer leaves open."""
         recorded = golden.fields(self.texts).get(golden.LAYOUT)
         payloads = [delegate.payload for delegate in decoded.delegates]
-        return recorded is not None and recorded == f"sha256 {golden.layout(pte, payloads, schemas)}"
+        return recorded is not None and recorded == f"sha256 {rendering.layout(pte, payloads, schemas)}"
 
     def differences(self, decoded: Decoded) -> Iterator[tuple[str, Differences | None]]:
         """Yield each text of the golden that the program differs in; None for one that only one of them has.

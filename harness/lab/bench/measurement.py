@@ -163,8 +163,8 @@ def _measured_on(row: Mapping[str, str]) -> tuple[str, str]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the history of docs/benchmarks.md."""
-    yield Part("benchmarks.md", "history", _committed)
+    """Yield the history of docs/lab/benchmarks.md."""
+    yield Part("lab/benchmarks.md", "history", _committed)
 
 
 def _committed() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What exports of a release take of its branches: the tables that keep it, and docs/coverage/<release>-branches.md."""
+"""Branches that exports of a release take: their tables, and docs/lab/coverage/<release>-branches.md."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def parts() -> Iterator[Part]:
     """Yield the page of each release whose branches were recorded."""
     for release in releases.load().releases:
         if branches_of(release).exists():
-            yield Part(f"coverage/{release}-branches.md", "", functools.partial(_committed, release))
+            yield Part(f"lab/coverage/{release}-branches.md", "", functools.partial(_committed, release))
 
 
 def _committed(release: str) -> Iterator[str]:
@@ -122,7 +122,7 @@ def page(release: str, branches: Iterable[Branch], taken: Mapping[str, Taken]) -
         f"# Branches that exports of ExecuTorch {release} take",
         "",
         f'Written by `nox -s "lab({release})" -- branches --so-far --update`, from what was recorded by then. What a',
-        "branch is, and how it is recorded: [maintaining](../maintaining.md#branches). Each one, with what takes it:",
+        "branch is, and how it is recorded: [maintaining](../../maintaining.md#branches). Each, with what takes it:",
         f"`harness/lab/branches/taken/{release}.tsv`. Passes that neither backend imports are not counted.",
         "",
         "| exports of | cells recorded | branches taken |",

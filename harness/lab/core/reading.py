@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from executorch_goldens.artifact import STAGE, Cell
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.running.core import CoreError
 from lab.coverage import visits
 from lab.coverage.visits import SHOWN_VALUES
@@ -70,7 +70,7 @@ def _of_golden(folder: Path, cell: Cell) -> Iterator[tuple[str, str | None]]:
     for file in sorted(golden.directory(folder, cell).iterdir()):
         text = file.read_text(encoding="utf-8")
         if file.name == golden.TRACE:
-            runs = (run for run in golden.read_trace(text) if run.pipeline != STAGE)
+            runs = (run for run in rendering.read_trace(text) if run.pipeline != STAGE)
             yield from ((f"pass {run.pipeline}: {run.name}", None) for run in runs)
         elif file.name.startswith("delegate_"):
             yield from _of_delegate(file.name.split(".")[1], text)

@@ -1,4 +1,4 @@
-"""Makes docs/coverage/<release>.md of the tables of what the zoo reaches."""
+"""Makes docs/lab/coverage/<release>.md of the tables of what the zoo reaches."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Section:
 def parts() -> Iterator[Part]:
     """Yield the page of each release."""
     for version in releases.load().releases:
-        yield Part(f"coverage/{version}.md", "", functools.partial(_committed, version))
+        yield Part(f"lab/coverage/{version}.md", "", functools.partial(_committed, version))
 
 
 def _committed(version: str) -> list[str]:

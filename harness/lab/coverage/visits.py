@@ -2,7 +2,7 @@
 
 ``python -m lab coverage`` exports every cell of the installed release once and compares what it saw with two
 committed tables in ``reached/``: ``<release>.tsv`` has the passes, visitors and operators, and ``<release>-cells.tsv``
-the node visitors of each cell. `lab.coverage.page` makes docs/coverage/<release>.md of them.
+the node visitors of each cell. `lab.coverage.page` makes docs/lab/coverage/<release>.md of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from executorch_goldens.artifact import STAGE, Artifact, Cell, Lowered, Outcome
 from executorch_goldens.files import tables
 from executorch_goldens.files.tables import TableError
-from executorch_goldens.goldens.golden import decode_delegates
+from executorch_goldens.goldens.rendering import decode_delegates
 
 #: The tables of each release.
 REACHED = Path(__file__).resolve().parent / "reached"

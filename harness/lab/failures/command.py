@@ -30,7 +30,9 @@ def add_to(subparsers: Any) -> None:
     )
     share(parser.add_argument, "--goldens")
     parser.add_argument(
-        "--update", action="store_true", help="write it into docs/failures.md, from this project's goldens"
+        "--update",
+        action="store_true",
+        help="write it into docs/lab/failures.md, from this project's goldens",
     )
     parser.set_defaults(run=run)
 
@@ -49,9 +51,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the table of docs/failures.md."""
+    """Yield the table of docs/lab/failures.md."""
     declared = {version: release.known for version, release in releases.load().releases.items()}
-    yield Part("failures.md", "failures", lambda: table(GOLDENS, declared))
+    yield Part("lab/failures.md", "failures", lambda: table(GOLDENS, declared))
 
 
 def table(root: Path, declared: Mapping[str, Mapping[str, KnownDefect]]) -> Iterator[str]:

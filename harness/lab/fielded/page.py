@@ -1,4 +1,4 @@
-"""The tables of docs/fielded.md: which releases may be mixed, and what breaks, made from the goldens."""
+"""The tables of docs/lab/fielded.md: which releases may be mixed, and what breaks, made from the goldens."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def cause(text: str) -> str:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the tables of docs/fielded.md."""
-    yield Part("fielded.md", "fielded", _committed)
+    """Yield the tables of docs/lab/fielded.md."""
+    yield Part("lab/fielded.md", "fielded", _committed)
 
 
 def _committed() -> Iterator[str]:

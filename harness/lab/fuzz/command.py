@@ -74,7 +74,7 @@ def add_to(subparsers: Any) -> None:
         "--results", type=Path, default=Path("build/fuzz"), metavar="DIR", help="default: %(default)s"
     )
     parser.add_argument(
-        "--update", action="store_true", help="write what the results say to docs/generator.md"
+        "--update", action="store_true", help="write what the results say to docs/lab/generator.md"
     )
     parser.add_argument("--show", metavar="NAME", help="print a model as Python; exports nothing")
     share(parser.add_argument, "--jobs", default=cores())

@@ -1,4 +1,4 @@
-"""Which findings (docs/findings) explain what is wrong with drawn models: the table ``explained.toml``."""
+"""Which findings (docs/lab/findings) explain what is wrong with drawn models: the table ``explained.toml``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Explanation:
     Attributes
     ----------
     finding
-        Name of its page in docs/findings, ``#`` and the number of a thread of upstream's tracker, or ``limit:`` and
+        Name of its page in docs/lab/findings, ``#`` and the number of a thread of upstream's tracker, or ``limit:`` and
         what the runtime or this harness does not do.
     targets
         Pattern of their names.

@@ -1,4 +1,4 @@
-"""The figures of docs/generator.md: what was found of drawn models, by release."""
+"""The figures of docs/lab/generator.md: what was found of drawn models, by release."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ def figures(version: str, found: Found, table: Sequence[Explanation]) -> tuple[s
 
 
 def parts() -> Iterator[Part]:
-    """Yield the two tables of docs/generator.md."""
+    """Yield the two tables of docs/lab/generator.md."""
     for mark, file, columns in (("figures", FIGURES_FILE, FIGURES), ("causes", CAUSES_FILE, CAUSES)):
-        yield Part("generator.md", mark, functools.partial(_committed, file, columns))
+        yield Part("lab/generator.md", mark, functools.partial(_committed, file, columns))
 
 
 def _committed(file: Path, columns: Sequence[str]) -> Iterator[str]:

@@ -24,7 +24,7 @@ from executorch_goldens.decode.json_form import json_form
 from executorch_goldens.decode.schema import load
 from executorch_goldens.decode.schemas import PLACES, Schemas
 from executorch_goldens.errors import UsageError
-from executorch_goldens.goldens import golden, roots, table
+from executorch_goldens.goldens import equality, golden, rendering, roots, table
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.programs import comparing, running
@@ -163,12 +163,12 @@ def read_golden(data: bytes, folder: Path) -> None:
 
 def use_golden(texts: golden.Texts, reviewed: golden.Texts) -> None:
     """Do what runs, reviews and reports do with a golden that was read."""
-    golden.compared(texts)
+    equality.compared(texts)
     golden.digest(texts)
     golden.is_compact(texts)
-    golden.confirmed(texts, reviewed)
-    golden.confirmed(reviewed, texts)
-    golden.read_trace(texts.get(golden.TRACE, ""))
+    equality.confirmed(texts, reviewed)
+    equality.confirmed(reviewed, texts)
+    rendering.read_trace(texts.get(golden.TRACE, ""))
     reading(texts)
 
 

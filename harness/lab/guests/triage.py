@@ -42,7 +42,7 @@ class Explanation:
     Attributes
     ----------
     why
-        Markdown, for docs/guests.md.
+        Markdown, for docs/lab/guests.md.
     cells
         Pattern of ``target/case``.
     verdict
@@ -110,12 +110,12 @@ def _failure(folder: Path, cell: Cell) -> str | None:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the tables of docs/guests.md."""
-    yield Part("guests.md", "verdicts", lambda: tables(GOLDENS))
+    """Yield the tables of docs/lab/guests.md."""
+    yield Part("lab/guests.md", "verdicts", lambda: tables(GOLDENS))
 
 
 def tables(root: Path) -> Iterator[str]:
-    """Yield the lines of the Markdown tables of docs/guests.md: cells, what is wrong with them, drift, what is too large."""
+    """Yield the lines of the tables of docs/lab/guests.md: cells, what is wrong with them, drift, what is too large."""
     found = list(recorded(root))
     columns = ("zoo", "release", "cells", "right", FAILED, *NAMED, "other", UNEXPLAINED)
     yield from markdown.head(columns)

@@ -1,4 +1,4 @@
-"""What was found of every mutant: the tables that keep it, and docs/mutants.md."""
+"""What was found of every mutant: the tables that keep it, and docs/lab/mutants.md."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def found() -> list[Found]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield docs/mutants.md."""
-    yield Part("mutants.md", "", _committed)
+    """Yield docs/lab/mutants.md."""
+    yield Part("lab/mutants.md", "", _committed)
 
 
 def _committed() -> Iterator[str]:

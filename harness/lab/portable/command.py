@@ -19,7 +19,7 @@ from typing import Any
 
 from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.errors import UsageError
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden, rendering
 from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
@@ -90,12 +90,12 @@ def texts(outcome: Outcome) -> dict[str, str]:
     """Return what would be recorded of an export."""
     if not isinstance(outcome.result, Artifact):
         return {golden.MANIFEST: "", "casualty": outcome.result.verdict}
-    return golden.render(outcome.result, golden.MadeWith({}, (), ""))
+    return rendering.render(outcome.result, rendering.MadeWith({}, (), ""))
 
 
 def exported_texts(texts: golden.Texts, other: golden.Texts) -> dict[str, str]:
     """Return what is compared of a golden with another, without lines on the release and numerics: nothing runs."""
-    kept = golden.compared(texts, other)
+    kept = equality.compared(texts, other)
     lines = kept[golden.MANIFEST].splitlines(keepends=True)
     kept[golden.MANIFEST] = "".join(line for line in lines if line.startswith(OF_EXPORTS))
     return kept

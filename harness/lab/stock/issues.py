@@ -47,8 +47,8 @@ ISSUES = (
 )
 
 
-#: The cells that show a finding of docs/findings, and the first release on which they show nothing else; by the name of
-#: the finding, which is that of its patch as well.
+#: The cells that show a finding of docs/lab/findings, and the first release on which they show nothing else; by the
+#: name of the finding, which is that of its patch as well.
 CORRECTED = {
     "folded-scales": {Cell("tosa-int", "conv2d-depthwise-scaled"): "1.4.1"},
     "shared-bias": {Cell("xnnpack-int8", "shared-weights"): "1.1.0"},

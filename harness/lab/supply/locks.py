@@ -30,7 +30,7 @@ from executorch_goldens.toolchains import locking
 from lab import REPOSITORY
 from lab.guests import layer
 
-HEADER = f"# Made by `{locking.UPDATE}`: docs/supply-chain.md.\n"
+HEADER = f"# Made by `{locking.UPDATE}`: docs/lab/supply-chain.md.\n"
 
 #: What only PyPI's build of torch needs, on Linux: libraries of CUDA, and the compiler for it.
 OF_TORCH = re.compile(r"torch|triton|nvidia-.*|cuda-.*")

@@ -10,7 +10,7 @@ import pytest
 
 from executorch_goldens import cli
 from executorch_goldens.artifact import Cell, PassRun
-from executorch_goldens.goldens import golden, parts, roots
+from executorch_goldens.goldens import equality, golden, parts, rendering, roots
 from executorch_goldens.goldens.compact import GONE, OTHER, compact, recorded_runs
 from executorch_goldens.judging import known, verdict
 from executorch_goldens.results.proposals import Proposal
@@ -160,7 +160,7 @@ def test_the_trace_in_short_names_the_passes_of_the_run_at_hand(compacted: Runne
     reviewed = golden.read(golden.directory(compacted.root, Cell("xnnpack-fp32", "beta")))
     assert reviewed is not None
     whole = Proposal.read(path_of(compacted, "xnnpack-fp32/alpha")).made()[0]
-    runs = list(golden.read_trace(whole[golden.TRACE]))
+    runs = list(rendering.read_trace(whole[golden.TRACE]))
     assert recorded_runs(compact(whole), runs) == runs
     first, *others = runs
     changed = replace(first, fingerprint="000000000000")
@@ -211,10 +211,10 @@ def test_a_golden_that_was_recorded_before_parts_had_lines_is_equal_and_lacks_th
         golden.PARTS: "abs-0: graph 1; delegate -; outside: none; right\n",
     }
     made = golden.sealed(lines)
-    assert golden.equal(compact(whole), made)
-    assert golden.missing(compact(whole), made) == (golden.PARTS,)
-    assert golden.confirmed(compact(whole), made) == made
+    assert equality.equal(compact(whole), made)
+    assert equality.missing(compact(whole), made) == (golden.PARTS,)
+    assert equality.confirmed(compact(whole), made) == made
     other = golden.sealed({**lines, golden.PARTS: lines[golden.PARTS].replace("right", "wrong")})
-    assert not golden.equal(made, other)
+    assert not equality.equal(made, other)
     changed = verdict.changed(Cell("tosa-fp", "sheet"), made, other)
     assert changed.detail[0] == "parts that differ, of 1: abs-0"

@@ -16,7 +16,7 @@ import pytest
 from executorch_goldens import cli, releases
 from executorch_goldens.artifact import Artifact
 from executorch_goldens.errors import UsageError
-from executorch_goldens.goldens import golden, roots
+from executorch_goldens.goldens import golden, rendering, roots
 from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.proposals import Proposal
@@ -251,7 +251,7 @@ def test_a_group_says_how_much_more_there_is_and_which_cells_are_unlike_the_othe
 
 def test_quantities_count_operators_and_bytes_with_their_direction(artifacts: Artifacts) -> None:
     old, new = (
-        golden.render(artifacts[case][0], golden.MadeWith({}, (), ""))
+        rendering.render(artifacts[case][0], rendering.MadeWith({}, (), ""))
         for case in ("steady", "hashed-constant")
     )
     more = quantities(old, new)

@@ -11,14 +11,14 @@ import pytest
 from executorch_goldens.artifact import Cell, Lowered
 from executorch_goldens.decode import DecodeError, SchemaError
 from executorch_goldens.decode.schemas import ENVIRONMENT_VARIABLE
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import rendering
 from executorch_goldens.judging import verdict
 from tests.support.decoding.oracle import schema_path
 from tests.support.decoding.payloads import FIXTURES, SCHEMAS
 from tests.support.making import artifact, lowered, outcome, tosa
 
 CELL = Cell("tosa-int", "linear")
-ORIGIN = golden.MadeWith({}, ["seed0-heap0"], "none")
+ORIGIN = rendering.MadeWith({}, ["seed0-heap0"], "none")
 
 
 def release(folder: Path, name: str) -> str:
@@ -41,7 +41,7 @@ def made(version: str, *schemas: str) -> Lowered:
 
 
 def rendered(program: Lowered) -> str:
-    return golden.render(artifact(program), ORIGIN)["delegate_0.tosa.txt"]
+    return rendering.render(artifact(program), ORIGIN)["delegate_0.tosa.txt"]
 
 
 def judged(program: Lowered) -> verdict.Verdict | None:

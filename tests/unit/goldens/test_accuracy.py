@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from executorch_goldens.artifact import Lowered, Sample, Tensor
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden, rendering
 from executorch_goldens.goldens.accuracy import Accuracy, is_worse, nearnesses, same, sqnrs
 from tests.conftest import Artifacts
 from tests.support import making
@@ -162,7 +162,7 @@ def test_a_golden_has_the_accuracy_of_each_output_and_a_float_one_none(
     numerics = next(at for at, line in enumerate(lines) if line.startswith("numerics: "))
     assert lines[numerics + 1] == "accuracy 0: sqnr 40.0 dB, cosine 0.99996"
     assert lines[numerics + 2] == "error: 0 of the tolerance"
-    float_one = golden.render(artifacts["steady"][0], golden.MadeWith({}, [], ""))
+    float_one = rendering.render(artifacts["steady"][0], rendering.MadeWith({}, [], ""))
     assert "accuracy" not in float_one[golden.MANIFEST]
 
 
@@ -172,15 +172,15 @@ def test_goldens_are_equal_within_half_a_decibel_and_are_not_written_again(lower
         recorded(lowered, "sqnr 40.8 dB, cosine 0.9"),
     )
     worse = recorded(lowered, "sqnr 40.7 dB, cosine 0.99996")
-    assert golden.equal(reviewed, made)
-    assert golden.confirmed(reviewed, made) == reviewed
-    assert not golden.equal(reviewed, worse)
-    assert "accuracy 0: sqnr 40.7 dB" in golden.compared(worse, reviewed)[golden.MANIFEST]
+    assert equality.equal(reviewed, made)
+    assert equality.confirmed(reviewed, made) == reviewed
+    assert not equality.equal(reviewed, worse)
+    assert "accuracy 0: sqnr 40.7 dB" in equality.compared(worse, reviewed)[golden.MANIFEST]
 
 
 def test_a_golden_without_accuracy_has_not_recorded_it_yet_and_gets_it(lowered: Lowered) -> None:
     before, made = recorded(lowered, None), recorded(lowered, "sqnr 41.3 dB, cosine 0.99996")
-    assert golden.equal(before, made)
-    assert golden.missing(before, made) == ("accuracy 0",)
-    assert golden.confirmed(before, made) == made
-    assert not golden.missing(made, made)
+    assert equality.equal(before, made)
+    assert equality.missing(before, made) == ("accuracy 0",)
+    assert equality.confirmed(before, made) == made
+    assert not equality.missing(made, made)

@@ -9,9 +9,9 @@ import pytest
 
 from executorch_goldens.artifact import STAGE, Lowered, PassRun
 from executorch_goldens.decode import decode
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden, rendering
 from executorch_goldens.goldens.compact import compact
-from executorch_goldens.goldens.golden import MadeWith
+from executorch_goldens.goldens.rendering import MadeWith
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.releases import load
 from tests.support import making
@@ -35,7 +35,7 @@ def rendered(
 ) -> dict[str, str]:
     origin = MadeWith(STACK, variations, "outputs against eager equal to the last bit", architecture)
     runs = tuple(PassRun(STAGE, name, "0123456789ab", True) for name in stages)
-    return golden.render(artifact(made, *runs), origin)
+    return rendering.render(artifact(made, *runs), origin)
 
 
 HERE = rendered(lowered(), golden.FIRST)
@@ -57,17 +57,17 @@ def test_the_order_of_an_attributes_vectors_is_no_change_on_another_architecture
     assert OTHER != PAYLOAD
     assert said(HERE, golden.DIGESTS) is None
     assert said(THERE, golden.DIGESTS) == "aarch64"
-    assert golden.equal(HERE, THERE)
-    assert golden.equal(compact(HERE), compact(THERE))
-    assert golden.equal(lacking(HERE), THERE)
+    assert equality.equal(HERE, THERE)
+    assert equality.equal(compact(HERE), compact(THERE))
+    assert equality.equal(lacking(HERE), THERE)
 
 
 def test_bytes_are_compared_on_one_architecture() -> None:
     for architecture in (golden.FIRST, "aarch64"):
         one, other = (rendered(made, architecture) for made in (lowered(), lowered(OTHER)))
-        assert not golden.equal(one, other)
-        assert not golden.equal(compact(one), compact(other))
-        assert not golden.equal(lacking(one), lacking(other))
+        assert not equality.equal(one, other)
+        assert not equality.equal(compact(one), compact(other))
+        assert not equality.equal(lacking(one), lacking(other))
 
 
 def _longer() -> Lowered:
@@ -105,45 +105,45 @@ def _around() -> Lowered:
 def test_every_other_change_is_one_on_another_architecture(change: object) -> None:
     assert callable(change)
     made = rendered(change(), "aarch64")
-    assert not golden.equal(HERE, made)
-    assert not golden.equal(compact(HERE), compact(made))
+    assert not equality.equal(HERE, made)
+    assert not equality.equal(compact(HERE), compact(made))
 
 
 def test_confirming_on_another_architecture_adds_its_digests_and_then_bytes_are_compared_there() -> None:
-    both = golden.confirmed(HERE, THERE)
-    assert golden.digests(both) == {**golden.digests(HERE), **golden.digests(THERE)}
+    both = equality.confirmed(HERE, THERE)
+    assert equality.digests(both) == {**equality.digests(HERE), **equality.digests(THERE)}
     assert golden.fields(both) | {"contents": ""} == golden.fields(HERE) | {
-        "digests aarch64": " ".join(golden.digests(THERE)["aarch64"]),
+        "digests aarch64": " ".join(equality.digests(THERE)["aarch64"]),
         "contents": "",
     }
-    assert golden.equal(both, HERE)
-    assert golden.equal(both, THERE)
-    assert not golden.equal(both, rendered(lowered(), "aarch64"))
-    assert golden.confirmed(both, THERE) == golden.confirmed(both, HERE) == both
+    assert equality.equal(both, HERE)
+    assert equality.equal(both, THERE)
+    assert not equality.equal(both, rendered(lowered(), "aarch64"))
+    assert equality.confirmed(both, THERE) == equality.confirmed(both, HERE) == both
 
 
 def test_digests_that_hold_on_both_architectures_are_there_once() -> None:
-    both = golden.confirmed(HERE, rendered(lowered(), "aarch64"))
+    both = equality.confirmed(HERE, rendered(lowered(), "aarch64"))
     assert said(both, golden.DIGESTS) == "x86-64 aarch64"
     assert said(both, "digests aarch64") is None
-    assert not golden.equal(both, THERE)
+    assert not equality.equal(both, THERE)
 
 
 def test_a_golden_of_before_gets_its_layout_when_it_is_confirmed() -> None:
     before = lacking(HERE)
-    assert golden.missing(before, HERE) == (golden.LAYOUT,)
-    assert golden.confirmed(before, HERE) == HERE
-    assert golden.missing(HERE, HERE) == ()
-    assert golden.missing(rendered(lowered(), golden.FIRST), lacking(HERE)) == ()
+    assert equality.missing(before, HERE) == (golden.LAYOUT,)
+    assert equality.confirmed(before, HERE) == HERE
+    assert equality.missing(HERE, HERE) == ()
+    assert equality.missing(rendered(lowered(), golden.FIRST), lacking(HERE)) == ()
 
 
 def test_a_trace_is_not_taken_over_for_the_bytes_of_an_architecture() -> None:
     one = rendered(lowered(), golden.FIRST, stages=("exported",))
     trace = "stage: exported 0123456789ab\nstage: delegate_0 aaaaaaaaaaaa\nstage: pte bbbbbbbbbbbb\n"
     made = rendered(lowered(OTHER), "aarch64", stages=("exported", "delegate_0", "pte"))
-    both = golden.confirmed(one, made)
+    both = equality.confirmed(one, made)
     assert both[golden.TRACE] == one[golden.TRACE]
-    assert [golden.makes_bytes(run) for run in golden.read_trace(trace)] == [False, True, True]
+    assert [equality.makes_bytes(run) for run in rendering.read_trace(trace)] == [False, True, True]
 
 
 def test_a_change_is_not_blamed_on_payloads_that_differ_by_architecture(
@@ -157,7 +157,7 @@ def test_a_change_is_not_blamed_on_payloads_that_differ_by_architecture(
         PassRun(STAGE, "lowered", "bbbbbbbbbbbb", True),
     )
     regraphed = making.outcome(artifact(_regraphed(), *runs))
-    monkeypatch.setattr(golden, "here", lambda: "aarch64")
+    monkeypatch.setattr(rendering, "here", lambda: "aarch64")
     release = replace(load().release("1.4.1"), known={})
     judged = compare(regraphed.cell, [regraphed], reviewed, release).verdict
     assert judged.name == "changed"

@@ -24,7 +24,7 @@ from executorch_goldens.artifact import (
     PassRun,
     Watched,
 )
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden, rendering
 from executorch_goldens.goldens.golden import FORMAT, GoldenError
 from tests import GOLDENS, REPOSITORY
 from tests.support.making import ORIGIN, STACK, golden_of, lowered_by
@@ -60,7 +60,7 @@ def texts() -> dict[str, str]:
 
 
 def test_a_lowered_artifact_is_a_graph_a_text_per_delegate_and_a_manifest(artifact: Artifact) -> None:
-    texts = golden.render(artifact, ORIGIN)
+    texts = rendering.render(artifact, ORIGIN)
     assert sorted(texts) == [*("delegate_0.xnnpack.txt", "graph.txt", "manifest.txt", "pte.txt", "trace.txt")]
     assert "executorch_call_delegate" in texts["graph.txt"]
     assert "XNNFullyConnected" in texts["delegate_0.xnnpack.txt"]
@@ -99,7 +99,7 @@ def test_patches_and_variations_are_not_compared(lowered: Lowered) -> None:
     one = golden_of(lowered, patches=("partition-order",))
     other = golden_of(lowered, origin=replace(ORIGIN, variations=["seed0-heap0"]))
     assert one != other
-    assert golden.compared(one) == golden.compared(other)
+    assert equality.compared(one) == equality.compared(other)
 
 
 def test_shortcuts_are_named_and_not_compared(lowered: Lowered) -> None:
@@ -107,7 +107,7 @@ def test_shortcuts_are_named_and_not_compared(lowered: Lowered) -> None:
     other = golden_of(lowered)
     assert fields(one)["shortcuts"] == "node-history collector"
     assert fields(other)["shortcuts"] == "none"
-    assert golden.compared(one) == golden.compared(other)
+    assert equality.compared(one) == equality.compared(other)
 
 
 @pytest.mark.parametrize(
@@ -129,14 +129,14 @@ def test_everything_that_was_lowered_is_compared(
 ) -> None:
     before = golden_of(lowered)
     after = golden_of(change(lowered))
-    assert golden.compared(before) != golden.compared(after)
+    assert equality.compared(before) != equality.compared(after)
 
 
 @pytest.mark.parametrize("name", list(STACK))
 def test_the_stack_is_compared(lowered: Lowered, name: str) -> None:
     other = replace(ORIGIN, stack=STACK | {name: "0.0.1"})
     one = golden_of(lowered)
-    assert golden.compared(one) != golden.compared(golden_of(lowered, origin=other))
+    assert equality.compared(one) != equality.compared(golden_of(lowered, origin=other))
 
 
 WATCHED = Watched(
@@ -152,15 +152,15 @@ WATCHED = Watched(
 def test_the_trace_tells_what_changed_the_graph_and_is_not_compared(lowered: Lowered) -> None:
     without = golden_of(lowered)
     traced = golden_of(lowered, watched=WATCHED)
-    assert golden.read_trace(traced[golden.TRACE]) == WATCHED.passes[1:]
-    assert golden.compared(without) == golden.compared(traced)
+    assert rendering.read_trace(traced[golden.TRACE]) == WATCHED.passes[1:]
+    assert equality.compared(without) == equality.compared(traced)
 
 
 # Reading
 
 
 def test_what_was_written_is_read_back(tmp_path: Path, artifact: Artifact) -> None:
-    texts = golden.render(artifact, ORIGIN)
+    texts = rendering.render(artifact, ORIGIN)
     path = tmp_path / "tosa-fp" / "some-case"
     golden.write(path, texts)
     assert golden.read(path) == texts
@@ -331,9 +331,9 @@ def test_a_file_where_a_golden_should_be_is_named(tmp_path: Path) -> None:
 
 def test_writing_again_gives_the_same_bytes(tmp_path: Path, artifact: Artifact) -> None:
     path = tmp_path / "tosa-fp" / "some-case"
-    golden.write(path, golden.render(artifact, ORIGIN))
+    golden.write(path, rendering.render(artifact, ORIGIN))
     first = {file.name: file.read_bytes() for file in path.iterdir()}
-    golden.write(path, golden.render(artifact, ORIGIN))
+    golden.write(path, rendering.render(artifact, ORIGIN))
     assert {file.name: file.read_bytes() for file in path.iterdir()} == first
     assert [file.name for file in path.parent.iterdir()] == ["some-case"]
 
@@ -345,7 +345,7 @@ def test_lines_end_as_on_every_machine(tmp_path: Path) -> None:
 
 def test_a_file_that_the_new_golden_lacks_is_gone(tmp_path: Path, artifact: Artifact, texts: Any) -> None:
     path = tmp_path / "tosa-fp" / "some-case"
-    golden.write(path, golden.render(artifact, ORIGIN))
+    golden.write(path, rendering.render(artifact, ORIGIN))
     golden.write(path, texts)
     assert sorted(file.name for file in path.iterdir()) == ["failure.txt", "manifest.txt"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.compare.drift import Drift
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import equality, golden, rendering
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.quantities import directions, measured, over
 from executorch_goldens.goldens.reading import Reading, reading
@@ -23,7 +23,7 @@ CELL = Cell("xnnpack-fp32", "alpha")
 
 @pytest.fixture
 def texts(artifacts: Artifacts) -> dict[str, str]:
-    return golden.render(artifacts["steady"][0], golden.MadeWith({}, ["seed0-heap0"], "equal"))
+    return rendering.render(artifacts["steady"][0], rendering.MadeWith({}, ["seed0-heap0"], "equal"))
 
 
 def planned(texts: Mapping[str, str], *arenas: int) -> dict[str, str]:
@@ -93,11 +93,11 @@ def test_a_compact_golden_without_duplicated_bytes_has_not_recorded_them_yet(tex
     )
     before = golden.sealed(golden.unsealed({**made, golden.COUNTED: counts}))
     assert "duplicated" not in measured(reading(before))
-    assert golden.equal(before, made)
-    assert golden.missing(before, made)
-    assert golden.confirmed(before, made) == made
+    assert equality.equal(before, made)
+    assert equality.missing(before, made)
+    assert equality.confirmed(before, made) == made
     assert not list(directions(reading(before), reading(made)))
-    assert not golden.equal(compact(texts), made)
+    assert not equality.equal(compact(texts), made)
 
 
 def accurate(texts: Mapping[str, str], *accuracies: str) -> dict[str, str]:

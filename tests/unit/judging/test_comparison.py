@@ -16,7 +16,7 @@ from executorch_goldens.artifact import (
     Sample,
     Tensor,
 )
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import rendering
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.targets import TARGETS
@@ -30,11 +30,11 @@ from tests.support.making import (
     tosa,
 )
 
-ORIGIN = golden.MadeWith({"executorch": "1.4.1"}, ["seed0-heap0"], "none")
+ORIGIN = rendering.MadeWith({"executorch": "1.4.1"}, ["seed0-heap0"], "none")
 
 
 def texts(result: Lowered | Failure) -> dict[str, str]:
-    return golden.render(Artifact(result, (), 1.0), ORIGIN)
+    return rendering.render(Artifact(result, (), 1.0), ORIGIN)
 
 
 def test_a_change_names_the_files_and_shows_the_lines() -> None:

@@ -19,7 +19,7 @@ from executorch_goldens.artifact import (
 )
 from executorch_goldens.goldens import deviation
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.goldens.golden import decode_delegates
+from executorch_goldens.goldens.rendering import decode_delegates
 from executorch_goldens.judging import rightness, verdict
 from tests.support.making import (
     CELL,

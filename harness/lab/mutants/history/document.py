@@ -1,4 +1,4 @@
-"""docs/history.md: which fixes taken back the zoo sees, and which it does not."""
+"""docs/lab/history.md: which fixes taken back the zoo sees, and which it does not."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ SOURCES = {
         "`{of_modules}`; each for some of all targets, which take turns"
     ),
     "pairs": (
-        "a [matrix of situations](maintaining.md#the-lab): {rows} small models that have every pair of values "
+        "a [matrix of situations](../maintaining.md#the-lab): {rows} small models that have every pair of values "
         "of operator, form of call, dtype, rank, layout, sharing, neighbours, users and target, frozen, "
         "sha256 `{matrix}`"
     ),

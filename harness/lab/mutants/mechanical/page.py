@@ -1,4 +1,4 @@
-"""What was found of the mechanical mutants: the tables that keep it, and their part of docs/mutants.md."""
+"""What was found of the mechanical mutants: the tables that keep it, and their part of docs/lab/mutants.md."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def counts(name: str, found: Sequence[Row]) -> str:
 
 
 def section(release: str) -> Iterator[str]:
-    """Yield the lines of docs/mutants.md about mechanical mutants."""
+    """Yield the lines of docs/lab/mutants.md about mechanical mutants."""
     found, read = committed(), read_survivors()
     (drawn,) = tables.read(DRAWING, DRAWING_COLUMNS)
     yield "## Mechanical mutants"

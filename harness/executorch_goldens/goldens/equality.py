@@ -1,0 +1,210 @@
+"""What is compared of two goldens, and what a run that made an equal artifact adds to one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from executorch_goldens import variations
+from executorch_goldens.artifact import DELEGATE, STAGE, PassRun
+from executorch_goldens.goldens import accuracy, parts
+from executorch_goldens.goldens.golden import (
+    CONTENTS,
+    COUNTED,
+    DIGESTS,
+    FIRST,
+    LAYOUT,
+    MANIFEST,
+    MODEL,
+    PARTS,
+    PASSES,
+    TRACE,
+    Texts,
+    fields,
+    sealed,
+)
+from executorch_goldens.goldens.rendering import read_trace
+
+#: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
+#: without a patch that did not matter here, makes the same artifact, and a pass may reach it in a different way.
+INFORMATIVE = ("patches", "shortcuts", "variations", "trace", PASSES, "kernels", "validated", accuracy.ERROR)
+
+#: What fields of a manifest begin with that came after goldens without them were recorded, and lines of `COUNTED`;
+#: `PARTS` and `MODEL` came later as well. What only one of two goldens says is not compared.
+ADDED = (LAYOUT, accuracy.FIELD, accuracy.ERROR, PASSES, "kernels", "validated")
+ADDED_COUNTS = ("duplicated ",)
+
+#: Ends the lines of the manifest that have a digest of bytes.
+_DIGEST = re.compile(r" sha256 ([0-9a-f]{64})$", re.MULTILINE)
+#: Begins these lines.
+_OF_BYTES = re.compile(r"delegate \d+|pte|data .+")
+
+#: The stage of a trace that makes the program.
+_PROGRAM = "pte"
+
+
+def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
+    """Return what is compared of `texts` with the golden `other`: what is the same wherever the same is made.
+
+    That is every text but the trace, and of the manifest every line but the informative fields and the digest over
+    everything. Bytes are compared by their digests where both goldens have digests of one architecture. Elsewhere the
+    decoded texts, sizes and the layout have all that is the same on both. Of what is measured
+    (`goldens.accuracy`), it is what is not the same in `other`. Without `other` it is what is compared with a
+    golden of the same architecture that measured the same.
+    """
+    other = texts if other is None else other
+    theirs = fields(other)
+    shared = next((name for name in digests(texts) if name in digests(other)), None)
+    of_bytes = iter(digests(texts)[shared] if shared is not None else ())
+    lines = []
+    for line in _lines(texts[MANIFEST]):
+        name, _, value = line.rstrip("\n").partition(": ")
+        if not _is_compared(name, value, theirs):
+            continue
+        if _OF_BYTES.fullmatch(name):
+            digest = next(of_bytes, None)
+            line = f"{name}: {_DIGEST.sub(f' sha256 {digest}' if digest else '', value)}\n"
+        lines.append(line)
+    kept = {name: text for name, text in texts.items() if name != TRACE}
+    if COUNTED in kept and not _added_counts(other):
+        kept[COUNTED] = "".join(line for line in _lines(kept[COUNTED]) if not line.startswith(ADDED_COUNTS))
+    if PARTS in kept:
+        its = other.get(PARTS)
+        kept = _without(kept, PARTS) if its is None else {**kept, PARTS: parts.compared(kept[PARTS], its)}
+    if MODEL in kept and MODEL not in other:
+        kept = _without(kept, MODEL)
+    return {**kept, MANIFEST: "".join(lines)}
+
+
+def _without(texts: Texts, name: str) -> dict[str, str]:
+    return {each: text for each, text in texts.items() if each != name}
+
+
+def without_digests(texts: Texts) -> Texts:
+    """Return texts without the digests of a manifest, for a person: what they are of is compared itself."""
+    manifest = texts.get(MANIFEST)
+    return texts if manifest is None else {**texts, MANIFEST: _DIGEST.sub("", manifest)}
+
+
+def _is_compared(name: str, value: str, theirs: Mapping[str, str]) -> bool:
+    """Whether a field of a manifest is compared with those of another one."""
+    if name in (*INFORMATIVE, CONTENTS) or name.partition(" ")[0] == DIGESTS:
+        return False
+    if name.startswith(ADDED) and name not in theirs:
+        return False
+    return not (name.startswith(accuracy.FIELD) and accuracy.same(value, theirs[name]))
+
+
+def equal(one: Texts, other: Texts) -> bool:
+    """Whether two goldens are of one artifact."""
+    return compared(one, other) == compared(other, one)
+
+
+def digests(texts: Texts) -> dict[str, tuple[str, ...]]:
+    """Return the digests of the payloads and the program, in the order of the manifest, by architecture."""
+    said = fields(texts)
+    own = tuple(
+        found[1] if (found := _DIGEST.search(value)) else ""
+        for name, value in said.items()
+        if _OF_BYTES.fullmatch(name)
+    )
+    further = {
+        name.removeprefix(f"{DIGESTS} "): tuple(value.split())
+        for name, value in said.items()
+        if name.startswith(f"{DIGESTS} ")
+    }
+    return {**dict.fromkeys(said.get(DIGESTS, FIRST).split(), own), **further}
+
+
+def missing(reviewed: Texts, made: Texts) -> tuple[str, ...]:
+    """Return what a golden lacks because it was recorded before there was such: fields, lines of `COUNTED`, texts."""
+    known = fields(reviewed)
+    lacking = [name for name in fields(made) if name.startswith(ADDED) and name not in known]
+    lacking += [name for name in (PARTS, MODEL) if name in made and name not in reviewed]
+    return (*lacking, *(() if _added_counts(reviewed) else _added_counts(made)))
+
+
+def _added_counts(texts: Texts) -> tuple[str, ...]:
+    return tuple(line for line in _lines(texts.get(COUNTED, "")) if line.startswith(ADDED_COUNTS))
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
+def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
+    """Return `reviewed`, and that the variations which made an equal artifact agree as well.
+
+    Their names join those of the manifest, as do the names of the shortcuts that they were made with, what the
+    golden lacks (`missing`) and the digests of an architecture that it does not name. The trace of `made` is taken
+    over where it differs: passes may come to the same artifact by another way, and a stale trace blames the wrong pass
+    when the artifact changes. Without any of these, the golden stays as it is.
+    """
+    base = dict(reviewed)
+    before, now = fields(reviewed), fields(made)
+    said = {name: value for name, value in before.items() if name != CONTENTS}
+    elsewhere = tuple(digests(made)) != tuple(digests(reviewed))
+    if TRACE in made and _runs(made[TRACE], elsewhere) != _runs(reviewed.get(TRACE, ""), elsewhere):
+        base[TRACE] = made[TRACE]
+        said |= {"patches": now["patches"], "trace": now["trace"]}
+    if not elsewhere and PASSES in said and PASSES in now:
+        said[PASSES] = now[PASSES]
+    agreed = _joined(before["variations"], now["variations"])
+    if set(agreed) != set(before["variations"].split()):
+        known = [variation.name for variation in variations.variations()]
+        agreed.sort(key=lambda name: known.index(name) if name in known else len(known))
+        spared = [name for name in _joined(before["shortcuts"], now["shortcuts"]) if name != "none"]
+        said |= {"variations": " ".join(agreed), "shortcuts": " ".join(spared) or "none"}
+    lacking = missing(reviewed, made)
+    if counts := [line for line in lacking if line.startswith(ADDED_COUNTS)]:
+        base[COUNTED] += "".join(counts)
+    base |= {name: made[name] for name in (PARTS, MODEL) if name in lacking}
+    said |= {name: now[name] for name in lacking if name in now} | _further_digests(reviewed, made)
+    if base == reviewed and said == {name: value for name, value in before.items() if name != CONTENTS}:
+        return base
+    manifest = "".join(f"{name}: {said[name]}\n" for name in _ordered(said, list(now)))
+    return sealed({**base, MANIFEST: manifest})
+
+
+def _ordered(said: Mapping[str, str], order: Sequence[str]) -> list[str]:
+    """Return the names of a manifest's fields, those that are new in the place that `order` gives them.
+
+    >>> _ordered({"pte": "", "numerics": "", "layout": ""}, ["pte", "layout", "numerics"])
+    ['pte', 'layout', 'numerics']
+    """
+    names: list[str] = []
+    for name in said:
+        kind = name if name in order else name.partition(" ")[0]
+        before = order[: order.index(kind)] if kind in order else names
+        new = kind.startswith((*ADDED, DIGESTS))
+        names.insert(1 + max(map(names.index, {*before} & {*names}), default=-1) if new else len(names), name)
+    return names
+
+
+def makes_bytes(run: PassRun) -> bool:
+    """Whether a run is a stage that makes a payload or the program: its fingerprint holds on one architecture."""
+    return run.pipeline == STAGE and (run.name == _PROGRAM or run.name.startswith(DELEGATE))
+
+
+def _runs(trace: str, elsewhere: bool) -> list[PassRun]:
+    """Return the runs of a trace that are the same `elsewhere`, on another architecture, or all of them."""
+    return [run for run in read_trace(trace) if not (elsewhere and makes_bytes(run))]
+
+
+def _further_digests(reviewed: Texts, made: Texts) -> dict[str, str]:
+    """Return the fields with the digests of an architecture that `reviewed` does not name; none if it does."""
+    known, found = digests(reviewed), digests(made)
+    said: dict[str, str] = {}
+    for name in found:
+        if name in known or not found[name]:
+            continue
+        first = fields(reviewed).get(DIGESTS, FIRST)
+        if found[name] == known[first.split()[0]]:
+            said[DIGESTS] = f"{said.get(DIGESTS, first)} {name}"
+        else:
+            said[f"{DIGESTS} {name}"] = " ".join(found[name])
+    return said
+
+
+def _joined(*names: str) -> list[str]:
+    return list(dict.fromkeys(" ".join(names).split()))

@@ -1,0 +1,211 @@
+"""How an artifact becomes the texts of a golden."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from executorch_goldens.artifact import Artifact, Failure, Lowered, PassRun, Watched
+from executorch_goldens.decode import Decoded, Schemas, decode
+from executorch_goldens.decode.formats import layout_digest
+from executorch_goldens.goldens import accuracy, parts
+from executorch_goldens.goldens.golden import (
+    DATA,
+    DIGESTS,
+    FAILURE,
+    FIRST,
+    FORMAT,
+    GRAPH,
+    LAYOUT,
+    MANIFEST,
+    MODEL,
+    PARTS,
+    RECIPE,
+    TRACE,
+    sealed,
+)
+from executorch_goldens.structure.outline import outline
+
+
+@dataclass(frozen=True)
+class MadeWith:
+    """How an artifact was made: what a manifest says in addition to the artifact itself.
+
+    Attributes
+    ----------
+    stack
+        Distribution name to version: executorch, torch, torchao, tosa-tools.
+    variations
+        Names of the variations that agreed.
+    numerics
+        One line: what was checked, and to which bound.
+    architecture
+        Of the machine that exported.
+    """
+
+    stack: Mapping[str, str]
+    variations: Sequence[str]
+    numerics: str
+    architecture: str = field(default_factory=lambda: here())
+
+
+def render(artifact: Artifact, made_with: MadeWith) -> dict[str, str]:
+    """Return the golden of an artifact: file name to text."""
+    result = artifact.result
+    texts = _render_failure(result) if isinstance(result, Failure) else _render_lowered(result)
+    fields = [("format", str(FORMAT)), *made_with.stack.items()]
+    fields.append(("patches", " ".join(artifact.patches) or "none"))
+    fields.append(("shortcuts", " ".join(artifact.shortcuts) or "none"))
+    fields.append(("variations", " ".join(made_with.variations)))
+    if isinstance(result, Lowered):
+        for index, delegate in enumerate(result.delegates):
+            digest = hashlib.sha256(delegate.payload).hexdigest()
+            size = len(delegate.payload)
+            identity = f"{delegate.name} {delegate.backend_id}"
+            fields.append((f"delegate {index}", f"{identity} {size} bytes sha256 {digest}"))
+        fields.append(("pte", f"{len(result.pte)} bytes sha256 {result.pte_sha256}"))
+        for name, content in result.data:
+            digest = hashlib.sha256(content).hexdigest()
+            fields.append((f"{DATA}{name}", f"{len(content)} bytes sha256 {digest}"))
+        payloads = [delegate.payload for delegate in result.delegates]
+        fields.append((LAYOUT, f"sha256 {layout(result.pte, payloads, Schemas.of(*result.schemas))}"))
+        if made_with.architecture != FIRST:
+            fields.append((DIGESTS, made_with.architecture))
+    if isinstance(result, Lowered) and result.recipe:
+        fields.append((RECIPE, result.recipe))
+    fields.append(("numerics", made_with.numerics))
+    if isinstance(result, Lowered):
+        fields += [
+            (f"{accuracy.FIELD}{at}", near.text) for at, near in enumerate(accuracy.nearnesses(result))
+        ]
+        if result.metric is not None:
+            fields.append((f"{accuracy.FIELD}{result.metric.name}", accuracy.measure(result.metric)))
+        if result.samples:
+            fields.append((accuracy.ERROR, accuracy.error(accuracy.Accuracy.of(result).used)))
+    if artifact.watched is not None:
+        texts[TRACE] = trace_text(artifact.watched)
+        fields.append(("trace", f"sha256 {hashlib.sha256(texts[TRACE].encode()).hexdigest()}"))
+    if artifact.kernels:
+        fields.append(("kernels", artifact.kernels))
+    if isinstance(result, Lowered) and result.validation is not None:
+        fields.append(("validated", result.validation.summary()))
+    texts[MANIFEST] = "".join(f"{name}: {value}\n" for name, value in fields)
+    return sealed(texts)
+
+
+def _render_failure(failure: Failure) -> dict[str, str]:
+    lines = []
+    for name, value in failure.facts():
+        # A message may hold half of a pair of UTF-16, which no file can.
+        first, *rest = value.encode("utf-8", "backslashreplace").decode("utf-8").splitlines() or [""]
+        lines += [f"{name}: {first}", *(f"  {line}" for line in rest)]
+    return {FAILURE: "\n".join(lines) + "\n"}
+
+
+def _render_lowered(lowered: Lowered) -> dict[str, str]:
+    texts = {GRAPH: lowered.graph}
+    outlines = {}
+    for index, payload in enumerate(decode_delegates(lowered)):
+        text = texts[f"delegate_{index}.{payload.kind}.txt"] = payload.text()
+        if lowered.parts:
+            outlines[lowered.delegates[index].name] = outline(text)
+    if lines := list(parts.lines(lowered, outlines)):
+        texts[PARTS] = "".join(f"{line}\n" for line in lines)
+    texts["pte.txt"] = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas)).text(delegates=False)
+    if lowered.model:
+        texts[MODEL] = "".join(f"{line}\n" for line in lowered.model)
+    for name, content in lowered.data:
+        texts[data_file(name)] = decode_data(content, lowered).text()
+    return texts
+
+
+def data_file(name: str) -> str:
+    """Return the file of a golden that has a data file of the program as text.
+
+    >>> data_file("_default_external_constant"), data_file("weights.ptd")
+    ('data__default_external_constant.ptd.txt', 'data_weights.ptd.txt')
+    """
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name.removesuffix(".ptd"))
+    return f"data_{plain}.ptd.txt"
+
+
+def decode_data(content: bytes, lowered: Lowered) -> Decoded:
+    """Decode a data file of a program; raises as `decode_delegates`."""
+    return decode(content, schemas=Schemas.of(*lowered.schemas))
+
+
+def layout(pte: bytes, payloads: Iterable[bytes | memoryview], schemas: Schemas) -> str:
+    """Return a digest of a program and its delegates' payloads, the same on every architecture.
+
+    The bytes of a program are those of its payloads and the same bytes around them everywhere.
+
+    Raises
+    ------
+    executorch_goldens.decode.DecodeError
+        For a payload that is not what its identifier says.
+    """
+    digest = hashlib.sha256()
+    around = pte
+    for payload in payloads:
+        of_payload = layout_digest(memoryview(payload), schemas)
+        digest.update(of_payload)
+        if payload:
+            around = around.replace(payload, of_payload)
+    digest.update(around)
+    return digest.hexdigest()
+
+
+def architecture(machine: str, system: str) -> str:
+    """Return the name of an architecture as manifests have it: of a system too, where that is not Linux.
+
+    Compilers differ as well, and a wheel is built by the compiler of its system.
+
+    >>> architecture("x86_64", "Linux"), architecture("arm64", "Darwin"), architecture("aarch64", "Linux")
+    ('x86-64', 'aarch64-darwin', 'aarch64')
+    """
+    names = {"x86_64": FIRST, "amd64": FIRST, "arm64": "aarch64"}
+    name = names.get(machine.lower(), machine.lower())
+    return name if system == "Linux" else f"{name}-{system.lower()}"
+
+
+def here() -> str:
+    """Return the name of the architecture that this process runs on; exports run on it as well."""
+    return architecture(platform.machine(), platform.system())
+
+
+def trace_text(watched: Watched) -> str:
+    """Return a line for each pass that changed the graph and each stage: ``pipeline: name fingerprint``."""
+    return "".join(f"{run.pipeline}: {run.name} {run.fingerprint}\n" for run in watched.passes if run.changed)
+
+
+def read_trace(text: str) -> tuple[PassRun, ...]:
+    r"""Read what `trace_text` wrote.
+
+    >>> (run,) = read_trace("xnnpack: FuseBatchNormPass 0123456789ab\n")
+    >>> run.pipeline, run.name, run.fingerprint, run.changed
+    ('xnnpack', 'FuseBatchNormPass', '0123456789ab', True)
+    """
+    runs = []
+    for line in text.splitlines():
+        pipeline, _, run = line.partition(": ")
+        name, _, fingerprint = run.partition(" ")
+        runs.append(PassRun(pipeline, name, fingerprint, True))
+    return tuple(runs)
+
+
+def decode_delegates(lowered: Lowered) -> list[Decoded]:
+    """Decode the payloads of all delegates, with the constants that the backend put into named data.
+
+    Raises
+    ------
+    DecodeError, SchemaError
+        If a payload is not what the schema of its release says, or if that is not found.
+    """
+    schemas = Schemas.of(*lowered.schemas)
+    return [
+        decode(delegate.payload, schemas=schemas, named_data=dict(delegate.named_data))
+        for delegate in lowered.delegates
+    ]
