@@ -370,9 +370,13 @@ def test_attributes_are_put_back_whatever_happens() -> None:
     from lab.guests.capture import replaced
 
     one = SimpleNamespace(a=1, b=2)
-    with pytest.raises(ValueError, match="inside"), replaced((one, "a", 3), (one, "b", 4)):
+
+    def fail() -> None:
         assert vars(one) == {"a": 3, "b": 4}
         raise ValueError("inside")
+
+    with pytest.raises(ValueError, match="inside"), replaced((one, "a", 3), (one, "b", 4)):
+        fail()
     assert vars(one) == {"a": 1, "b": 2}
 
 
@@ -720,7 +724,7 @@ def test_models_that_need_packages_are_exported_in_the_layer_of_the_release(
 ) -> None:
     made: list[tuple[str, Layer]] = []
 
-    def make(self: Environments, name: Name, layer: Layer = Layer()) -> Path:
+    def make(self: Environments, name: Name, layer: Layer) -> Path:
         made.append((name.word, layer))
         return tmp_path
 

@@ -86,7 +86,12 @@ ZOOS: Mapping[str, GuestZoo] = {
         ),
         GuestZoo("suite-ops", "backends/test/suite/operators", *_BOTH, core="file"),
         GuestZoo(
-            "suite-models", "backends/test/suite/models", *_BOTH, core="case", run_on=("example",), layered=True
+            "suite-models",
+            "backends/test/suite/models",
+            *_BOTH,
+            core="case",
+            run_on=("example",),
+            layered=True,
         ),
         # Other values than those of its example may have no meaning for some sample of a sheet.
         GuestZoo(

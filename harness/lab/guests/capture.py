@@ -244,7 +244,9 @@ def untrained() -> Iterator[None]:
     @functools.wraps(loading)
     def load(module: torch.nn.Module, state_dict: Any, *arguments: Any, **options: Any) -> Any:
         # An incompatible architecture stays an error: nothing but what was not downloaded is passed over.
-        return None if isinstance(state_dict, Untrained) else loading(module, state_dict, *arguments, **options)
+        return (
+            None if isinstance(state_dict, Untrained) else loading(module, state_dict, *arguments, **options)
+        )
 
     values: list[tuple[Any, str, Any]] = [(torch.nn.Module, "load_state_dict", load)]
     if importlib.util.find_spec("torchvision") is not None:

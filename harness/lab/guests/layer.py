@@ -1,7 +1,7 @@
 """The environment of a release with what models of guests need beside it: torchvision, timm, transformers, …
 
-A layer is a lock over the release's, ``guests-<release>``, made from the group of that name in pyproject.toml. torch and
-all else that the release has stay what they are.
+A layer is a lock over the release's, ``guests-<release>``, made from the group of that name in pyproject.toml. torch
+and all else that the release has stay what they are.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def tests_of(module: ModuleType) -> Iterator[Test]:
 
 
 def fixtures_of(module: ModuleType) -> Mapping[str, Callable[[], object]]:
-    """Return the fixtures of a module that take nothing but others of it, by name, each as a call that makes it once."""
+    """Return the fixtures of a module that take only others of it, by name, each as a call that makes it once."""
     wrapped = {
         name: value._get_wrapped_function()
         for name, value in vars(module).items()
@@ -68,7 +68,9 @@ def fixtures_of(module: ModuleType) -> Mapping[str, Callable[[], object]]:
     made: dict[str, Callable[[], object]] = {}
     for name, function in wrapped.items():
         # pytest ends a generator after the last test: what it yields to is not made here.
-        if set(inspect.signature(function).parameters) <= set(wrapped) and not inspect.isgeneratorfunction(function):
+        if set(inspect.signature(function).parameters) <= set(wrapped) and not inspect.isgeneratorfunction(
+            function
+        ):
             made[name] = functools.cache(functools.partial(_make, function, made))
     return made
 

@@ -143,7 +143,6 @@ def tables(root: Path) -> Iterator[str]:
                 (zoo, before, after, *map(str, _drift(root / ZOOS[zoo].folder, before, after)))
             )
 
-
     yield ""
     yield from markdown.head(("zoo", "in no core", "because of"))
     for zoo, patterns in listing.large().items():
