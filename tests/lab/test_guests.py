@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import fnmatch
 import itertools
@@ -36,7 +37,7 @@ from executorch_goldens.toolchains import locking
 from executorch_goldens.toolchains.environments import Environments, Layer
 from executorch_goldens.toolchains.naming import Name
 from lab.failures import command as failures
-from lab.guests import ZOOS, cases, layer, listing, one, triage
+from lab.guests import ZOOS, cases, command, layer, listing, one, triage
 from lab.guests.listing import Entry, Listing, Omitted, names_of
 from lab.supply import locks
 from tests import GOLDENS, REPOSITORY
@@ -736,6 +737,18 @@ def test_models_that_need_packages_are_exported_in_the_layer_of_the_release(
     monkeypatch.setattr(layer, "python_of", lambda version: Path("layer", version))
     assert one.layered(ZOOS["suite-models"]) == ["--toolchain", f"layer/{INSTALLED}"]
     assert one.layered(ZOOS["arm-ops"]) == []
+
+
+def test_the_listing_of_models_is_found_in_the_layer_of_the_release(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "$PYTHONPATH: $@"\nexit 1\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(layer, "python_of", lambda version: python)
+    asked = argparse.Namespace(zoo=["suite-models"], update=True)
+    assert command.run(asked) == 1
+    assert capfd.readouterr().out == f"{REPOSITORY / 'harness'}: -m lab guests --zoo suite-models --update\n"
 
 
 @pytest.mark.parametrize(
