@@ -306,10 +306,16 @@ def test_a_model_that_does_not_run_on_its_inputs_says_so() -> None:
 
     from lab.guests.capture import HandedOver, not_running
 
+    class Named(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> str:
+            return "x"
+
     model = torch.nn.Linear(3, 2)
     assert not_running(HandedOver(model, (torch.ones(1, 3),), None, "")) == ""
     why = not_running(HandedOver(model, (torch.ones(1, 4),), None, ""))
     assert why.startswith("does not run on its inputs: RuntimeError: mat1 and mat2")
+    why = not_running(HandedOver(Named(), (torch.ones(1),), None, ""))
+    assert why.startswith("does not run on its inputs: ZooError: output 0 is a str")
 
 
 def test_weights_and_inputs_follow_the_name_of_the_case_alone(module: object) -> None:

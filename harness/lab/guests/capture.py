@@ -26,6 +26,7 @@ from torch.utils import _pytree as pytree
 
 from executorch_goldens.exporting.data import Example, in_mode
 from executorch_goldens.exporting.eager import Float8InFloat32
+from executorch_goldens.exporting.numerics.programs import flatten
 from executorch_goldens.registry import ZooError
 from executorch_goldens.targets import DTYPES
 from lab.guests import GuestZoo
@@ -346,7 +347,7 @@ def draw_unwritten(module: torch.nn.Module) -> None:
 
 
 def not_running(given: HandedOver) -> str:
-    """Return why a model does not run on the inputs that its test hands over with it; empty where it does."""
+    """Return why a model does not run on the inputs that its test hands over, or gives what no case may; else empty."""
     try:
         example = as_example(given)
     except CaptureError as error:
@@ -357,7 +358,7 @@ def not_running(given: HandedOver) -> str:
     for mode in (contextlib.nullcontext(), narrow):
         try:
             with seeded(given.digest), torch.no_grad(), mode:
-                example.module(*example.inputs)
+                flatten(example.module(*example.inputs))
         except Exception as error:
             why = why or f"does not run on its inputs: {reason_of(error)}"
         else:
