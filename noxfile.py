@@ -118,14 +118,14 @@ def review(session: nox.Session) -> None:
 
 @nox.session(python=MATRIX.python)
 def report(session: nox.Session) -> None:
-    """Write what runs found as one HTML file: ``-- -o build/report.html``; docs/report.md."""
+    """Write what runs found as one HTML file: ``-- -o build/report.html``; docs/looking.md."""
     install_with_extra(session, "report")
     session.run("goldens", "report", *session.posargs)
 
 
 @nox.session(python=MATRIX.python)
 def explore(session: nox.Session) -> None:
-    """Open a cell in Google's Model Explorer: ``-- tosa-int/linear``; docs/explore.md."""
+    """Open a cell in Google's Model Explorer: ``-- tosa-int/linear``; docs/looking.md."""
     install_with_extra(session, "explore")
     session.run("goldens", "show", "--explore", *session.posargs)
 

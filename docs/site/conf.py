@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from pathlib import Path
 
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+from executorch_goldens import releases
+from executorch_goldens.compare.drift import Drift
+
 project = "executorch-goldens"
 extensions = [
     "myst_parser",
+    "sphinx_copybutton",
     "sphinx_external_toc",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
 ]
 root_doc = "README"
-include_patterns = ["README.md", "docs/*.md", "docs/**/*.md"]
+include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/**/*.md"]
 exclude_patterns = [".*", "build", "dist", "goldens", "harness", "models", "tests"]
 external_toc_path = "docs/site/toc.yml"
 
@@ -39,8 +44,29 @@ html_theme = "furo"
 html_title = project
 html_show_sphinx = False
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_favicon = "static/favicon.svg"
+html_search_scorer = str(Path(__file__).with_name("static") / "scorer.js")
+# What is copied is the commands: neither prompts nor output.
+copybutton_prompt_text = "$ "
 # A block that names no language is what a run printed.
 highlight_language = "none"
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def write_drift(folder: Path) -> None:
+    """Write a page for each pair of neighbouring releases, from the goldens; git ignores them."""
+    folder.mkdir(exist_ok=True)
+    for before, after in itertools.pairwise(releases.load().releases):
+        lines = Drift.between(ROOT / "goldens", before, after).markdown()
+        (folder / f"{before}-{after}.md").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+# Before Sphinx looks for pages.
+write_drift(ROOT / "docs" / "lab" / "drift")
 
 
 def setup(app: Sphinx) -> None:

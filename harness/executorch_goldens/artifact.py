@@ -170,7 +170,7 @@ class Failure:
         )
 
 
-#: Rounding that may move an output by more than this part of its largest value leaves little that is checked.
+#: Rounding that may move an output by more than this part of its largest value makes the check meaningless.
 IMPRECISE = 0.1
 
 

@@ -1,4 +1,4 @@
-"""The base of every error that a person can put right."""
+"""The base class of user-facing errors."""
 
 from __future__ import annotations
 

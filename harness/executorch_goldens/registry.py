@@ -33,7 +33,7 @@ FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"
 NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 
 #: The sets of inputs that a lowered program is run on: the example's; zeros; each element the smallest or the largest
-#: of the example's; and values drawn anew between these.
+#: of the example's; and values drawn again between these.
 SAMPLES = ("example", "zeros", "extremes", "drawn")
 
 #: What the harness calls samples: these, others of the sizes that dimensions may have, and runs of several steps.
@@ -62,7 +62,7 @@ class Case:
     name
         Name, unique in its zoo, `NAME_PATTERN`.
     family
-        Last part of the name of the module it stands in.
+        Last part of the name of the module it is in.
     guards
         One line: what this case would show if it broke.
     build

@@ -1,6 +1,6 @@
-"""Which things that must not matter are varied, and why these.
+"""Nuisance factors that exports repeat under, and why these.
 
-Five things that must not matter leak into artifacts, as orders, names or values:
+Five things that should not affect the output leak into artifacts, as orders, names or values:
 
 - the hash seed, which decides the order of a set of strings;
 - the heap layout, which decides the order of a set of objects that hash by address;
@@ -54,7 +54,7 @@ class HashSeedError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class Variation:
-    """One set of things that must not matter.
+    """One setting of everything that should not affect the output.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Variation:
     directory
         Working and temporary directory of its exports, one after the other; None gives each a new one.
     surroundings
-        Which of `SURROUNDINGS` are others than the person's; None takes all of them, or none where `heap_seed` is 0.
+        Which of `SURROUNDINGS` differ from the user's; None takes all of them, or none where `heap_seed` is 0.
     """
 
     hash_seed: int
@@ -105,7 +105,7 @@ class Variation:
 
     @property
     def changed_surroundings(self) -> tuple[str, ...]:
-        """The `SURROUNDINGS` that are others than the person's."""
+        """The `SURROUNDINGS` that differ from the user's."""
         if self.surroundings is None:
             return SURROUNDINGS if self.heap_seed else ()
         return self.surroundings

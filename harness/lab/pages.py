@@ -26,9 +26,10 @@ DOCS = REPOSITORY / "docs"
 MAKERS = {
     "bench": "lab.bench.measurement",
     "branches": "lab.branches.page",
+    "commands": "lab.commands",
     "cluster-soak": "lab.faults.cluster_soak",
     "coverage": "lab.coverage.page",
-    "drift": "lab.drift",
+    "evidence": "lab.evidence",
     "failures": "lab.failures.command",
     "faults": "lab.faults.__main__",
     "fielded": "lab.fielded.page",

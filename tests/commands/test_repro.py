@@ -390,7 +390,7 @@ def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pyte
         assert main(["repro", *arguments]) == ERROR
         assert before == {path: path.read_bytes() for path in tmp_path.glob("*") if path.is_file()}
         captured = capfd.readouterr()
-        # torch warns of itself, in processes that import it anew.
+        # torch warns of itself, in processes that import it again.
         (_,) = (line for line in captured.err.splitlines() if not re.match(r"W\d{4} ", line))
         assert not captured.out
         return captured.err

@@ -1,7 +1,7 @@
 """A repository of someone else's, from nothing to its first golden, with the harness installed as a wheel.
 
 ``tests/data/example_project`` is the whole of it: its own package ``models``, a case with the name of one of ours, a
-checkpoint, a target of its own and a test with `golden_export`. The environment is made anew; what it shares with this
+checkpoint, a target of its own and a test with `golden_export`. The environment is made again; what it shares with this
 one are torch, ExecuTorch and the test tools, by links.
 """
 

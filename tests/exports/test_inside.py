@@ -137,7 +137,7 @@ def test_what_is_not_seen_and_what_adds_up_is_said() -> None:
     assert lines[2] == "  or at one of these just before it, whose values are not seen: aten.permute_copy"
     assert said(replace(DEPARTURE, before=()))[1] == "  made from constants only"
     lines = said(replace(DEPARTURE, alone=False))
-    assert lines[0].startswith("adds up from CONV2D")
+    assert lines[0].startswith("accumulates from CONV2D")
     assert lines[1].startswith("  no operator departs by itself")
 
 
@@ -229,7 +229,7 @@ def test_what_cannot_be_looked_into_is_named_and_leaves_nothing_judged(
     inside = attempt.with_beginning(imprecise(made)).inside
     assert inside is not None
     assert inside.unseen == (
-        ("lowered_module_0", "LookupError: nobody knows how to look into a delegate of XnnpackBackend"),
+        ("lowered_module_0", "LookupError: no inspector for delegates of XnnpackBackend"),
     )
 
 
@@ -365,7 +365,7 @@ def test_what_cannot_be_looked_into_leaves_the_verdict_and_says_why(
     monkeypatch.setattr(departure, "LOOKS", {})
     samples = tuple(replace(sample, outputs=tuple(map(moved, sample.outputs))) for sample in made.samples)
     assert found(attempt, replace(made, samples=samples)).where == (
-        "cannot be told: LookupError: nobody knows how to look into a delegate of XnnpackBackend"
+        "cannot be told: LookupError: no inspector for delegates of XnnpackBackend"
     )
 
 

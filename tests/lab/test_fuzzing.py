@@ -39,7 +39,7 @@ from lab.fuzz.sketch import OPERATORS, SYMBOLIC_SIZE
 from tests import REPOSITORY
 
 #: Another one means that every name means another model: results so far cannot be gone on with, and the witnesses in
-#: harness/lab/fuzz/explained.toml have to be found anew.
+#: harness/lab/fuzz/explained.toml have to be found again.
 DIGEST = "c63bd19b8113"
 #: The same of changes; names of models that are not changed do not follow it.
 DIGEST_OF_CHANGES = "a7df0f1d68ef"

@@ -45,7 +45,8 @@ class Name:
 
 
 def rows() -> list[Row]:
-    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
+    table = PAGE.read_text(encoding="utf-8").partition("## In the code")[2]
+    lines = [line for line in table.splitlines() if line.startswith("| ")][1:]
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
     assert all(len(row) == 3 for row in cells), cells
     return [Row(tuple(word.split(", ")), tuple(re.findall(r"`([^`]+)`", where))) for word, _, where in cells]

@@ -79,7 +79,7 @@ class Page:
             yield f"exports: {reuse.wanted}, {reuse.reused} of them from the cache"
 
     def sections(self) -> Iterator[tuple[str, Sequence[Item]]]:
-        """Yield the kinds of difference that there are, worst first: a heading, and what stands under it.
+        """Yield the kinds of difference that there are, worst first: a heading, and what is under it.
 
         A cause stands under the worst of its kinds, with all its cells, and is named again under the others.
         """

@@ -98,7 +98,9 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise CommandError(str(error)) from error
     if len(varied) < 2:
-        raise CommandError("--variations: one says nothing of what repeats; say --variations quick")
+        raise CommandError(
+            "--variations: one variation cannot show that exports repeat; pass --variations quick"
+        )
     if arguments.html is not None:
         # A toolchain's Python has nothing that draws a report: this one may.
         os.environ.setdefault(reporting.PYTHON, sys.executable)
@@ -177,7 +179,7 @@ def chosen(sides: Any, arguments: argparse.Namespace) -> tuple[Any, ...]:
     if arguments.tier == "core" or narrowed:
         selected &= frozenset(core.read(file))
     if not selected:
-        raise CommandError("none of the cells chosen is in the core that both have: say --tier full")
+        raise CommandError("none of the cells chosen is in the core that both have: pass --tier full")
     return tuple(cell for cell in sides.cells if cell in selected)
 
 

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     if len(chosen.variations) < FEWEST_TO_RECORD:
         raise UsageError(
             f"--variations {arguments.variations}: a corpus takes what at least {FEWEST_TO_RECORD} variations agree "
-            "on; say --variations quick"
+            "on; pass --variations quick"
         )
     cells, reuse = chosen.cells, chosen.reuse()
     settings = dataclasses.replace(chosen.settings, reuse=reuse)

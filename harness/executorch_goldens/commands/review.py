@@ -218,7 +218,7 @@ class Reviewed:
         """Let a person go through the groups in a terminal, and write what they say."""
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise CommandError(
-                "there is no terminal: say --list, --accept GROUP or --reject GROUP --reason TEXT"
+                "there is no terminal: pass --list, --accept GROUP or --reject GROUP --reason TEXT"
             )
         try:
             from executorch_goldens.review.terminal import Screen

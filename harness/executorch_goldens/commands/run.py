@@ -66,12 +66,17 @@ class _HelpAll(argparse.Action):
     """Prints the help of every option."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        full = argparse.ArgumentParser(
-            usage=parser.usage, description=parser.description, epilog=parser.epilog, add_help=False
-        )
-        _add_options(full, every=True)
-        full.print_help()
+        complete(parser).print_help()
         parser.exit()
+
+
+def complete(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Return a parser of every option, which describes the command as `parser` does."""
+    full = argparse.ArgumentParser(
+        usage=parser.usage, description=parser.description, epilog=parser.epilog, add_help=False
+    )
+    _add_options(full, every=True)
+    return full
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""``goldens thaw DIR``: run frozen programs in another environment, or take what a device gave, and compare."""
+"""``goldens thaw DIR``: run frozen programs in a different environment, or read a device's outputs, and compare."""
 
 from __future__ import annotations
 

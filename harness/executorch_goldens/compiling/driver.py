@@ -132,7 +132,7 @@ def compile_one(compile_payload: Compile, request: Request, index: int) -> None:
         made, said = one(index, "work")
     except (Exception, SystemExit) as error:
         traceback.print_exc()
-        # Its own directory is another one every time.
+        # Its own directory differs every time.
         refused = {"type": type(error).__name__, "message": str(error).replace(str(directory), "…")}
         (folder / "refused.json").write_text(json.dumps(refused), encoding="utf-8")
         return

@@ -169,12 +169,12 @@ def _blocks(data: bytes) -> Iterator[tuple[str, bytes]]:
     position, names = 0, set()
     while position < len(data):
         if len(data) - position < HEADER.size:
-            raise StreamError(f"offset {position}: a block's header ends behind the {len(data)} bytes")
+            raise StreamError(f"offset {position}: a block's header ends after the {len(data)} bytes")
         raw, length, reserved = HEADER.unpack_from(data, position)
         name = raw.rstrip(b"\0").decode("ascii", errors="backslashreplace")
         start = position + HEADER.size
         if length > len(data) - start:
-            raise StreamError(f"offset {position}: block {name!r} of {length} bytes ends behind the stream")
+            raise StreamError(f"offset {position}: block {name!r} of {length} bytes ends after the stream")
         if any(reserved):
             raise StreamError(f"offset {position}: block {name!r} has reserved bytes that are not 0")
         if name in names:
@@ -230,4 +230,4 @@ def _command_stream(commands: bytes) -> tuple[int, ...]:
         if action not in (CONFIG, NOTHING):
             raise StreamError(f"word {position}: action {action} of the driver is not known here")
         position += 1 + (CONFIG_WORDS if action == CONFIG else 0)
-    raise StreamError("there is no command stream behind the driver's header")
+    raise StreamError("no command stream follows the driver's header")

@@ -89,7 +89,7 @@ def whose(cell: Cell, golden: Golden, made: Sequence[Facts], head: Mapping[str, 
     other = f" {before} -> {after}" if before != after else ""
     if [facts["tosa"] for facts in golden.delegates] != [facts["tosa"] for facts in made]:
         also = f"; {title} changed as well,{other}" if other else ""
-        return f"before {title}: the TOSA payload is another{also}"
+        return f"before {title}: the TOSA payload changed{also}"
     return f"by {title}{other or ' of the same version'}, of the same TOSA payloads"
 
 

@@ -50,9 +50,9 @@ class Constant:
     dtype
         The data type in the words of the payload's format, for instance ``INT48`` or ``xnn_datatype_qcint8``.
     shape
-        Dimensions, outermost first. The numbers stand in row-major order.
+        Dimensions, outermost first. The numbers are in row-major order.
     data
-        The bytes as they stand in the payload (a view where the payload is kept).
+        The bytes as they are in the payload (a view where the payload is kept).
     codec
         How to read the bytes.
     """

@@ -109,7 +109,7 @@ class Delegated:
     backend
         Backend id.
     attributes
-        Compile specs and where the payload stands.
+        Compile specs and where the payload is.
     payload
         The payload's bytes.
     decoded

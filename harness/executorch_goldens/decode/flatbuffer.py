@@ -56,7 +56,7 @@ class Table:
     type
         Name of the table in the schema.
     offset
-        Where it stands in the payload.
+        Where it is in the payload.
     fields
         Every field of the schema, in its order; absent ones hold their default. The type of a union field
         ``f`` is held by ``f_type`` (``None`` for an absent one).
@@ -95,7 +95,7 @@ def read(
     Parameters
     ----------
     apart
-        Where, relative to `start`, something else stands in the midst of the FlatBuffer.
+        Where, relative to `start`, something else is in the midst of the FlatBuffer.
 
     Raises
     ------

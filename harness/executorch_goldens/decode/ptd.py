@@ -15,7 +15,7 @@ from executorch_goldens.decode.pte import NOT_IN_SCHEMA, stored_tensor
 from executorch_goldens.decode.schema import Schema
 from executorch_goldens.decode.tables import Fields
 
-#: The header stands behind the root offset and the identifier.
+#: The header follows the root offset and the identifier.
 HEADER_OFFSET = 8
 #: Magic, size of the header, offset and size of the FlatBuffer, offset and size of the data.
 _HEADER = struct.Struct("<4sIQQQQ")
@@ -93,7 +93,7 @@ def _tensor(named: Fields, data: memoryview, facts: dict[str, Attribute], prefix
         return opaque(data)
     constant, described, behind = stored_tensor(layout, data)
     if any(behind):
-        raise layout.fail(f"{len(behind)} bytes are left behind {constant.dtype}{list(constant.shape)}")
+        raise layout.fail(f"{len(behind)} bytes are left after {constant.dtype}{list(constant.shape)}")
     facts |= {f"{prefix}{name}": value for name, value in described.items()}
     facts |= layout.rest(f"{prefix}tensor_layout.")
     return constant

@@ -18,7 +18,7 @@ from executorch_goldens.decode.flatbuffer import Unread, read, unread_between
 from executorch_goldens.decode.schema import Schema
 from executorch_goldens.decode.tables import Fields
 
-#: The extended header stands behind the root offset and the identifier.
+#: The extended header follows the root offset and the identifier.
 HEADER_OFFSET = 8
 #: Magic, size of the header, size of the program, offset of the segments.
 _HEADER = struct.Struct("<4sIQQ")
@@ -106,7 +106,7 @@ class _Program:
         return self.payload[slice(*self.segments[at])]
 
     def part(self, at: int, offset: int, owner: Fields) -> tuple[memoryview, int]:
-        """Return what is left of a segment from an offset on, not counted as read, and where it stands."""
+        """Return what is left of a segment from an offset on, not counted as read, and where it is."""
         if at >= len(self.segments):
             raise owner.fail(f"refers to segment {at} of {len(self.segments)}")
         start, stop = self.segments[at]
@@ -158,7 +158,7 @@ def _unread(inside: tuple[Unread, ...], program: _Program) -> tuple[Unread, ...]
 
 
 def _header(payload: memoryview) -> tuple[dict[str, Attribute], tuple[int, int], int, int, int]:
-    """Return the header's facts, where it stands, and the program's size, segments' offset and size."""
+    """Return the header's facts, where it is, and the program's size, segments' offset and size."""
     path = "ExtendedHeader"
     size = len(payload)
     if bytes(payload[HEADER_OFFSET : HEADER_OFFSET + 4]) != _HEADER_MAGIC:

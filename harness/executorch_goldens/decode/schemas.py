@@ -21,7 +21,7 @@ from executorch_goldens.decode.schema import Schema, load
 #: the files. It is for payloads in files; what the harness exported is decoded with its own release's schemas.
 ENVIRONMENT_VARIABLE = "EXECUTORCH_GOLDENS_SCHEMAS"
 
-#: Where each schema stands, best first, relative to a ``site-packages``; then what it is called in a plain
+#: Where each schema is, best first, relative to a ``site-packages``; then what it is called in a plain
 #: directory. tosa-tools' own schema comes before the older one that ExecuTorch's Arm backend carries.
 PLACES: dict[str, tuple[str, ...]] = {
     "tosa": (

@@ -19,7 +19,7 @@ class Fields:
     Attributes
     ----------
     path
-        Where the table stands, for `DecodeError`.
+        Where the table is, for `DecodeError`.
     """
 
     def __init__(self, table: Table, path: str) -> None:

@@ -122,7 +122,7 @@ def _header(payload: memoryview) -> _Header:
         raise DecodeError(path, 14, what)
     if data_offset < fb_offset + fb_size:
         raise DecodeError(path, 18, f"the constants at {data_offset} overlap the FlatBuffer")
-    # Without constants the offset may stand behind the payload's end: the padding before it is left out then.
+    # Without constants the offset may follow the payload's end: the padding before it is left out then.
     if data_size and data_offset + data_size > len(payload):
         what = f"the constants' {data_size} bytes at {data_offset} are not in the payload's {len(payload)}"
         raise DecodeError(path, 22, what)

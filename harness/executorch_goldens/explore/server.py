@@ -70,7 +70,7 @@ def config(models: Sequence[Model], panes: int, folder: Path) -> ModelExplorerCo
     Parameters
     ----------
     panes
-        How many of the models stand side by side: one or two.
+        How many of the models are side by side: one or two.
     folder
         Where the graphs are put as files, for as long as they are served.
     """

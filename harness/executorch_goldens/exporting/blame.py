@@ -1,4 +1,4 @@
-"""Whose an exception is: the harness's own, or that of the release or the case that it works for.
+"""Decides whether an exception is the harness's fault, or that of the release or the case.
 
 What a release or a case raises is the verdict of a cell. What the harness's own code raises says nothing about the
 program: it is an `OwnError`. The cell is ``crashed``, with the harness named as the cause, and the run goes on.

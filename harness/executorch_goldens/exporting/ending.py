@@ -1,4 +1,4 @@
-"""Ends what a model does on an input on which it does not end by itself."""
+"""Limits the time of a model's run."""
 
 from __future__ import annotations
 

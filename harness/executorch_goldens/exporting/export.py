@@ -327,7 +327,7 @@ class Export:
         return dataclasses.replace(lowered, begins=found, inside=inside)
 
     def _apart(self, look: Callable[[], T], otherwise: Callable[[str], T]) -> T:
-        """Return what `look` finds in a process of its own, or what stands in its place where that ends otherwise."""
+        """Return what `look` finds in a process of its own, or what is in its place where that ends otherwise."""
         try:
             with self.lowering.eager():
                 return run_apart(look, LOOKING)
@@ -389,7 +389,7 @@ class Export:
     def expect(self, module: torch.nn.Module) -> None:
         """Run `module` on every sample; each run has copies, for a model may change its buffers and its inputs.
 
-        Samples that it has no meaning for are samples no longer.
+        Drops samples on which eager fails.
         """
         self.expected = {}
         limit = None

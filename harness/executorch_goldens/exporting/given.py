@@ -1,4 +1,4 @@
-"""Whether lowering leaves the model that it is given as it was."""
+"""Checks that lowering does not modify the input model."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Which pass made each operator of a payload: nodes are marked by what made them, from export to serialization.
 
-A mark lies in a node's metadata, which ExecuTorch's passes hand on: a pass that traces a graph anew (``ExportPass``)
+A mark is in a node's metadata, which ExecuTorch's passes hand on: a pass that traces a graph again (``ExportPass``)
 gives the node that it makes of another one that one's metadata. Where metadata does not survive (``torch.export``, the
 decomposition on the way to the edge dialect), the graph is aligned with the last one that was seen.
 """
@@ -25,7 +25,7 @@ XNNPACK_SCHEMA = "executorch.backends.xnnpack.serialization.xnnpack_graph_schema
 #: Key of a node's metadata. Nothing reads it but this module: a test compares the bytes that are made.
 MARK = "goldens_origin"
 
-#: A symbolic size, which is numbered anew with each graph.
+#: A symbolic size, which is numbered again with each graph.
 SYMBOL = re.compile(r"\b[su]\d+\b")
 #: What inputs and constants are called, of which ``module()`` makes attributes and ``torch.export`` placeholders.
 VALUE = "value"

@@ -34,7 +34,7 @@ DEFAULTS: Mapping[str, Any] = {"device": torch.device("cpu"), "pin_memory": Fals
 
 
 class NoProgramError(ValueError):
-    """A graph that cannot be written as straight-line code; the message says what stands in the way."""
+    """A graph that cannot be written as straight-line code; the message says what is in the way."""
 
 
 @dataclass(frozen=True)

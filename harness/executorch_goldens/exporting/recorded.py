@@ -196,7 +196,7 @@ class Inputs:
     def _fitting(
         self, what: str, key: str, example: torch.Tensor, given: torch.Tensor, shape: Any
     ) -> torch.Tensor:
-        """Return an input in the dtype and the layout of the example's; raise `ZooError` where it is another."""
+        """Return an input in the dtype and the layout of the example's; raise `ZooError` where it differs."""
         if given.dtype is WIDER.get(example.dtype):
             given = given.to(example.dtype)
         changing = _changing(shape)

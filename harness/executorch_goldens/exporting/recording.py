@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-#: Kinds of what a record holds, and of `store.facts.Fact`: the content of a file, what stands at a path,
+#: Kinds of what a record holds, and of `store.facts.Fact`: the content of a file, what is at a path,
 #: names in a directory, an environment variable.
 FILE, PATH, LISTING, VARIABLE = "file", "path", "listing", "variable"
 
@@ -344,14 +344,14 @@ def source_of(file: str) -> str:
 
 
 def seen(found: os.stat_result) -> str:
-    """Return what counts of what stands at a path."""
+    """Return what counts of what is at a path."""
     if stat.S_ISREG(found.st_mode):
         return f"file of {found.st_size} bytes"
     return "directory" if stat.S_ISDIR(found.st_mode) else "other"
 
 
 def by_stem(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the names of a directory by what stands before their first dot: by it modules are looked for."""
+    """Return the names of a directory by what is before their first dot: by it modules are looked for."""
     found: dict[str, list[str]] = {}
     for name in sorted(names):
         found.setdefault(name.partition(".")[0], []).append(name)

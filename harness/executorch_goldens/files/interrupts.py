@@ -1,4 +1,4 @@
-"""Ends a command in order where the system or a person asks for it: what it started ends with it."""
+"""Cleans up children on SIGINT, SIGTERM and SIGHUP."""
 
 from __future__ import annotations
 

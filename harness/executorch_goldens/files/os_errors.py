@@ -32,7 +32,7 @@ class OsRefusedError(HarnessError):
 
 
 def explain(error: OSError) -> str:
-    """Return what a person is told of an error of the system; empty for one that no person can put right."""
+    """Return the message for an error of the system; empty for one that no user can fix."""
     if error.errno not in WAYS_OUT:
         return ""
     where = [os.fsdecode(name) for name in (error.filename2, error.filename) if isinstance(name, str | bytes)]

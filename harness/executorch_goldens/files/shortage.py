@@ -1,4 +1,4 @@
-"""What the machine had too little of at that moment: an export that fails for it says nothing about its cell.
+"""Detects failures from lack of memory, disk or descriptors: they say nothing about the cell.
 
 Nothing of torch is imported here: exporting processes ask, and so does what judges them.
 """

@@ -100,7 +100,7 @@ def json_of(source: str) -> Any:
 def toml(path: Path) -> dict[str, Any]:
     """Return what a TOML file says; raises as `text`, and ValueError for what is no TOML.
 
-    It may be a link: a person's configuration may stand elsewhere, and nothing of it is shown to others.
+    It may be a link: a person's configuration may be elsewhere, and nothing of it is shown to others.
     """
     try:
         return tomllib.loads(text(path.resolve(), LARGEST_TOML))

@@ -63,7 +63,7 @@ CONTENTS = "contents"
 #: Manifest fields that every golden has.
 NEEDED = ("variations", "shortcuts", CONTENTS)
 
-#: Suffixes of directories that stand beside a golden only while it is being replaced or deleted.
+#: Suffixes of directories that are beside a golden only while it is being replaced or deleted.
 ASIDE = durable.ASIDE
 REPLACED = ".old~"
 DELETED = ".gone~"
@@ -83,7 +83,7 @@ class ConflictError(GoldenError):
 
 
 class UnwritableError(GoldenError):
-    """A golden that cannot be written or deleted: that says nothing of what stands there."""
+    """A golden that cannot be written or deleted: that says nothing of what is there."""
 
 
 def sealed(texts: Texts) -> dict[str, str]:
@@ -115,7 +115,7 @@ def digest(texts: Texts) -> str:
 
 
 def directory(root: Path, cell: Cell) -> Path:
-    """Return where the golden of `cell` stands under `root`; raise GoldenError for what could lead elsewhere."""
+    """Return where the golden of `cell` is under `root`; raise GoldenError for what could lead elsewhere."""
     require_no_link(root)
     try:
         return untrusted.inside(root, cell.target, cell.case)
@@ -185,7 +185,7 @@ def _read(path: Path) -> dict[str, str] | None:
 
 
 def _again(path: Path) -> str:
-    return f"Bring it back with 'git checkout -- {path}', or delete the directory and record it anew."
+    return f"Bring it back with 'git checkout -- {path}', or delete the directory and record it again."
 
 
 def _table(path: Path) -> table.Table:
@@ -197,7 +197,7 @@ def _table(path: Path) -> table.Table:
         if conflict := merging.conflict_in(file):
             way_out = f"T{merging.take_a_side(file)[1:]}."
             raise GoldenError(file, conflict, way_out) from error
-        way_out = f"Bring it back with 'git checkout -- {file}', or delete it and record its cells anew."
+        way_out = f"Bring it back with 'git checkout -- {file}', or delete it and record its cells again."
         raise GoldenError(file, f"cannot be read ({error})", way_out) from error
 
 
@@ -229,7 +229,7 @@ def _whole(path: Path, texts: dict[str, str]) -> dict[str, str]:
             path / MANIFEST, f"format {version} is newer than this harness knows ({FORMAT})", way_out
         )
     if int(version) < FORMAT:
-        way_out = "Delete the directory and record it anew with --snapshot-update."
+        way_out = "Delete the directory and record it again with --snapshot-update."
         raise GoldenError(path / MANIFEST, f"format {version} is older than {FORMAT}", way_out)
     if sealed(unsealed(texts)) != texts:
         raise GoldenError(path, "is damaged or was edited by hand: its digest does not fit", again)

@@ -111,7 +111,7 @@ def reading(texts: golden.Texts) -> Reading:
         return _facts(texts)
     except (ValueError, LookupError) as error:
         what = f"fits its digest and cannot be read ({error})"
-        raise GoldenError(Path(golden.MANIFEST), what, "Record the golden anew.") from error
+        raise GoldenError(Path(golden.MANIFEST), what, "Record the golden again.") from error
 
 
 def _facts(texts: golden.Texts) -> Reading:

@@ -1,4 +1,4 @@
-"""Whose goldens stand in a root, who may write there, and which of them match no cell any more.
+"""Whose goldens are in a root, who may write there, and which of them match no cell any more.
 
 A root holds a directory of goldens per release, and ``zoo.txt``, which names the zoo whose goldens they are: a run over
 a different zoo would find every one of them stale. One that says ``form: compact`` in it keeps its goldens in tables
@@ -25,7 +25,7 @@ ZOO = "zoo.txt"
 
 @dataclass(frozen=True)
 class Leftovers:
-    """What stands in a release's folder and matches no cell.
+    """What is in a release's folder and matches no cell.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ def check(root: Path, models: Sequence[str], adopting: bool, updating: bool) -> 
 
 
 def zoo(root: Path) -> tuple[str, ...] | None:
-    """Return the modules, sorted, whose goldens stand under `root`; None where it does not say; raise GoldenError."""
+    """Return the modules, sorted, whose goldens are under `root`; None where it does not say; raise GoldenError."""
     fields = _fields(root / ZOO)
     return None if fields is None else tuple(sorted(fields["models"].split()))
 
@@ -128,7 +128,7 @@ def open_for_writing(folder: Path, its_lock: filelock.BaseFileLock, patience: fl
         raise golden.UnwritableError(
             folder,
             f"is being written by a different run (it holds {its_lock.lock_file})",
-            "Wait for it, or say --goldens DIR for a root of its own.",
+            "Wait for it, or pass --goldens DIR for a root of its own.",
         ) from error
     except OSError as error:
         raise _unwritable(folder, error) from error
@@ -146,7 +146,7 @@ def claim(root: Path, models: Sequence[str]) -> None:
 
 def _unwritable(path: Path, error: OSError) -> GoldenError:
     return golden.UnwritableError(
-        path, f"cannot be written ({error})", "Make it writable, or say --goldens DIR."
+        path, f"cannot be written ({error})", "Make it writable, or pass --goldens DIR."
     )
 
 

@@ -35,7 +35,7 @@ class TableError(ValueError):
 
 
 def table_of(directory: Path) -> Path:
-    """Return the table that has the golden which would stand in `directory`, ``<root>/<target>/<case>``."""
+    """Return the table that has the golden which would be in `directory`, ``<root>/<target>/<case>``."""
     return directory.parent.with_name(directory.parent.name + SUFFIX)
 
 
@@ -46,7 +46,7 @@ def tables(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def read(path: Path) -> Table:
-    """Return what stands in a table; nothing where there is none; raise `TableError`, OSError."""
+    """Return what is in a table; nothing where there is none; raise `TableError`, OSError."""
     try:
         state = path.lstat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Writes TOML files that stand beside goldens: their cells have a line each, so that a merge and a review see them.
+"""Writes TOML files that are beside goldens: their cells have a line each, so that a merge and a review see them.
 
 tomlkit is imported where something is written: what reads these files does without.
 """

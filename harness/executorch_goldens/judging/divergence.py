@@ -24,7 +24,7 @@ class Divergence:
     name
         Of the pass.
     numbers
-        Where it stands in each export, from 1; None where only one of them has it.
+        Where it is in each export, from 1; None where only one of them has it.
     omission
         What an export is made without to see whether it is the cause; None where it cannot be left out.
     """

@@ -65,7 +65,7 @@ def beginning(lowered: Lowered) -> Iterator[str]:
         return
     source = f"{where.node} of {where.module}" if where.module else where.node
     place = f"{where.operator} ({source})" if where.operator else source
-    yield f"{'begins at' if where.alone else 'adds up from'} {place} in {where.delegate}, sample {sample}"
+    yield f"{'begins at' if where.alone else 'accumulates from'} {place} in {where.delegate}, sample {sample}"
     if not where.alone:
         yield "  no operator departs by itself: differences within the tolerance add up to one beyond it"
     elif where.before:
@@ -279,7 +279,7 @@ HANDING_ON = frozenset({"CONST", "IDENTITY", "TRANSPOSE", "RESHAPE", "CONCAT", "
 
 
 def only_holds(lowered: Lowered) -> bool:
-    """Whether the delegates compute nothing: then what they give must stand in them as constants."""
+    """Whether the delegates compute nothing: then what they give must be in them as constants."""
     graphs = [graph for decoded in decode_delegates(lowered) for graph in decoded.graphs]
     return all(operator.type in HANDING_ON for graph in graphs for operator in graph.operators)
 

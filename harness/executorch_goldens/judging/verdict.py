@@ -38,7 +38,7 @@ from executorch_goldens.settings.config import RENAMES
 from executorch_goldens.structure import Renames, compare
 from executorch_goldens.targets import better_conditioned
 
-#: Lines of a text's difference that are shown; the whole texts lie beside results.jsonl.
+#: Lines of a text's difference that are shown; the whole texts are beside results.jsonl.
 SHOWN_LINES = 12
 #: Changes of a payload that are shown.
 SHOWN_CHANGES = 4
@@ -158,7 +158,7 @@ def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
 
 
 def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
-    """Object to a program that is right, but of which rounding leaves so little certain that it says nothing."""
+    """Object to a correct program that is too ill-conditioned to check."""
     found = {
         (index, sample.name): result.imprecision(sample, index)
         for sample in result.samples

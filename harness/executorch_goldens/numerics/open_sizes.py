@@ -1,6 +1,6 @@
 """Gives the sizes that a TOSA payload leaves open, for inputs of given shapes, as whoever runs the payload must.
 
-A tensor of symbolic size stands in a payload with -1 in that place. Who runs it knows the shapes of its inputs, and
+A tensor of symbolic size is in a payload with -1 in that place. Who runs it knows the shapes of its inputs, and
 from these every other size follows, operator by operator, by the shapes that TOSA 1.1 (sections 2.2 to 2.16) says an
 operator's result has. Nothing but these -1 is written: what computes with sizes (the extension EXT-SHAPE) stays in the
 payload, and the reference model runs it. A payload that states other sizes than its operators give is not run: the
@@ -71,7 +71,7 @@ def with_sizes(payload: bytes, shapes: Sequence[Sizes]) -> bytes:
     Raises
     ------
     OpenSizeError
-        If a size does not follow from the shapes (see `lacking`), or is another than the payload states.
+        If a size does not follow from the shapes (see `lacking`), or differs from what the payload states.
     """
     if not leaves_open(payload):
         return payload

@@ -6,7 +6,7 @@ looks the parameters up by the position of a tensor among the node's distinct in
 tensor is dequantized and every other one goes in as raw integer codes, so that the order in the list matters;
 a list that repeats one constant has one distinct input, and hides it. From 1.3.1 the look-up is by argument.
 
-Installed, a constant is dequantized with the parameters of the top-level argument that it stands in, however
+Installed, a constant is dequantized with the parameters of the top-level argument that it is in, however
 deeply nested in lists and tuples. Keyword arguments have no entry and stay as they are.
 """
 
@@ -44,7 +44,7 @@ def by_input(node: Any, by_argument: Mapping[int, Any]) -> dict[int, Any] | None
     -------
     dict or None
         The parameters by index into ``node.all_input_nodes``, which is how the pass looks them up; None when
-        one constant stands in several arguments with different parameters, which no such table can say.
+        one constant is in several arguments with different parameters, which no such table can say.
     """
     inputs = list(node.all_input_nodes)
     found: dict[int, Any] = {}

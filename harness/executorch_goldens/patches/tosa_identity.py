@@ -70,7 +70,7 @@ class IdentityVisitor(NodeVisitor):
 
 
 class UniqueOutputNodesPass(ArmPass):
-    """Gives each output slot of a node that stands in several of them an IDENTITY of that node.
+    """Gives each output slot of a node that is in several of them an IDENTITY of that node.
 
     Parameters
     ----------

@@ -1,15 +1,15 @@
 """Issue #18866: every output slot of a TOSA block has a tensor of its own.
 
-`FuseEqualPlaceholdersPass` merges constants of equal value, after which one node can stand in several output
+`FuseEqualPlaceholdersPass` merges constants of equal value, after which one node can be in several output
 slots. `ToTosaMemoryFormatPass` of 1.1.0 and 1.2.0 then makes a TRANSPOSE per slot, and each rewrites *every*
-slot that the node stands in: the slots collapse onto the first TRANSPOSE, the later ones have no user and are
+slot that the node is in: the slots collapse onto the first TRANSPOSE, the later ones have no user and are
 serialized all the same (``[t_1, t_2, t_2]`` and a dead ``t_3``), and a slot of another memory format gets the
 data transposed too. Without transposes (rank below 4) the block names one tensor twice. From 1.3.1 repeated
 slots are TOSA IDENTITYs.
 
 Installed, the slots of one node that need a TRANSPOSE share one, slots of another memory format keep the
 node. After that pass and the `RemoveNoopPass` behind it, which makes ``y.clone(), y`` one node in two slots, each slot
-of a node that stands in more than one is an IDENTITY of it. Graphs in which every output is distinct are unchanged.
+of a node that is in more than one is an IDENTITY of it. Graphs in which every output is distinct are unchanged.
 """
 
 from __future__ import annotations

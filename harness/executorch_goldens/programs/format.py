@@ -373,12 +373,12 @@ def order_in_memory(shape: Sequence[int], strides: Sequence[int] | None) -> list
     """
     if strides is None:
         return list(range(len(shape)))
-    # What has one element may stand anywhere: where torch puts it, it is inside of what has the same stride.
+    # What has one element may be anywhere: where torch puts it, it is inside of what has the same stride.
     return sorted(range(len(shape)), key=lambda at: (-strides[at], shape[at] == 1))
 
 
 def _require_strides(shape: Sequence[int], strides: Sequence[int] | None) -> None:
-    """Raise ValueError unless the elements lie side by side in some order of the dimensions."""
+    """Raise ValueError unless the elements are contiguous in some order of the dimensions."""
     if strides is None:
         return
     if len(strides) != len(shape):

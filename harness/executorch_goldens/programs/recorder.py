@@ -59,7 +59,7 @@ def of_sizes(payload: bytes, arrays: Sequence[Any]) -> bytes:
 
 
 def of_tensor(tensor: Any) -> Value:
-    """Return an input, with its strides where its elements lie side by side in another order than C's."""
+    """Return an input, with its strides where its elements are contiguous in another order than C's."""
     import torch
 
     tensor = tensor.detach()

@@ -43,7 +43,7 @@ class Table:
 
 
 def tables(root: Path, releases: Sequence[str]) -> Iterator[Table]:
-    """Yield the tables that stand in a repository: one for each of the releases, and the mutants'.
+    """Yield the tables that are in a repository: one for each of the releases, and the mutants'.
 
     Raises
     ------

@@ -37,7 +37,7 @@ class Defect:
     kind
         ``raises``: a stage of the export does. ``follows-seed``: two hash seeds give two programs. ``outputs``: they
         are not what eager computes. ``slots``: a TOSA delegate declares an output twice, or one that nothing writes.
-        ``alters``: the model that was given is another afterwards. ``crashes``: the process dies of a signal.
+        ``alters``: lowering changes the input model. ``crashes``: the process dies of a signal.
     verdict
         The verdict about the cell; ``failed`` where lowering raises, golden or not.
     reason

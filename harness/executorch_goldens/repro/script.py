@@ -218,6 +218,6 @@ def _quantizer(tosa: bool, quantization: Quantization, settings: str) -> list[st
 
 
 def _filled(text: str) -> str:
-    """Return text that stands behind a word of the docstring."""
+    """Return text that follows a word of the docstring."""
     safe = text.replace("\\", "\\\\").replace('"""', "'''")
     return textwrap.fill(safe, WIDTH - 10).replace("\n", "\n          ")

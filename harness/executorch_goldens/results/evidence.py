@@ -31,7 +31,7 @@ from executorch_goldens.goldens.rendering import decode_delegates
 FILE, TENSORS = "evidence.json", "evidence.npz"
 #: Version of the files.
 FORMAT = 1
-#: Larger tensors are not kept a second time: they lie in the payloads.
+#: Larger tensors are not kept a second time: they are in the payloads.
 MOST_NUMBERS = 1 << 20
 #: A disagreement is shown between the first two of the artifacts.
 SHOWN_ARTIFACTS = 2
@@ -154,7 +154,7 @@ class Evidence:
 
 
 class _Tensor(msgspec.Struct):
-    """A tensor as the file names it: its numbers stand in the archive."""
+    """A tensor as the file names it: its numbers are in the archive."""
 
     kind: str
     name: str

@@ -1,7 +1,7 @@
 """What a cell proposes: the golden that it would get, and how that was made.
 
 A run leaves ``proposal.json`` in the folder that it keeps of a cell. Where the artifact may be recorded, the
-golden-to-be stands beside it in ``proposal/``, and the file has its digest. A compact golden-to-be is there in its
+golden-to-be is beside it in ``proposal/``, and the file has its digest. A compact golden-to-be is there in its
 compact form; ``golden/`` has the whole texts of the compact golden that it replaces, where these are known.
 """
 
@@ -64,7 +64,7 @@ class Proposal:
     proof
         What an export without the pass proves; empty where none was made, or it proves nothing.
     folder
-        Where it stands.
+        Where it is.
     """
 
     release: str

@@ -82,7 +82,7 @@ class Member:
     proposed
         The golden-to-be as it would be recorded; None for what may not be.
     recorded
-        Whether that stands among the goldens already.
+        Whether that is among the goldens already.
     undecided
         What it takes to record it, where that is a decision that nobody has taken; empty where it is none.
     """

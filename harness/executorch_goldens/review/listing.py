@@ -16,7 +16,7 @@ from executorch_goldens.structure import ConstantChanged, compare
 SHOWN_LINES = 8
 #: Cells that a list names.
 SHOWN_CELLS = 6
-#: What stands over the groups of a state.
+#: What is over the groups of a state.
 HEADINGS = {
     PENDING: "to review",
     UNDECIDED: "to decide: --accept GROUP --expect records these, and that they are expected",

@@ -23,7 +23,7 @@ from executorch_goldens.review.standing import Standing
 def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: Standing) -> list[Path]:
     """Write the goldens that the cells propose, and return where they are.
 
-    What was reviewed is compared, by digest, with what is proposed now, and what it replaces with what stands there:
+    What was reviewed is compared, by digest, with what is proposed now, and what it replaces with what is there:
     where one of the cells does not pass, nothing is written.
 
     Raises

@@ -21,7 +21,7 @@ class RejectionError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class Rejections:
-    """The reasons, by `executorch_goldens.review.groups.Group.cause`, and the file that they stand in."""
+    """The reasons, by `executorch_goldens.review.groups.Group.cause`, and the file that they are in."""
 
     path: Path
     reasons: Mapping[str, str]
@@ -45,7 +45,7 @@ class Rejections:
             ) from error
 
     def write(self, reasons: Mapping[str, str]) -> None:
-        """Replace what stands in the file; raise RejectionError."""
+        """Replace what is in the file; raise RejectionError."""
         try:
             durable.replace(
                 self.path, json.dumps({"format": FORMAT, "reasons": dict(reasons)}, indent=1) + "\n"

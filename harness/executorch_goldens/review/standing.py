@@ -27,7 +27,7 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Standing:
-    """What stands in the checkout now.
+    """What is in the checkout now.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Standing:
         return here.missing(proposal.cell, proposed)
 
     def anew(self) -> Standing:
-        """Return what stands there by now."""
+        """Return what is there by now."""
         return Standing(self.repository, self.goldens, self.fewer, self.expecting)
 
     def _once(self, key: object, proposal: Proposal, check: Any) -> Any:
@@ -136,7 +136,7 @@ class Standing:
         except (GoldenError, ProposalError) as error:
             return str(error)
         if (golden.digest(texts) if texts is not None else None) != proposal.replaces:
-            return f"was compared with another golden than stands in {path} now: run the cell again"
+            return f"was compared with a different golden than the one in {path} now: run the cell again"
         why = "" if texts is None or self.fewer else updating.fewer(texts, proposed)
         return f"may not replace its golden: {why}" if why else ""
 

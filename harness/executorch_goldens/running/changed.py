@@ -330,11 +330,11 @@ class Changes:
     count: int
 
     def lines(self, version: str) -> Iterator[str]:
-        """Yield what a person is told: how many cells, and for each file why."""
+        """Yield the message: how many cells, and for each file why."""
         if not self.cells:
             yield (
                 f"changed since {self.revision}: {self.count} files, none of which a cell of ExecuTorch {version} "
-                "depends on: nothing is to be checked"
+                "depends on: no cell is affected"
             )
             return
         yield f"changed since {self.revision}: {self.count} files, which {len(self.cells)} cells depend on"

@@ -60,7 +60,7 @@ def tier(options: Options, folder: Path, compact: bool = False) -> str:
         narrowed = narrowed or options.updating or not (folder / FILE).exists()
     chosen = options.tier or (FULL if narrowed else CORE)
     if options.pruning and chosen == CORE:
-        raise CoreError("--prune takes a run of every cell: say --tier full, or leave --tier out")
+        raise CoreError("--prune takes a run of every cell: pass --tier full, or leave --tier out")
     return chosen
 
 
@@ -100,7 +100,7 @@ def within(
     committed = read(folder / FILE)
     if gone := [cell for cell in committed if cell not in known]:
         raise CoreError(
-            f"{folder / FILE} names {gone[0]}, and there is no such cell; write it anew by: {UPDATE}"
+            f"{folder / FILE} names {gone[0]}, and there is no such cell; write it again by: {UPDATE}"
         )
     recorded = set(golden.recorded(folder))
     return frozenset(

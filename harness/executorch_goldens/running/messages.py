@@ -140,11 +140,9 @@ def failure(run: Run, judged: Verdict) -> str:
     elif judged.recordable:
         lines.append(f"  accept: {typed['accept']}")
     elif run.plan.options.updating and judged.name == "damaged-golden":
-        lines.append("  not recorded: what stands there is not overwritten.")
+        lines.append("  not recorded: the existing golden is not overwritten.")
     elif run.plan.options.updating and judged.name != UNEXPECTED:
-        lines.append(
-            "  not recorded: only an artifact that all variations agree on, and that is right, can be."
-        )
+        lines.append("  not recorded: that needs agreeing variations and correct output.")
     lines.append(f"  again:  {typed['again']}")
     if judged.name != "crashed" or judged.is_of_harness:
         lines.append(f"  files:  {run.results.folder(judged.cell)}")
@@ -388,6 +386,6 @@ def _leftovers(run: Run) -> Iterator[str]:
         yield f"not a golden: {path}: {reason}; it is left alone"
     if left.stale:
         if run.plan.options.pruning:
-            yield "nothing was pruned: that takes a run that checks every cell and finds each as it should be"
+            yield "nothing was pruned: pruning needs a full, passing run"
         again = invocation.again(run.plan.options.called, UPDATE, "--prune")
         yield f"a green run of every cell prunes them: {again}"

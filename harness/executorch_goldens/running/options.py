@@ -38,7 +38,7 @@ COMPARE = "what they are compared with"
 RECORD = "what is recorded"
 EXPORT = "how they are exported"
 CACHE = "exports of earlier runs"
-DIAGNOSE = "what is told"
+DIAGNOSE = "what is reported"
 GROUPS = (SELECT, COMPARE, RECORD, EXPORT, CACHE, DIAGNOSE)
 
 #: Of syrupy: pytest has them, and ``goldens run --help`` lists them.
@@ -71,7 +71,7 @@ class Option:
     key
         Field of `settings.config.Config` that has it where the command line does not; empty for none.
     first
-        Whether it stands in the first help, or in that of ``--help-all`` alone.
+        Whether it is in the first help, or in that of ``--help-all`` alone.
     """
 
     name: str
@@ -252,7 +252,7 @@ class Options:
         _option(
             "--shortcuts",
             EXPORT,
-            "what exports are spared, with the same bytes (default: all)",
+            "speed-ups that exports use; output is identical (default: all)",
             first=False,
             metavar="all|none|NAME,...",
         ),
@@ -263,11 +263,11 @@ class Options:
         _option(
             "--cache",
             CACHE,
-            "take exports from the cache and put them there, only put them, only take them, or neither (default: fill; "
+            "take exports from the cache and put them there, only put them, only take them, or neither (default: on; "
             "off in CI)",
             choices=tuple(CACHES),
         ),
-    ] = dataclasses.field(default_factory=lambda: "off" if in_ci() else "fill")
+    ] = dataclasses.field(default_factory=lambda: "off" if in_ci() else "on")
     recheck: Annotated[
         Recheck,
         _option(
@@ -320,6 +320,8 @@ class Options:
         Path, _option("--sweeps", DIAGNOSE, "where results go (default: build/sweeps)", key="sweeps")
     ]
 
+    #: Whether the command line names what the cache is for: where it does not, a run does without one that is unusable.
+    cache_named: bool = False
     update: Updating = dataclasses.field(default_factory=Updating)
     targets: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
@@ -415,10 +417,11 @@ def read(said: argparse.Namespace, words: Sequence[str]) -> Options:
         # They are those of the repository's own zoo.
         budgets={} if _of(said, "models") else repository.budgets,
         allow=repository.allow,
+        cache_named=bool(_of(said, "cache")),
         called=tuple(shlex.split(_of(said, "called_as") or "")) or ("python", "-m", "pytest", *words),
     )
     if options.cluster is not None and not _of(said, "cache"):
-        options = dataclasses.replace(options, cache="on")
+        options = dataclasses.replace(options, cache="on", cache_named=True)
     _require_agreeing(options)
     return options
 
@@ -447,7 +450,8 @@ def _require_agreeing(options: Options) -> None:
             raise UsageError(f"{option} changes the root of the goldens: say {UPDATE} as well")
     if options.recheck.part and not options.takes:
         raise UsageError(
-            "--cache-verify makes some of the exports again that are taken: say --cache on as well"
+            f"--cache-verify makes some of the exports again that are taken, and --cache {options.cache} takes none: "
+            "pass --cache on"
         )
     if options.cluster is not None and options.cache != "on":
         raise UsageError(

@@ -103,7 +103,8 @@ class Plan:
         asked = self.options
         if not (asked.takes or asked.keeps):
             return None
-        return Reuse(Store(asked.cache_dir, asked.cache_size), asked.recheck, asked.takes, asked.keeps)
+        store = Store(asked.cache_dir, asked.cache_size)
+        return Reuse(store, asked.recheck, asked.takes, asked.keeps, needed=asked.cache_named)
 
     def lines(self) -> Iterator[str]:
         """Yield what a person reads of it: the facts, and then a line per cell."""
@@ -266,7 +267,7 @@ def _of_tier(
         return frozenset(cell for cell in wished if release.version in cases[cell.case].core)
     within = core.within(root, wished, zoo, release.known)
     if not within:
-        raise UsageError(f"none of the cells chosen is in the core, {root / core.FILE}: say --tier full")
+        raise UsageError(f"none of the cells chosen is in the core, {root / core.FILE}: pass --tier full")
     return within
 
 

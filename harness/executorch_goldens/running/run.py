@@ -356,7 +356,7 @@ class Run:
         return set(self.verdicts) == set(self.plan.zoo)
 
     def leftovers(self) -> roots.Leftovers:
-        """Return what stands among the goldens and matches no cell of the zoo and the release."""
+        """Return what is among the goldens and matches no cell of the zoo and the release."""
         return roots.leftovers(self.plan.root, self.plan.zoo)
 
     def prune(self, cells: Sequence[Cell]) -> None:

@@ -37,7 +37,7 @@ def require_flatc(interpreter: Path) -> None:
     if shutil.which("flatc", path=path) is None:
         raise UsageError(
             f"no flatc in {path}: ExecuTorch's wheel installs one there, and lowering fails without it; "
-            "make the environment anew (nox -r off: nox -s goldens), or reinstall executorch in it"
+            "make the environment again (nox -r off: nox -s goldens), or reinstall executorch in it"
         )
 
 

@@ -1,7 +1,7 @@
 """Single modules that the tests of a suite export, judged like cells: what the fixture `golden_export` does.
 
 The module and its inputs are pickled, and exporting children load them: its class must be in a module that a fresh
-interpreter can import with the path that the test has. Goldens stand beside those of cells, under
+interpreter can import with the path that the test has. Goldens are beside those of cells, under
 ``<root>/tests/<release>/<target>/<name>/``.
 """
 
@@ -47,7 +47,7 @@ from executorch_goldens.toolchains.installed import Installed, find_release
 from executorch_goldens.workers.folder import Folder
 from executorch_goldens.workers.sweep import Sweep, SweepError
 
-#: Directory under the root of the goldens that those of tests stand in: apart from cells, which a run prunes.
+#: Directory under the root of the goldens that those of tests are in: apart from cells, which a run prunes.
 FOLDER = "tests"
 #: Seconds to wait for the goldens' lock: other tests, in workers of pytest-xdist for instance, hold it while they write
 #: one golden; a run over cells holds it to its end.

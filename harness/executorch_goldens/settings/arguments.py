@@ -47,7 +47,7 @@ def amount(text: str) -> int:
     (10737418240, 1572864)
     """
     match = AMOUNT.fullmatch(text.strip())
-    # Exact: a float of many digits is another number, or none.
+    # Exact: a float of many digits is a different number, or none.
     bytes_named = int(Fraction(match[1]) * UNITS[match[2].upper()]) if match else 0
     if not 1 <= bytes_named <= MOST_BYTES:
         raise ValueError(f"{text!r} is not a number of bytes of at least 1, such as 500M or 10GiB")
@@ -92,7 +92,7 @@ SHARED: dict[str, dict[str, Any]] = {
     },
     "--variations": {
         "metavar": "quick|full|N|SEED,...",
-        "help": "how many variations of what must not matter, or their hash seeds, e.g. 0,3,7",
+        "help": "number of variations per cell, or their hash seeds, e.g. 0,3,7",
     },
 }
 

@@ -152,7 +152,7 @@ class Config:
         """Return the zoos that the command line names, or else the file; raise `ConfigError` where neither does."""
         if not named and not self.models and not self.cases:
             raise ConfigError(
-                f"{self.root / FILE}: no zoo is named: say --models MODULE, or write a table [tool.goldens] with "
+                f"{self.root / FILE}: no zoo is named: pass --models MODULE, or write a table [tool.goldens] with "
                 'models = ["MODULE"], where MODULE registers cases with @executorch_goldens.case',
             )
         return tuple(named or (*self.models, *((CASES,) if self.cases else ())))

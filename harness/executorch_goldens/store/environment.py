@@ -21,7 +21,7 @@ VARIABLES = (
     *("OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "LD_", "DYLD_", "MALLOC_", "GLIBC_", "CUDA_"),
     *("PYTHON", "LANG", "LC_", "TZ"),
 )
-#: Of these what stands at the places counts, or they are the harness's own.
+#: Of these what is at the places counts, or they are the harness's own.
 OTHER_VARIABLES = ("PYTHONPATH", "PYTHONHASHSEED", "EXECUTORCH_GOLDENS_")
 
 #: What the exporting interpreter is asked.

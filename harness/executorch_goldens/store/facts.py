@@ -1,7 +1,7 @@
 """What an export depended on, and whether it still is so.
 
 A record (`exporting.recording`) becomes a list of facts. An artifact is used again where all of its facts hold.
-Places are named relative to what may stand elsewhere: the repository, the environment, its Python, the harness.
+Places are named relative to what may be elsewhere: the repository, the environment, its Python, the harness.
 """
 
 # ruff: noqa: PTH110, PTH116, PTH123, PTH208
@@ -71,7 +71,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, order=True):
     wanted
         Of a directory, the names that were looked for there.
     value
-        Digest of a file's content or of the names; what stands at the path; the variable's value.
+        Digest of a file's content or of the names; what is at the path; the variable's value.
     """
 
     kind: str
@@ -117,7 +117,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Places:
-    """The names of what may stand elsewhere on another machine.
+    """The names of what may be elsewhere on another machine.
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 Everything else that an artifact depends on its record says (`executorch_goldens.store.facts`).
 
-What is left out on purpose is what must not matter (`variations`): the place of the environment and of the
+Left out on purpose is what should not affect the output (`variations`): the place of the environment and of the
 repository, the exports that a template has made before, which cells run beside it.
 """
 

@@ -28,7 +28,7 @@ from executorch_goldens.variations import Variation
 if TYPE_CHECKING:
     from executorch_goldens.settings.exports import Settings
 
-#: What is told where nothing is known any more of what an export depended on.
+#: The message if nothing is known of what an export depended on.
 LOST = Fact(PATH, "a list that was deleted", (), "")
 
 CHECK = re.compile(r"(\d+(?:\.\d+)?)%(?::(\d+))?")
@@ -79,7 +79,7 @@ class Reuse:
     wanted, reused, checked
         How many exports were asked for, taken from the store, and made again to check it.
     wrong
-        Cells with the variations whose stored artifact was another than what an export makes now.
+        Cells with the variations whose stored artifact differs from what an export makes now.
     missed
         What exports were not those that the store had of their name by, to how many.
     unsettled
@@ -91,20 +91,28 @@ class Reuse:
     """
 
     def __init__(
-        self, store: Store, recheck: Recheck = Recheck(), takes: bool = True, keeps: bool = True
+        self,
+        store: Store,
+        recheck: Recheck = Recheck(),
+        takes: bool = True,
+        keeps: bool = True,
+        needed: bool = True,
     ) -> None:
         """Use `store`.
 
         Parameters
         ----------
         takes, keeps
-            Whether exports are taken from it, and put into it. Of a run that only keeps, a store that is of no use is
-            no error.
+            Whether exports are taken from it, and put into it.
+        needed
+            Whether a store that cannot be used is an error of a run that takes from it. If it is not, the run exports
+            everything, and says why.
         """
         self.store = store
         self.recheck = recheck
         self.takes = takes
         self.keeps = keeps
+        self.needed = needed
         self.wanted = self.reused = self.checked = self.kept = 0
         self.wrong: dict[Cell, list[str]] = {}
         self.missed: collections.Counter[str] = collections.Counter()
@@ -118,13 +126,14 @@ class Reuse:
         self._lock = threading.Lock()
 
     def open(self) -> None:
-        """Make the store ready; raise `executorch_goldens.store.store.StoreError` where the run takes from it."""
+        """Make the store ready; raise `executorch_goldens.store.store.StoreError` where the run needs it."""
         try:
             self.store.open()
         except StoreError as error:
-            if self.takes:
+            if self.takes and self.needed:
                 raise
-            self.trouble = f"the cache {error.root} {error.what}; --cache off says no more of it"
+            self.takes = False
+            self.trouble = f"the cache {error.root} {error.what}; --cache off leaves this line out"
 
     def close(self) -> None:
         """Keep the store within its size, and what is known of files for the next run."""
@@ -279,20 +288,20 @@ class Reuse:
         return name
 
     def error_of(self, cell: Cell) -> ReuseError | None:
-        """Return what to raise where a stored artifact of `cell` was another than what an export makes now."""
+        """Return what to raise where a stored artifact of `cell` differs from what an export makes now."""
         if cell not in self.wrong:
             return None
         return ReuseError(
-            f"reused and wrong: {cell} [{', '.join(self.wrong[cell])}]: the stored artifact differs from what an "
+            f"stale cache entry: {cell} [{', '.join(self.wrong[cell])}]: the stored artifact differs from what an "
             "export makes now. The entry was replaced. Either something that the artifact depends on is in no record "
             "(docs/running.md), or exports of this cell do not repeat under one variation"
         )
 
     def lines(self) -> Iterator[str]:
-        """Yield what a person is told of it."""
+        """Yield the message."""
         line = f"reused {self.reused} of {self.wanted} exports"
         if not self.takes:
-            line = f"exports kept for --cache on: {self.kept}"
+            line = f"exports put into the cache: {self.kept}"
         if self.checked:
             line += (
                 f"; exported {self.checked} of the stored again: {sum(map(len, self.wrong.values()))} differ"
@@ -303,7 +312,7 @@ class Reuse:
         for file, count in self.unsettled.most_common():
             yield f"not kept, because {file} was changed while they were made: {count} exports"
         if self.store.damaged:
-            yield f"damaged entries of the cache, deleted and made anew: {len(self.store.damaged)}"
+            yield f"damaged entries of the cache, deleted and made again: {len(self.store.damaged)}"
         if self.trouble:
             yield f"nothing more was kept: {self.trouble}"
 
@@ -378,7 +387,7 @@ def same(one: Outcome, other: Outcome) -> bool:
 
 
 def _with_schemas(artifact: Artifact, schemas: tuple[str, ...]) -> Artifact:
-    """Return `artifact` decoded with the schemas of this environment: the one that made it may stand elsewhere."""
+    """Return `artifact` decoded with the schemas of this environment: the one that made it may be elsewhere."""
     result = artifact.result
     if isinstance(result, Failure):
         if result.made is None:

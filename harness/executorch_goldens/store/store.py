@@ -10,7 +10,7 @@ A store is a directory outside of any repository::
     <root>/runs/<nanoseconds>-<uuid>            when a run began, which holds it locked until it ends
 
 An entry is written aside and renamed, so that runs may share a store: there is a whole entry or none. What was used
-since the first of them began is deleted by none, for it may be read late. Nothing that is read is ever executed:
+since the first of them began is never evicted while a run may read it. Nothing that is read is ever executed:
 all of it is MessagePack, decoded into dataclasses by their types.
 """
 
@@ -81,7 +81,7 @@ class StoreError(HarnessError):
     way_out: str = "make it writable"
 
     def __str__(self) -> str:
-        return f"the cache {self.root} {self.what}: {self.way_out}, say --cache-dir DIR for another, or --cache off"
+        return f"the cache {self.root} {self.what}: {self.way_out}, pass --cache-dir DIR for another, or --cache off"
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class Store:
             self._run = None
 
     def path(self, key: str, folder: str = "artifacts") -> Path:
-        """Return where the entry of a key stands; raise StoreError for what is none, and could lead elsewhere."""
+        """Return where the entry of a key is; raise StoreError for what is none, and could lead elsewhere."""
         if not KEY.fullmatch(key):
             raise StoreError(self.root, f"is asked for {key!r:.80}, which is no key", "run again")
         return self.root / folder / key[:2] / key
@@ -375,6 +375,6 @@ def _head(key: str, content: bytes) -> bytes:
 
 
 def default_root() -> Path:
-    """Return where the store stands by default: in the cache directory of the person (XDG Base Directory)."""
+    """Return where the store is by default: in the cache directory of the person (XDG Base Directory)."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache") / "executorch-goldens"

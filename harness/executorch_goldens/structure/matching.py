@@ -1,4 +1,4 @@
-"""Finds out which operator of one graph is which of the other, whatever they are called and wherever they stand.
+"""Finds out which operator of one graph is which of the other, whatever their names and positions.
 
 The steps go from the surest to the vaguest, and none takes back what an earlier one has matched:
 

@@ -257,7 +257,7 @@ class _Maker:
             self._uv("venv", "--quiet", "--relocatable", "--python", python, str(self.aside))
         except ToolchainError as error:
             raise ToolchainError(
-                f"{error}; get it by `uv python install {python}`, or say one that is there behind the release, such "
+                f"{error}; get it by `uv python install {python}`, or name an installed one after the release, such "
                 f"as '+ python==3.12': ExecuTorch has wheels for {PYTHONS}"
             ) from error
 

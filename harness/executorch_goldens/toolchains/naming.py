@@ -27,7 +27,7 @@ from packaging.version import InvalidVersion, Version
 from executorch_goldens import releases
 from executorch_goldens.errors import UsageError
 
-#: What stands between the parts of a name; a local version has a plus sign without spaces.
+#: What is between the parts of a name; a local version has a plus sign without spaces.
 PLUS = re.compile(r"\s+\+\s+")
 #: Where the Python of an environment is, from a folder that is one, or has one in it.
 PYTHONS = ("bin/python", ".venv/bin/python", "venv/bin/python")

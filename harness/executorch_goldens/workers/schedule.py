@@ -30,7 +30,7 @@ class Job:
 
     @property
     def place(self) -> tuple[bool, int]:
-        """Where it stands among the jobs that wait."""
+        """Where it is among the jobs that wait."""
         return not self.again, self.number
 
 

@@ -29,7 +29,7 @@ RUNS = 5
 #: Seconds of an export of which nothing is known, where nothing is known of any.
 UNKNOWN = 2.0
 
-#: What a number of the table may be off before an update changes it: a table that is written anew does not churn.
+#: What a number of the table may be off before an update changes it: a table that is written again does not churn.
 TOLERANCE = 0.25
 
 #: Verdicts of cells whose processor time says nothing of how long they took.

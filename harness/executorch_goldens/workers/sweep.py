@@ -71,7 +71,7 @@ ENDED = frozenset(("id", "status", "timed_out", "seconds", "peak_mb"))
 #: Characters of a template's answer that an error shows.
 SHOWN_ANSWER = 200
 
-#: What a template dies of whose environment was not made whole.
+#: Errors of an incomplete environment.
 LACKING = ("ModuleNotFoundError", "ImportError", "PackageNotFoundError")
 
 #: Bytes that there must be room for where a child's log is empty: a full disk is why it says nothing.
@@ -186,7 +186,7 @@ class Sweep:
     def outcomes(self, cell: Cell, variations: Sequence[Variation] | None = None) -> tuple[Outcome, ...]:
         """Wait for every export of `cell` and return them in the order of the variations, the sweep's by default.
 
-        Artifacts lie on disk until then, and are handed out once: a sweep that is ahead of what judges its exports
+        Artifacts stay on disk until then, and are handed out once: a sweep that is ahead of what judges its exports
         takes no memory for it.
 
         Raises

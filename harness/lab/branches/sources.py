@@ -125,7 +125,7 @@ class _File:
         }
 
     def taken(self, jumps: Iterable[tuple[int, int]]) -> Iterator[Branch]:
-        # A statement may stand on several lines.
+        # A statement may be on several lines.
         for jump in self.reporter.translate_arcs(jumps):
             if jump in self.branches:
                 yield self.branches[jump]

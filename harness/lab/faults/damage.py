@@ -1,4 +1,4 @@
-"""Damaged state: what a run finds of earlier ones is noticed, named, and made anew or refused."""
+"""Damaged state: what a run finds of earlier ones is noticed, named, and made again or refused."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def store(place: Place) -> None:
         content = bytearray(entry.read_bytes())
         content[-7] ^= 1
         entry.write_bytes(bytes(content) if damage is None else damage)
-    green(place.run(*place.reusing(), *TWO), "damaged entries of the store, deleted and made anew: 4")
+    green(place.run(*place.reusing(), *TWO), "damaged entries of the store, deleted and made again: 4")
     green(place.run(*place.reusing(), *TWO), "reused 6 of 6 exports")
     for notes in ("files", "last"):
         for file in (file for file in (place.store / notes).rglob("*") if file.is_file()):
@@ -101,7 +101,7 @@ def environments(place: Place) -> None:
         if missing == "lib":
             shutil.rmtree(environment / "lib")
         found = [*packages.glob(missing), *environment.glob(missing)] if missing != "lib" else []
-        # Behind a link lies what all environments share.
+        # A link leads to what all environments share.
         found = [path for path in found if path.parent.resolve().is_relative_to(environment.resolve())]
         for path in found:
             path.unlink()
@@ -123,7 +123,7 @@ def faults() -> Iterator[Fault]:
     """Yield them."""
     how = "emptied, cut in half, one bit changed, zeroed, no UTF-8"
     yield Fault("damaged: results, shards", how, "`merge` refuses them and names the folder; 2", results)
-    yield Fault("damaged: remembered seconds", how, "taken for none, and written anew; 0", seconds)
+    yield Fault("damaged: remembered seconds", how, "taken for none, and written again; 0", seconds)
     yield Fault(
         "damaged: store",
         "entries emptied, cut, one bit changed, zeroed; its notes cut",

@@ -75,7 +75,7 @@ class Update:
         """Give a place that is like `before`."""
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.before.folder, folder, symlinks=True)
-        # Proposals and results say where they stand in no word.
+        # Proposals and results say where they are in no word.
         place = Place(folder, old=self.before.old)
         place.go_on()
         yield place

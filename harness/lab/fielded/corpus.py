@@ -1,6 +1,6 @@
 """A program as it is handed from the environment that made it to those that run it: a file, MessagePack under a digest.
 
-It is kept under ``build`` and made anew at will: no format for others.
+It is kept under ``build`` and made again at will: no format for others.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def text(pair: Pair, lines: Mapping[Cell, str], promised: str, tosa_tools: str) 
 
 
 def write(path: Path, lines: Sequence[str]) -> bool:
-    """Write a golden unless it stands there already; return whether it was written; raise GoldenError."""
+    """Write a golden unless it is there already; return whether it was written; raise GoldenError."""
     content = "".join(f"{line}\n" for line in lines)
     try:
         if path.exists() and path.read_text(encoding="utf-8") == content:

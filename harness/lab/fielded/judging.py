@@ -92,7 +92,7 @@ def _found(shipped: Shipped, ran: Sequence[Ran]) -> tuple[str, str, float]:
         ]
     wrong = list(dict.fromkeys(words for run in runs for words in run.wrong()))
     is_same = all(run.before == run.after for run in runs)
-    # It may be wrong in what stands between its payloads, which run nowhere here.
+    # It may be wrong in what is between its payloads, which run nowhere here.
     if shipped.own == WRONG and not wrong and is_same:
         return WRONG, "the same bytes as there", 0.0
     if wrong:

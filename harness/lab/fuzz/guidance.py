@@ -29,7 +29,7 @@ class Guide:
     seed
         Of the names.
     known
-        Branches that are no news.
+        Branches already covered.
     taken
         Returns the branches that the exports of a model took.
     """
@@ -68,6 +68,6 @@ class Guide:
 
 
 def digest(known: Collection[Branch]) -> str:
-    """Return a digest of branches that are no news."""
+    """Return a digest of branches already covered."""
     text = "\n".join(f"{each.file}:{each.start}:{each.end}" for each in sorted(known))
     return hashlib.sha256(text.encode()).hexdigest()[:12]

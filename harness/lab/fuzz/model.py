@@ -60,7 +60,7 @@ class Source:
     expression
         Its value in Python, contiguous.
     layout
-        What stands behind that for memory in another order; empty for none.
+        What follows that for memory in another order; empty for none.
     """
 
     value: Value

@@ -1,7 +1,7 @@
 """Names of drawn models.
 
 ``drawn-7-000123`` is the 123rd of seed 7. ``drawn-7-000123-000045`` is that with change 45: a few of the draws that
-make it are made anew. What is changed may be changed again.
+make it are made again. What is changed may be changed again.
 """
 
 from __future__ import annotations

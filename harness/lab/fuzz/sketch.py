@@ -86,7 +86,7 @@ class Sketch:
     # What there is
 
     def pick(self, suits: Callable[[Value], bool], also: str = "") -> Value | None:
-        """Return an input or a computed value, or one of the kinds `also`; rather a late one, so that models grow deep.
+        """Return an input or a computed value, or one of the kinds `also`; biased towards recent values.
 
         In a model with a symbolic dimension only values that have it are picked.
         """

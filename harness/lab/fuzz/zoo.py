@@ -1,4 +1,4 @@
-"""The drawn models that lie in a folder, as a zoo: each file ``<name>.py`` is a case of that name.
+"""The drawn models in a folder, as a zoo: each file ``<name>.py`` is a case of that name.
 
 The environment variable `lab.fuzz.FOLDER` names the folder. A file is loaded where its case is exported, as it
 is at that moment.

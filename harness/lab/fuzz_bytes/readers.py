@@ -266,7 +266,7 @@ def read_provenance(data: bytes, folder: Path) -> None:
     came.write(folder / "results")
 
 
-#: Of a cell that may be recorded: its golden-to-be stands beside the proposal.
+#: Of a cell that may be recorded: its golden-to-be is beside the proposal.
 PROPOSED = "xnnpack-fp32/permute-reshape-sum"
 
 

@@ -172,7 +172,7 @@ def read(zoo: str) -> Listing:
     for line in lines:
         words = line.split("  ")
         if len(words) != 4 or not all(words):
-            raise ListingError(f"{path}: no line of a listing: {line!r}; write it anew by: {UPDATE}")
+            raise ListingError(f"{path}: no line of a listing: {line!r}; write it again by: {UPDATE}")
         name, test, what, releases = words
         if name == LEFT_OUT:
             omitted.append(Omitted(test, what, tuple(releases.split())))

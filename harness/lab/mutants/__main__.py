@@ -144,7 +144,7 @@ def prepare(
     cells
         Patterns of cells; empty is all.
     zoo
-        The module that registers the cases, whose goldens stand under `goldens`.
+        The module that registers the cases, whose goldens are under `goldens`.
     """
     here(release)
     return plan(

@@ -1,7 +1,7 @@
 """``python -m lab locks``: whether the locks of environments hold all that these need.
 
 A lock is a requirements file of pip's with hashes. `wanted` says which there are, and what of. The checks of
-`problems` need no network. `main` also lets uv resolve each lock anew, with the versions that it has, so that what it
+`problems` need no network. `main` also lets uv resolve each lock again, with the versions that it has, so that what it
 lacks comes to light.
 """
 

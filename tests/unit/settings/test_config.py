@@ -96,7 +96,7 @@ def test_without_a_table_there_is_no_zoo_and_the_error_says_how_to_name_one(tmp_
     unsaid = config.load(tmp_path)
     assert unsaid.goldens == tmp_path / "goldens"
     assert unsaid.zoos(["named"]) == ("named",)
-    with pytest.raises(ConfigError, match=r"no zoo is named: say --models MODULE, or .*\[tool\.goldens\]"):
+    with pytest.raises(ConfigError, match=r"no zoo is named: pass --models MODULE, or .*\[tool\.goldens\]"):
         unsaid.zoos(None)
 
 

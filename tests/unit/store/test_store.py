@@ -343,7 +343,7 @@ def test_a_sample_is_exported_again_and_a_difference_names_the_cell(
     assert used.error_of(CELL) is None
     wrong = used.error_of(OTHER)
     assert isinstance(wrong, ReuseError)
-    assert "reused and wrong: xnnpack-fp32/wrong [seed0-heap0]" in str(wrong)
+    assert "stale cache entry: xnnpack-fp32/wrong [seed0-heap0]" in str(wrong)
     assert "exported 2 of the stored again: 1 differ" in next(used.lines())
     # What is right now stands there.
     again = uses(store, monkeypatch)
@@ -381,7 +381,7 @@ def test_a_damaged_entry_is_exported_anew_and_a_line_says_so(used: Reuse) -> Non
     assert list(used.take(asked, [(CELL, VARIATIONS[0], ())])) == [None]
     used.put(asked, (CELL, VARIATIONS[0], ()), made(), NOTHING)
     assert None not in used.take(asked, [(CELL, VARIATIONS[0], ())])
-    assert "damaged entries of the cache, deleted and made anew: 1" in list(used.lines())
+    assert "damaged entries of the cache, deleted and made again: 1" in list(used.lines())
 
 
 def test_a_store_that_cannot_be_written_any_more_ends_no_run(used: Reuse, tmp_path: Path) -> None:
@@ -395,6 +395,6 @@ def test_a_store_that_cannot_be_written_any_more_ends_no_run(used: Reuse, tmp_pa
 def test_the_line_of_a_cell_that_was_reused_and_wrong_is_not_accepted(tmp_path: Path) -> None:
     results = Results(tmp_path, releases.load().release("1.4.1"))
     results.open()
-    results.note(Verdict(CELL, "stable", ""), [made()], None, "reused and wrong")
+    results.note(Verdict(CELL, "stable", ""), [made()], None, "stale cache entry")
     (row,) = read(results.file)
-    assert (row["accepted"], row["reason"]) == (False, "reused and wrong")
+    assert (row["accepted"], row["reason"]) == (False, "stale cache entry")

@@ -72,7 +72,7 @@ class Program:
         if self.simulator is not None:
             return Look.of_outputs(self.simulator)
         if lowered.backend_id not in LOOKS:
-            raise LookupError(f"nobody knows how to look into a delegate of {lowered.backend_id}")
+            raise LookupError(f"no inspector for delegates of {lowered.backend_id}")
         return LOOKS[lowered.backend_id]
 
 

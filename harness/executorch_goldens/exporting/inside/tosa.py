@@ -170,7 +170,7 @@ def noted() -> Iterator[None]:
     def noting(program: ExportedProgram, specs: list[CompileSpec]) -> PreprocessResult:
         names = {}
         for number, node in enumerate(program.graph.nodes, 1):
-            # What is given says nothing of what is computed.
+            # Placeholders carry no origin.
             if node.op == "call_function":
                 names[number] = node.name
             node.meta[HANDLE] = number

@@ -272,7 +272,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _before_quantizing(self, value: torch.Tensor, scale: Any, name: str, dtype: Any) -> torch.Tensor:
         chosen_anew = self._is_chosen_anew(scale, name)
         codes = DYNAMIC_CODES if chosen_anew else INT16_CODES if dtype is torch.int16 else CODES
-        # Scales that are chosen anew are float64.
+        # Scales that are chosen again are float64.
         moved: torch.Tensor = (value + self._draw(value) * (codes * scale)).to(value.dtype)
         return moved
 
@@ -407,7 +407,7 @@ class _Distances:
         self.steps = steps
         self.off = off
         self._buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-        # Not what the model gives that the graph was made of: where the graph is another, that is no rounding.
+        # Not what the model gives that the graph was made of: where the graph differs, that is no rounding.
         with torch.no_grad(), Undefined() as looked:
             self.expected = flatten(given_by(model, self._inputs()))
         self._restore()

@@ -48,14 +48,14 @@ FITS = {
 
 @dataclass(frozen=True)
 class _Override:
-    """What stands in an operator's Python kernels while a program is decomposed.
+    """What is in an operator's Python kernels while a program is decomposed.
 
     Attributes
     ----------
     before
         The kernels that the rest was made from.
     during
-        The kernels meanwhile; what stands under CompositeImplicitAutograd is put in each time.
+        The kernels meanwhile; what is under CompositeImplicitAutograd is put in each time.
     fake
         The operator's rule for fake tensors meanwhile.
     """

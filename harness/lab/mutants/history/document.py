@@ -90,8 +90,8 @@ SOURCES = {
         "`{of_modules}`; each for some of all targets, which take turns"
     ),
     "pairs": (
-        "a [matrix of situations](../maintaining.md#the-lab): {rows} small models that have every pair of values "
-        "of operator, form of call, dtype, rank, layout, sharing, neighbours, users and target, frozen, "
+        "a [matrix of situations](instruments.md#sources-without-goldens): {rows} small models that have every pair "
+        "of values of operator, form of call, dtype, rank, layout, sharing, neighbours, users and target, frozen, "
         "sha256 `{matrix}`"
     ),
     "wider": (

@@ -1,0 +1,83 @@
+"""docs/commands.md: every command with its arguments, from the argument parsers."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from importlib import import_module
+
+from executorch_goldens.cli import COMMANDS, MODULES
+from executorch_goldens.commands.run import complete
+from executorch_goldens.files import markdown
+from lab.pages import Part
+
+#: Arguments whose default follows the machine: the page does not show it.
+OF_MACHINES = ("jobs", "cache_dir")
+
+
+def parts() -> Iterator[Part]:
+    """Yield docs/commands.md."""
+    yield Part("commands.md", "", lines)
+
+
+def lines() -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield "# Commands"
+    yield ""
+    yield "Made from the argument parsers by `nox -s lab -- pages --update`. `nox -s goldens -- OPTIONS` takes the"
+    yield "options of `goldens run`. A command exits with 0 if everything is as expected, 1 if something differs, and"
+    yield "2 on an error."
+    yield ""
+    yield from markdown.head(("command", "does"))
+    yield from (
+        markdown.row((f"[`goldens {name}`](#goldens-{name})", does)) for name, does in COMMANDS.items()
+    )
+    for name in COMMANDS:
+        yield ""
+        yield from section(name)
+
+
+def section(name: str) -> Iterator[str]:
+    """Yield the part of one command."""
+    command = complete(parser(name)) if name == "run" else parser(name)
+    yield f"## goldens {name}"
+    yield ""
+    yield " ".join((command.description or "").split())
+    yield ""
+    yield from markdown.head(("argument", "means"))
+    yield from (
+        markdown.row((called(action), meaning(action))) for action in command._actions if shown(action)
+    )
+
+
+def parser(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a subcommand."""
+    subparsers = argparse.ArgumentParser(prog="goldens").add_subparsers()
+    import_module(MODULES[name]).add_to(subparsers)
+    found: argparse.ArgumentParser = subparsers.choices[name]
+    return found
+
+
+def shown(action: argparse.Action) -> bool:
+    """Whether the page has a row for an argument."""
+    return action.help is not argparse.SUPPRESS and "-h" not in action.option_strings
+
+
+def called(action: argparse.Action) -> str:
+    """Return an argument as it is typed: its names, and the name of its value."""
+    value = action.metavar or (action.choices and "|".join(map(str, action.choices))) or action.dest.upper()
+    named = " ".join(value) if isinstance(value, tuple) else str(value)
+    if not action.option_strings:
+        return f"`{named}`"
+    names = ", ".join(action.option_strings)
+    return f"`{names}`" if action.nargs == 0 else f"`{names} {named}`"
+
+
+def meaning(action: argparse.Action) -> str:
+    """Return the help of an argument, with its default unless that is of this machine."""
+    values = vars(action) | {"prog": "goldens"}
+    text = (action.help or "") % values
+    if action.dest in OF_MACHINES:
+        text = re.sub(r"default: [^;)]+", "default: by machine", text)
+    return " ".join(text.split())
