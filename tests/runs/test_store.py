@@ -11,7 +11,7 @@ from tests.support.runner import Runner, options_of
 UPDATE = "--snapshot-update"
 
 
-def test_a_run_keeps_what_it_made_and_takes_nothing_until_it_is_asked_to(runner: Runner) -> None:
+def test_a_run_takes_what_the_one_before_kept_unless_it_is_only_to_keep(runner: Runner) -> None:
     words = (
         "--models",
         "tests.support.zoo",
@@ -22,10 +22,10 @@ def test_a_run_keeps_what_it_made_and_takes_nothing_until_it_is_asked_to(runner:
         "--cache-dir",
     )
     words = (*words, str(runner.folder / "store"))
-    kept = "exports kept for --cache on: 1;"
-    assert kept in runner(*words).output
-    assert kept in runner(*words).output
-    assert f"reused 1 of 1 exports; cache: {runner.folder / 'store'}" in runner(*words, "--cache=on").output
+    kept = "exports put into the cache: 1;"
+    assert kept in runner(*words, "--cache=fill").output
+    assert kept in runner(*words, "--cache=fill").output
+    assert f"reused 1 of 1 exports; cache: {runner.folder / 'store'}" in runner(*words).output
 
 
 @pytest.mark.slow
@@ -87,13 +87,13 @@ def test_a_run_that_is_not_to_keep_has_no_store(runner: Runner, artifacts: Artif
     runner.answers({"alpha": artifacts["steady"][0]})
     words = ("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--variations", "1")
     words = (*words, "--cache-dir", str(runner.folder / "store"))
-    said = "exports kept for --cache on:"
+    said = " exports; cache: "
     assert said in runner(*words).output
     assert said not in runner(*words, "--cache=off").output
     assert said not in runner(*words, CI="1").output
 
 
-def test_a_run_that_only_keeps_does_without_a_store_that_cannot_be_written(runner: Runner) -> None:
+def test_a_run_that_does_not_name_the_cache_does_without_one_that_cannot_be_written(runner: Runner) -> None:
     finished = runner(
         "--models",
         "tests.support.zoo",

@@ -263,11 +263,11 @@ class Options:
         _option(
             "--cache",
             CACHE,
-            "take exports from the cache and put them there, only put them, only take them, or neither (default: fill; "
+            "take exports from the cache and put them there, only put them, only take them, or neither (default: on; "
             "off in CI)",
             choices=tuple(CACHES),
         ),
-    ] = dataclasses.field(default_factory=lambda: "off" if in_ci() else "fill")
+    ] = dataclasses.field(default_factory=lambda: "off" if in_ci() else "on")
     recheck: Annotated[
         Recheck,
         _option(
@@ -320,6 +320,8 @@ class Options:
         Path, _option("--sweeps", DIAGNOSE, "where results go (default: build/sweeps)", key="sweeps")
     ]
 
+    #: Whether the command line names what the cache is for: where it does not, a run does without one that is unusable.
+    cache_named: bool = False
     update: Updating = dataclasses.field(default_factory=Updating)
     targets: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
@@ -415,10 +417,11 @@ def read(said: argparse.Namespace, words: Sequence[str]) -> Options:
         # They are those of the repository's own zoo.
         budgets={} if _of(said, "models") else repository.budgets,
         allow=repository.allow,
+        cache_named=bool(_of(said, "cache")),
         called=tuple(shlex.split(_of(said, "called_as") or "")) or ("python", "-m", "pytest", *words),
     )
     if options.cluster is not None and not _of(said, "cache"):
-        options = dataclasses.replace(options, cache="on")
+        options = dataclasses.replace(options, cache="on", cache_named=True)
     _require_agreeing(options)
     return options
 
@@ -447,7 +450,8 @@ def _require_agreeing(options: Options) -> None:
             raise UsageError(f"{option} changes the root of the goldens: say {UPDATE} as well")
     if options.recheck.part and not options.takes:
         raise UsageError(
-            "--cache-verify makes some of the exports again that are taken: pass --cache on as well"
+            f"--cache-verify makes some of the exports again that are taken, and --cache {options.cache} takes none: "
+            "pass --cache on"
         )
     if options.cluster is not None and options.cache != "on":
         raise UsageError(

@@ -103,7 +103,8 @@ class Plan:
         asked = self.options
         if not (asked.takes or asked.keeps):
             return None
-        return Reuse(Store(asked.cache_dir, asked.cache_size), asked.recheck, asked.takes, asked.keeps)
+        store = Store(asked.cache_dir, asked.cache_size)
+        return Reuse(store, asked.recheck, asked.takes, asked.keeps, needed=asked.cache_named)
 
     def lines(self) -> Iterator[str]:
         """Yield what a person reads of it: the facts, and then a line per cell."""

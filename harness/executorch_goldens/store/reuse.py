@@ -91,20 +91,28 @@ class Reuse:
     """
 
     def __init__(
-        self, store: Store, recheck: Recheck = Recheck(), takes: bool = True, keeps: bool = True
+        self,
+        store: Store,
+        recheck: Recheck = Recheck(),
+        takes: bool = True,
+        keeps: bool = True,
+        needed: bool = True,
     ) -> None:
         """Use `store`.
 
         Parameters
         ----------
         takes, keeps
-            Whether exports are taken from it, and put into it. Of a run that only keeps, a store that is of no use is
-            no error.
+            Whether exports are taken from it, and put into it.
+        needed
+            Whether a store that cannot be used is an error of a run that takes from it. If it is not, the run exports
+            everything, and says why.
         """
         self.store = store
         self.recheck = recheck
         self.takes = takes
         self.keeps = keeps
+        self.needed = needed
         self.wanted = self.reused = self.checked = self.kept = 0
         self.wrong: dict[Cell, list[str]] = {}
         self.missed: collections.Counter[str] = collections.Counter()
@@ -118,13 +126,14 @@ class Reuse:
         self._lock = threading.Lock()
 
     def open(self) -> None:
-        """Make the store ready; raise `executorch_goldens.store.store.StoreError` where the run takes from it."""
+        """Make the store ready; raise `executorch_goldens.store.store.StoreError` where the run needs it."""
         try:
             self.store.open()
         except StoreError as error:
-            if self.takes:
+            if self.takes and self.needed:
                 raise
-            self.trouble = f"the cache {error.root} {error.what}; --cache off says no more of it"
+            self.takes = False
+            self.trouble = f"the cache {error.root} {error.what}; --cache off leaves this line out"
 
     def close(self) -> None:
         """Keep the store within its size, and what is known of files for the next run."""
@@ -292,7 +301,7 @@ class Reuse:
         """Yield the message."""
         line = f"reused {self.reused} of {self.wanted} exports"
         if not self.takes:
-            line = f"exports kept for --cache on: {self.kept}"
+            line = f"exports put into the cache: {self.kept}"
         if self.checked:
             line += (
                 f"; exported {self.checked} of the stored again: {sum(map(len, self.wrong.values()))} differ"
