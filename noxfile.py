@@ -141,6 +141,7 @@ def tests(session: nox.Session) -> None:
     spread = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", "--no-loadscope-reorder")
     # Model Explorer and its adapters need other versions than a release.
     environment = {"EXECUTORCH_GOLDENS_EXPLORE_PYTHON": beside(session, "explore")}
+    environment["EXECUTORCH_GOLDENS_DOCS_PYTHON"] = beside(session, "docs")
     # So do compilers. An earlier Vela shows what an upgrade changes.
     (vela,) = locking.COMPILERS["vela"]
     velas = {
