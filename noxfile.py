@@ -27,7 +27,8 @@ nox.options.default_venv_backend = "uv"
 # An environment is 1 to 6 GB: keep it, and let the installer find that nothing is missing.
 nox.options.reuse_venv = "yes"
 
-PER_RELEASE = [nox.param(version, id=version) for version in MATRIX.releases]
+# The newest first: what it says is waited for most.
+PER_RELEASE = [nox.param(version, id=version) for version in reversed(MATRIX.releases)]
 #: The variable that names the Python of what compiles payloads further to `goldens compile`, by its session.
 COMPILERS = {"vela": "EXECUTORCH_GOLDENS_VELA_PYTHON", "vgf": "EXECUTORCH_GOLDENS_VGF_PYTHON"}
 
@@ -141,6 +142,7 @@ def tests(session: nox.Session) -> None:
     spread = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", "--no-loadscope-reorder")
     # Model Explorer and its adapters need other versions than a release.
     environment = {"EXECUTORCH_GOLDENS_EXPLORE_PYTHON": beside(session, "explore")}
+    environment["EXECUTORCH_GOLDENS_DOCS_PYTHON"] = beside(session, "docs")
     # So do compilers. An earlier Vela shows what an upgrade changes.
     (vela,) = locking.COMPILERS["vela"]
     velas = {

@@ -344,6 +344,7 @@ def case(
     imprecise: Mapping[str, float] | None = None,
     sqnr: Mapping[str, float] | None = None,
     expects: Mapping[str, Mapping[str, str]] | None = None,
+    releases: tuple[str, ...] = (),
     name: str | None = None,
     **former: Never,
 ) -> Callable[[B], B]:
@@ -377,6 +378,7 @@ def case(
                 imprecise=imprecise or {},
                 sqnr=sqnr or {},
                 expects=expects or {},
+                releases=releases,
                 is_build=takes_build(build),
             )
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
+import fnmatch
 import itertools
 import json
 import os
@@ -14,6 +16,7 @@ import tempfile
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
@@ -27,12 +30,16 @@ from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging import known
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.registry import NAME_PATTERN, load
+from executorch_goldens.registry import NAME_PATTERN, ZooError, load
 from executorch_goldens.releases import KnownDefect
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT
+from executorch_goldens.toolchains import locking
+from executorch_goldens.toolchains.environments import Environments, Layer
+from executorch_goldens.toolchains.naming import Name
 from lab.failures import command as failures
-from lab.guests import ZOOS, listing, one, triage
+from lab.guests import ZOOS, cases, command, layer, listing, one, triage
 from lab.guests.listing import Entry, Listing, Omitted, names_of
+from lab.supply import locks
 from tests import GOLDENS, REPOSITORY
 from tests.conftest import Artifacts
 from tests.support.making import other, wrong
@@ -74,6 +81,30 @@ def test_sizes(size, dtype):
 @pytest.mark.parametrize("flag, text", [(True, "a"), (False, "b")])
 def test_flags(flag, text):
     Tester(Scale(), (torch.randn(1, 3),)).quantize().export()
+
+
+@pytest.fixture(scope="module")
+def scale():
+    return Scale()
+
+
+@pytest.fixture
+def scales(scale):
+    return lambda: scale
+
+
+def test_fixtures(scales, scale):
+    assert scales() is scale
+    Tester(scale, (torch.randn(1, 3),)).export()
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return tmp_path
+
+
+def test_folders(folders):
+    Tester(Scale(), (torch.randn(1, 3),)).export()
 
 
 @pytest.mark.skip(reason="not now")
@@ -146,10 +177,22 @@ def test_the_core_of_the_suite_is_one_case_of_each_operator() -> None:
     )
 
 
-def test_the_core_of_models_is_every_case() -> None:
-    there = {each.name for each in listing.read("arm-models").entries if INSTALLED in each.releases}
-    assert listing.core("arm-models", INSTALLED) == there
-    assert len({name for name in there if name.startswith("nn-functional-")}) > 1
+@pytest.mark.parametrize("zoo", ["arm-models", "suite-models", "xnnpack-models"])
+def test_the_core_of_models_is_every_case_that_is_not_too_large(zoo: str) -> None:
+    for release in RELEASES:
+        there = {each.name for each in listing.read(zoo).entries if release in each.releases}
+        assert listing.core(zoo, release) == {name for name in there if not listing.too_large(zoo, name)}
+    if zoo == "arm-models":
+        assert len({name for name in there if name.startswith("nn-functional-")}) > 1
+
+
+def test_each_pattern_of_what_is_too_large_names_a_case_and_says_why() -> None:
+    for zoo, patterns in listing.large().items():
+        names = {entry.name for entry in listing.read(zoo).entries}
+        for pattern, why in patterns.items():
+            assert fnmatch.filter(names, pattern), f"{zoo}: {pattern} names no case"
+            assert why.strip()
+    assert listing.too_large("arm-models", "resnet8") == ""
 
 
 def test_a_release_is_listed_anew_without_touching_what_others_have() -> None:
@@ -168,6 +211,7 @@ def test_a_release_is_listed_anew_without_touching_what_others_have() -> None:
         ("test_abs.py", "test_abs_tosa_INT[randn_1d]", "abs-randn-1d"),
         ("test_cat.py", "TestCat::test_fp16_cat2", "cat-fp16-cat2"),
         ("Gemma3n/test_attention.py", "test_rope", "gemma3n-attention-rope"),
+        ("Qwen3_VL/test_qwen3_vl_layers.py", "test_qwen3_vl_tosa_INT[mlp]", "qwen3-vl-layers-mlp"),
     ],
 )
 def test_the_name_of_a_case_is_that_of_its_test_without_the_flow(file: str, node: str, name: str) -> None:
@@ -226,7 +270,7 @@ def test_tests_are_found_and_named_as_pytest_does(module: object) -> None:
         check=True,
     ).stdout
     theirs = re.findall(r"test_upstream\.py::(\S+)", collected)
-    assert len(theirs) == 9
+    assert len(theirs) == 11
     assert [test.node for test in tests_of(module)] == theirs  # type: ignore[arg-type]
 
 
@@ -247,6 +291,8 @@ def test_every_model_that_a_test_hands_over_is_taken(module: object) -> None:
         "test_sizes[float32-three]": [False],
         "test_flags[True-a]": [True],
         "test_flags[False-b]": [True],
+        "test_fixtures": [False],
+        "test_folders": "needs the fixture folders",
         "test_skipped": "skipped upstream: not now",
         "test_temporary": "needs the fixture tmp_path",
         "test_by_itself": "exports by itself",
@@ -260,10 +306,16 @@ def test_a_model_that_does_not_run_on_its_inputs_says_so() -> None:
 
     from lab.guests.capture import HandedOver, not_running
 
+    class Named(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> str:
+            return "x"
+
     model = torch.nn.Linear(3, 2)
     assert not_running(HandedOver(model, (torch.ones(1, 3),), None, "")) == ""
     why = not_running(HandedOver(model, (torch.ones(1, 4),), None, ""))
     assert why.startswith("does not run on its inputs: RuntimeError: mat1 and mat2")
+    why = not_running(HandedOver(Named(), (torch.ones(1),), None, ""))
+    assert why.startswith("does not run on its inputs: ZooError: output 0 is a str")
 
 
 def test_weights_and_inputs_follow_the_name_of_the_case_alone(module: object) -> None:
@@ -300,6 +352,39 @@ def test_memory_that_a_test_leaves_as_it_is_is_filled() -> None:
         assert torch.IntTensor(5).tolist() == [torch.iinfo(torch.int32).max] * 5
         assert torch.empty(3).isnan().all()
     assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_a_model_whose_trained_weights_need_a_network_keeps_what_it_was_made_with() -> None:
+    import torch
+
+    from lab.guests.capture import Untrained, untrained
+
+    model, other = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    before = model.weight.clone()
+    with untrained():
+        model.load_state_dict(Untrained())
+        assert torch.equal(model.weight, before)
+        # All else is loaded, and refused, as ever.
+        with pytest.raises(RuntimeError, match="Missing key"):
+            model.load_state_dict({})
+        model.load_state_dict(other.state_dict())
+        assert torch.equal(model.weight, other.weight)
+    with pytest.raises(RuntimeError, match="Missing key"):
+        model.load_state_dict(Untrained())
+
+
+def test_attributes_are_put_back_whatever_happens() -> None:
+    from lab.guests.capture import replaced
+
+    one = SimpleNamespace(a=1, b=2)
+
+    def fail() -> None:
+        assert vars(one) == {"a": 3, "b": 4}
+        raise ValueError("inside")
+
+    with pytest.raises(ValueError, match="inside"), replaced((one, "a", 3), (one, "b", 4)):
+        fail()
+    assert vars(one) == {"a": 1, "b": 2}
 
 
 def test_weights_that_nobody_writes_are_drawn_and_others_stay() -> None:
@@ -634,12 +719,66 @@ def test_a_guest_takes_no_other_models(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_guest_is_run_as_any_zoo_by_its_instrument() -> None:
-    """One that has no case: what refuses it is the run."""
-    command = [sys.executable, "-m", "lab", "guest", "suite-models", "--toolchain", sys.executable]
-    refused = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
-    assert refused.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "every test of suite-models is left out" in refused.stderr + refused.stdout
-    assert "Traceback" not in refused.stderr + refused.stdout
+    """In the toolchain that is named; without a name in the layer of the release, if its models need one."""
+    command = [sys.executable, "-m", "lab", "guest", "suite-models", "--toolchain", sys.executable, "--plan"]
+    planned = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert planned.returncode == 0, planned.stderr
+    assert str(ZOOS["suite-models"].folder) in planned.stdout
+
+
+def test_models_that_need_packages_are_exported_in_the_layer_of_the_release(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made: list[tuple[str, Layer]] = []
+
+    def make(self: Environments, name: Name, layer: Layer) -> Path:
+        made.append((name.word, layer))
+        return tmp_path
+
+    monkeypatch.setattr(Environments, "made", make)
+    assert layer.python_of("1.5.1") == tmp_path / "bin" / "python"
+    assert made == [("1.5.1", Layer(locks=("guests-1.5.1",)))]
+    monkeypatch.setattr(locking, "FOLDER", tmp_path)
+    assert layer.python_of("1.5.1") is None
+    monkeypatch.setattr(layer, "python_of", lambda version: Path("layer", version))
+    assert one.layered(ZOOS["suite-models"]) == ["--toolchain", f"layer/{INSTALLED}"]
+    assert one.layered(ZOOS["arm-ops"]) == []
+
+
+def test_the_listing_of_models_is_found_in_the_layer_of_the_release(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "$PYTHONPATH: $@"\nexit 1\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(layer, "python_of", lambda version: python)
+    asked = argparse.Namespace(zoo=["suite-models"], update=True)
+    assert command.run(asked) == 1
+    assert capfd.readouterr().out == f"{REPOSITORY / 'harness'}: -m lab guests --zoo suite-models --update\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["-t", "1.5.1"], True),
+        (["-t1.5.1"], True),
+        (["--toolchain=1.5.1"], True),
+        (["--toolchain", "1.5.1"], True),
+        (["--tier", "full"], False),
+    ],
+)
+def test_a_toolchain_is_named_in_each_way_that_a_run_takes(words: list[str], named: bool) -> None:
+    assert one.names_a_toolchain(words) == named
+
+
+def test_a_layer_changes_nothing_that_a_release_has() -> None:
+    """torch, numpy and the rest of a release are not installed again in another version."""
+    for version, release in releases.load().releases.items():
+        lock = layer.lock_of(version)
+        held = set(locks.read(locking.FOLDER, lock))
+        assert not held & set(locks.with_what_it_is_over(locking.FOLDER, "", locks.Wanted((), release)))
+        if (locking.FOLDER / f"{lock}.txt").exists():
+            assert "torchvision" in held
 
 
 def test_a_root_of_an_unknown_form_is_refused(guests: Runner) -> None:
@@ -647,10 +786,13 @@ def test_a_root_of_an_unknown_form_is_refused(guests: Runner) -> None:
     guests(*RUN).refused("form 'loose' is not compact", str(guests.goldens / roots.ZOO))
 
 
-def test_a_guest_zoo_whose_every_test_is_left_out_says_where_the_reasons_are(runner: Runner) -> None:
-    runner("--models", ZOOS["suite-models"].module).refused(
-        "every test of suite-models is left out", "suite-models.txt says why"
-    )
+def test_a_guest_zoo_whose_every_test_is_left_out_says_where_the_reasons_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(listing, "FOLDER", tmp_path)
+    (tmp_path / "suite-models.txt").write_text("-  test_vit.py  needs the package torchvision  1.4.1\n")
+    with pytest.raises(ZooError, match=r"every test of suite-models is left out.*suite-models\.txt says why"):
+        cases.register("suite-models")
 
 
 @pytest.mark.slow

@@ -61,10 +61,13 @@ class Layer:
         As pip reads them: ``timm==1.0.20``, ``-e .``.
     folder
         What paths in them are relative to.
+    locks
+        Names of locks that were made over the release: installed with it, with their hashes.
     """
 
     requirements: tuple[str, ...] = ()
     folder: Path = Path()
+    locks: tuple[str, ...] = ()
 
 
 @functools.cache
@@ -197,7 +200,7 @@ def _content(
     release = matrix.releases.get(name.version or "")
     locks: list[str] = []
     if release is not None and name.wheel is None:
-        names = [release.version] + ([locking.torch_of(release)] if elsewhere is None else [])
+        names = [release.version, *([locking.torch_of(release)] if elsewhere is None else []), *layer.locks]
         locks = [hashlib.sha256(locking.path(each).read_bytes()).hexdigest() for each in names]
     return {
         "python": name.interpreter or matrix.python,
@@ -236,7 +239,7 @@ class _Maker:
         self._venv(name.interpreter or self.matrix.python)
         release = self.matrix.releases.get(name.version or "")
         if release is not None and name.wheel is None:
-            for step in locking.steps(release, (), elsewhere):
+            for step in locking.steps(release, layer.locks, elsewhere):
                 self._install(step)
         else:
             self._resolve(name, elsewhere)

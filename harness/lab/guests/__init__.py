@@ -37,6 +37,8 @@ class GuestZoo:
         Which samples its programs are run on: see `executorch_goldens.registry.Case`.
     sheets
         Whether its cases are sheets; these name their targets themselves.
+    layered
+        Whether its models need what only the layer of a release has: see `lab.guests.layer`.
     """
 
     name: str
@@ -47,6 +49,7 @@ class GuestZoo:
     export_timeout: float | None = None
     run_on: tuple[str, ...] = SAMPLES
     sheets: bool = False
+    layered: bool = False
 
     @property
     def module(self) -> str:
@@ -68,7 +71,7 @@ ZOOS: Mapping[str, GuestZoo] = {
     zoo.name: zoo
     for zoo in (
         GuestZoo("arm-ops", "backends/arm/test/ops", *_TOSA),
-        GuestZoo("arm-models", "backends/arm/test/models", *_TOSA, core="case"),
+        GuestZoo("arm-models", "backends/arm/test/models", *_TOSA, core="case", layered=True),
         GuestZoo("xnnpack-ops", "backends/xnnpack/test/ops", *_XNNPACK),
         # torch multiplies matrices of float16 a hundred times slower than those of float32: with all samples, Llama
         # takes twenty minutes of a core.
@@ -79,9 +82,17 @@ ZOOS: Mapping[str, GuestZoo] = {
             core="case",
             export_timeout=900.0,
             run_on=("example",),
+            layered=True,
         ),
         GuestZoo("suite-ops", "backends/test/suite/operators", *_BOTH, core="file"),
-        GuestZoo("suite-models", "backends/test/suite/models", *_BOTH),
+        GuestZoo(
+            "suite-models",
+            "backends/test/suite/models",
+            *_BOTH,
+            core="case",
+            run_on=("example",),
+            layered=True,
+        ),
         # Other values than those of its example may have no meaning for some sample of a sheet.
         GuestZoo(
             "torch-ops",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import random
 import re
 import socket
@@ -24,6 +26,7 @@ from torch.utils import _pytree as pytree
 
 from executorch_goldens.exporting.data import Example, in_mode
 from executorch_goldens.exporting.eager import Float8InFloat32
+from executorch_goldens.exporting.numerics.programs import flatten
 from executorch_goldens.registry import ZooError
 from executorch_goldens.targets import DTYPES
 from lab.guests import GuestZoo
@@ -149,15 +152,8 @@ def recording(recorder: Recorder) -> Iterator[None]:
         raise _Ended("exports by itself")
 
     # Whatever a test exports by itself, it hands to no tester.
-    replaced = ((Tester, "__init__", take), (_trace, "_export", end))
-    before = [getattr(owner, name) for owner, name, _ in replaced]
-    for owner, name, value in replaced:
-        setattr(owner, name, value)
-    try:
+    with replaced((Tester, "__init__", take), (_trace, "_export", end)):
         yield
-    finally:
-        for (owner, name, _), value in zip(replaced, before, strict=True):
-            setattr(owner, name, value)
 
 
 @contextlib.contextmanager
@@ -205,21 +201,65 @@ class _SeededImports(importlib.abc.MetaPathFinder):
 
 
 @contextlib.contextmanager
+def replaced(*values: tuple[Any, str, Any]) -> Iterator[None]:
+    """Give attributes another value while it is open: the owner of each, its name, the value."""
+    before = [getattr(owner, name) for owner, name, _ in values]
+    try:
+        for owner, name, value in values:
+            setattr(owner, name, value)
+        yield
+    finally:
+        for (owner, name, _), value in zip(values, before, strict=True):
+            setattr(owner, name, value)
+
+
+@contextlib.contextmanager
 def offline() -> Iterator[None]:
     """Let every connection fail at once: a model that needs a network is left out."""
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError("needs a network")
 
-    names = ("getaddrinfo", "create_connection")
-    before = {name: getattr(socket, name) for name in names}
-    try:
-        for name in names:
-            setattr(socket, name, refuse)
+    def refuse_hub(*_: object, **__: object) -> None:
+        # It would try five times, with growing pauses.
+        raise OSError("needs a network: a file of a hub")
+
+    hub: list[tuple[Any, str, Any]] = []
+    if importlib.util.find_spec("huggingface_hub") is not None:
+        from huggingface_hub import file_download
+
+        hub.append((file_download, "get_hf_file_metadata", refuse_hub))
+    with replaced((socket, "getaddrinfo", refuse), (socket, "create_connection", refuse), *hub):
         yield
-    finally:
-        for name, function in before.items():
-            setattr(socket, name, function)
+
+
+class Untrained(dict[str, torch.Tensor]):
+    """Takes the place of trained weights: a model that loads it keeps the weights that it was made with."""
+
+
+@contextlib.contextmanager
+def untrained() -> Iterator[None]:
+    """Let models whose trained weights torchvision or timm would download keep those that they draw."""
+    loading = torch.nn.Module.load_state_dict
+
+    @functools.wraps(loading)
+    def load(module: torch.nn.Module, state_dict: Any, *arguments: Any, **options: Any) -> Any:
+        # An incompatible architecture stays an error: nothing but what was not downloaded is passed over.
+        return (
+            None if isinstance(state_dict, Untrained) else loading(module, state_dict, *arguments, **options)
+        )
+
+    values: list[tuple[Any, str, Any]] = [(torch.nn.Module, "load_state_dict", load)]
+    if importlib.util.find_spec("torchvision") is not None:
+        from torchvision.models import WeightsEnum
+
+        values.append((WeightsEnum, "get_state_dict", lambda *_, **__: Untrained()))
+    if importlib.util.find_spec("timm") is not None:
+        from timm.models import _builder
+
+        values.append((_builder, "load_pretrained", lambda *_, **__: None))
+    with replaced(*values):
+        yield
 
 
 def files_of(zoo: GuestZoo) -> list[str]:
@@ -241,7 +281,7 @@ def import_file(zoo: GuestZoo, file: str) -> ModuleType:
     if not any(isinstance(finder, _SeededImports) for finder in sys.meta_path):
         sys.meta_path.insert(0, _SeededImports())
     try:
-        with offline():
+        with offline(), untrained():
             return importlib.import_module(name)
     except KeyboardInterrupt:
         raise
@@ -263,8 +303,9 @@ def run(test: Test, recorder: Recorder, seed: str) -> None:
         raise CaptureError(f"needs the fixture {missing[0]}")
     fixtures = {RUNNER: Runner(recorder)} if RUNNER in test.fixtures else {}
     try:
-        with seeded(seed), offline(), recording(recorder):
-            test.call(**test.arguments, **fixtures)
+        with seeded(seed), offline(), untrained(), recording(recorder):
+            made = {name: make() for name, make in test.made.items()}
+            test.call(**test.arguments, **made, **fixtures)
     except _Ended as end:
         if not recorder.taken:
             raise CaptureError(str(end)) from end
@@ -306,7 +347,7 @@ def draw_unwritten(module: torch.nn.Module) -> None:
 
 
 def not_running(given: HandedOver) -> str:
-    """Return why a model does not run on the inputs that its test hands over with it; empty where it does."""
+    """Return why a model does not run on the inputs that its test hands over, or gives what no case may; else empty."""
     try:
         example = as_example(given)
     except CaptureError as error:
@@ -317,7 +358,7 @@ def not_running(given: HandedOver) -> str:
     for mode in (contextlib.nullcontext(), narrow):
         try:
             with seeded(given.digest), torch.no_grad(), mode:
-                example.module(*example.inputs)
+                flatten(example.module(*example.inputs))
         except Exception as error:
             why = why or f"does not run on its inputs: {reason_of(error)}"
         else:

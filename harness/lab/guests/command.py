@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from executorch_goldens import releases
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
+from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.toolchain import here
-from lab import GOLDENS
-from lab.guests import ALL, GuestZoo, listing, modules, sheets
+from lab import GOLDENS, REPOSITORY
+from lab.guests import ALL, GuestZoo, layer, listing, modules, sheets
 from lab.guests.listing import Listing
 
 #: Lines of a difference that are shown.
@@ -36,6 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
     matrix = tuple(releases.load().releases)
     code = SAME
     for name in arguments.zoo or ALL:
+        python = layer.python_of(release) if ALL[name].layered else None
+        if python is not None and handing.is_needed(python):
+            code = max(code, _in_layer(python, name, arguments.update))
+            continue
         committed = listing.read(name)
         made = committed.without(release).joined(_installed(ALL[name], arguments.update), matrix)
         cases = sum(release in entry.releases for entry in made.entries)
@@ -58,6 +66,13 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.writelines(f"  {line}\n" for line in list(lines)[:SHOWN])
         print(f"  write it by: {listing.UPDATE} --zoo {name}")
     return code
+
+
+def _in_layer(python: Path, zoo: str, update: bool) -> int:
+    """Compare or update the listing of one zoo in the Python of a layer; return the exit code."""
+    words = ["guests", "--zoo", zoo, *(["--update"] if update else [])]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "harness")}
+    return subprocess.run([python, "-m", "lab", *words], env=environment, check=False).returncode
 
 
 def _installed(zoo: GuestZoo, update: bool) -> Listing:

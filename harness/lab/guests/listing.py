@@ -14,9 +14,13 @@ Names of cases follow the tests'. A test's further models have ``#1``, ``#2`` be
 
 from __future__ import annotations
 
+import fnmatch
+import functools
 import hashlib
+import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,6 +28,8 @@ from executorch_goldens.errors import HarnessError
 from lab.guests import ZOOS
 
 FOLDER = Path(__file__).parent / "listings"
+#: Cases that no core has, for what an export of them costs: by zoo, a pattern of names and the reason.
+LARGE = FOLDER / "large.toml"
 #: The command that writes them.
 UPDATE = "nox -s lab -- guests --update"
 #: In the place of a case's name.
@@ -185,7 +191,7 @@ def core(zoo: str, release: str) -> frozenset[str]:
 def cores(zoo: str) -> dict[str, frozenset[str]]:
     """Return the names of the cases that stand for a guest zoo, by release, as `lab.guests.GuestZoo.core` says.
 
-    Of a test or a file it is the first by name.
+    Of a test or a file it is the first by name. Those of `LARGE` are in no core.
     """
     of_what: dict[str, Callable[[Entry], tuple[str, ...]]] = {
         "case": lambda entry: (entry.name,),
@@ -195,11 +201,24 @@ def cores(zoo: str) -> dict[str, frozenset[str]]:
     }
     first: dict[str, dict[tuple[str, ...], str]] = {}
     for entry in read(zoo).entries:
-        if ZOOS[zoo].core == "part" and entry.number % PART:
+        if (ZOOS[zoo].core == "part" and entry.number % PART) or too_large(zoo, entry.name):
             continue
         for release in entry.releases:
             first.setdefault(release, {}).setdefault(of_what[ZOOS[zoo].core](entry), entry.name)
     return {release: frozenset(names.values()) for release, names in first.items()}
+
+
+@functools.cache
+def large() -> Mapping[str, Mapping[str, str]]:
+    """Return what `LARGE` holds: by zoo, a pattern of names and the reason."""
+    table: dict[str, dict[str, str]] = tomllib.loads(LARGE.read_text(encoding="utf-8"))
+    return table
+
+
+def too_large(zoo: str, case: str) -> str:
+    """Return why a case is in no core; empty where it may be in one."""
+    found = (why for pattern, why in large().get(zoo, {}).items() if fnmatch.fnmatchcase(case, pattern))
+    return next(found, "")
 
 
 def names_of(file: str, node: str, number: int) -> tuple[str, str, str]:
@@ -221,8 +240,12 @@ def names_of(file: str, node: str, number: int) -> tuple[str, str, str]:
 
 
 def _name(file: str, node: str) -> str:
-    stem = _words(re.sub(r"(^|/)(test_)?", r"\1", file.removesuffix(".py")))
+    *folders, stem = (_words(re.sub(r"^test_", "", part)) for part in file.removesuffix(".py").split("/"))
     parts = [_words(re.sub(r"^[Tt]est_?", "", part)) for part in node.split("::")]
+    if folders:
+        # Of a family of models: folder, file and test each begin with its name.
+        stem = "-".join((*folders, _without_common(stem, folders[-1])))
+        parts = [_without_common(part, stem) for part in parts]
     name = stem
     for part in parts:
         # A class that is called as its file is, and a function that begins with the name of its file.
@@ -233,6 +256,19 @@ def _name(file: str, node: str) -> str:
         else:
             name = f"{name}-{part}"
     return name
+
+
+def _without_common(words: str, others: str) -> str:
+    """Return words without those that they begin with in common with others, if these are at least two.
+
+    >>> _without_common("qwen3-vl-rms-norm", "qwen3-vl-layers")
+    'rms-norm'
+    >>> _without_common("phi3-layers", "phi3")
+    'phi3-layers'
+    """
+    pairs = zip(words.split("-"), others.split("-"), strict=False)
+    common = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    return "-".join(words.split("-")[common:]) if common > 1 else words
 
 
 def cut(name: str, digest: str, always: bool = False) -> str:

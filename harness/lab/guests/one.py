@@ -11,7 +11,8 @@ from typing import Any
 from executorch_goldens import cli
 from executorch_goldens.commands.run import CALLED_AS
 from executorch_goldens.settings import config
-from lab.guests import ZOOS, GuestZoo
+from executorch_goldens.toolchains.toolchain import here
+from lab.guests import ZOOS, GuestZoo, layer
 
 #: What names these is nobody else's business: a guest zoo has its own.
 TAKEN = ("--models", "--goldens", "--sweeps")
@@ -35,7 +36,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument(name, action=_Refused, help=argparse.SUPPRESS)
     options, words = parser.parse_known_args(arguments)
     os.environ.setdefault(CALLED_AS, shlex.join(["python", "-m", "lab", "guest", options.zoo, *words]))
-    return cli.main(["run", *of(ZOOS[options.zoo]), *words])
+    zoo = ZOOS[options.zoo]
+    return cli.main(["run", *of(zoo), *(() if names_a_toolchain(words) else layered(zoo)), *words])
+
+
+def names_a_toolchain(words: Sequence[str]) -> bool:
+    """Whether words of ``goldens run`` name the toolchain: ``-t NAME``, ``-tNAME``, ``--toolchain=NAME``."""
+    return any(word.startswith("-t") or word.partition("=")[0] == "--toolchain" for word in words)
+
+
+def layered(zoo: GuestZoo) -> list[str]:
+    """Return the option that lets a zoo be exported in the layer of this Python's release, if it has one."""
+    python = layer.python_of(here().release.version) if zoo.layered else None
+    return ["--toolchain", str(python)] if python is not None else []
 
 
 def of(zoo: GuestZoo) -> list[str]:

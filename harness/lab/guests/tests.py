@@ -5,11 +5,12 @@ pytest would bring the file's ``conftest.py`` and its own import hooks into the 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import unittest
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -25,7 +26,9 @@ class Test:
     arguments
         Its parameters by name.
     fixtures
-        Names of the arguments that are no parameters: fixtures.
+        Names of the arguments that are no parameters, and that the file has no fixture for.
+    made
+        Fixtures of the file, by the name of the argument: a call makes each once for all tests of the file.
     skipped
         Why upstream skips it; empty where it does not.
     call
@@ -37,15 +40,43 @@ class Test:
     fixtures: tuple[str, ...]
     skipped: str
     call: Callable[..., object]
+    made: Mapping[str, Callable[[], object]] = field(default_factory=dict)
 
 
 def tests_of(module: ModuleType) -> Iterator[Test]:
     """Yield the tests of a module in the order in which it defines them."""
+    fixtures = fixtures_of(module)
     for name, value in list(vars(module).items()):
         if inspect.isfunction(value) and name.startswith("test"):
-            yield from _with_parameters(name, value, value)
+            found = _with_parameters(name, value, value)
         elif inspect.isclass(value) and value.__module__ == module.__name__:
-            yield from _of_class(name, value)
+            found = _of_class(name, value)
+        else:
+            continue
+        for test in found:
+            made = {each: fixtures[each] for each in test.fixtures if each in fixtures}
+            yield replace(test, fixtures=tuple(each for each in test.fixtures if each not in made), made=made)
+
+
+def fixtures_of(module: ModuleType) -> Mapping[str, Callable[[], object]]:
+    """Return the fixtures of a module that take only others of it, by name, each as a call that makes it once."""
+    wrapped = {
+        name: value._get_wrapped_function()
+        for name, value in vars(module).items()
+        if hasattr(value, "_get_wrapped_function")
+    }
+    made: dict[str, Callable[[], object]] = {}
+    for name, function in wrapped.items():
+        # pytest ends a generator after the last test: what it yields to is not made here.
+        if set(inspect.signature(function).parameters) <= set(wrapped) and not inspect.isgeneratorfunction(
+            function
+        ):
+            made[name] = functools.cache(functools.partial(_make, function, made))
+    return made
+
+
+def _make(function: Callable[..., object], fixtures: Mapping[str, Callable[[], object]]) -> object:
+    return function(**{name: fixtures[name]() for name in inspect.signature(function).parameters})
 
 
 def _of_class(name: str, owner: type[Any]) -> Iterator[Test]:

@@ -23,7 +23,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
 from executorch_goldens.judging import known
 from lab import GOLDENS
-from lab.guests import ZOOS
+from lab.guests import ZOOS, listing
 from lab.pages import Part
 
 TABLE = Path(__file__).with_name("explained.toml")
@@ -115,7 +115,7 @@ def parts() -> Iterator[Part]:
 
 
 def tables(root: Path) -> Iterator[str]:
-    """Yield the lines of the three Markdown tables of docs/lab/guests.md: cells, what is wrong with them, drift."""
+    """Yield the lines of the tables of docs/lab/guests.md: cells, what is wrong with them, drift, what is too large."""
     found = list(recorded(root))
     columns = ("zoo", "release", "cells", "right", FAILED, *NAMED, "other", UNEXPLAINED)
     yield from markdown.head(columns)
@@ -142,6 +142,12 @@ def tables(root: Path) -> Iterator[str]:
             yield markdown.row(
                 (zoo, before, after, *map(str, _drift(root / ZOOS[zoo].folder, before, after)))
             )
+
+    yield ""
+    yield from markdown.head(("zoo", "in no core", "because of"))
+    for zoo, patterns in listing.large().items():
+        for pattern, reason in patterns.items():
+            yield markdown.row((zoo, f"`{pattern}`", reason))
 
 
 def _drift(root: Path, before: str, after: str) -> Iterator[int]:

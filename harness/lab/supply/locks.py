@@ -28,6 +28,7 @@ from packaging.version import Version
 from executorch_goldens import releases
 from executorch_goldens.toolchains import locking
 from lab import REPOSITORY
+from lab.guests import layer
 
 HEADER = f"# Made by `{locking.UPDATE}`: docs/lab/supply-chain.md.\n"
 
@@ -97,6 +98,11 @@ def wanted() -> dict[str, Wanted]:
         "tests": Wanted((*groups["tests"], *beside), default),
         "lint": Wanted(tuple(groups["lint"]), default),
         "branches": Wanted(tuple(extras["branches"]), default),
+        **{
+            layer.lock_of(version): Wanted(tuple(groups[layer.lock_of(version)]), matrix.release(version))
+            for version in matrix.releases
+            if layer.lock_of(version) in groups
+        },
         "nox": Wanted((*own, *extras["nox"])),
     }
     return locks | {name: Wanted((*own, *extras[name])) for name in ALONE}

@@ -99,12 +99,28 @@ def test_what_it_is_made_of_gives_its_folder_another_name(
         environments.made(Name.read("1.5.1"), Layer(("timm==1.0.20",), tmp_path)),
         environments.made(Name.read("1.5.1"), Layer(("-e .",), tmp_path)),
         environments.made(Name.read("1.5.1"), Layer(("-e .",), tmp_path / "other")),
+        environments.made(Name.read("1.5.1"), Layer(locks=("lint",))),
+        environments.made(Name.read("1.5.1"), Layer(locks=("tests",))),
     ]
-    assert len({plain, *names}) == 6
+    assert len({plain, *names}) == 8
     assert environments.made(Name.read("1.5.1"), Layer((), tmp_path)) == plain
     monkeypatch.setattr(made_by_uv, "torch_backend", lambda: (("--torch-backend", "cpu"), "another build"))
     assert environments.made(Name.read("1.5.1")) != plain
     assert set(environments.there()) == {path.name for path in environments.folder.iterdir() if path.is_dir()}
+
+
+def test_the_locks_of_a_layer_are_installed_with_the_release_and_with_their_hashes(
+    environments: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[str, ...]] = []
+    monkeypatch.setattr(made_by_uv._Maker, "_uv", lambda self, *words, **options: calls.append(words))
+    monkeypatch.setattr(made_by_uv._Maker, "_venv", lambda self, python: self.aside.mkdir())
+    monkeypatch.setattr(made_by_uv, "torch_backend", lambda: (None, "not asked"))
+    environments.made(Name.read("1.5.1"), Layer(locks=("lint",)))
+    (installed,) = calls
+    assert "--require-hashes" in installed
+    files = [Path(word).name for word in installed if word.endswith(".txt")]
+    assert files == ["1.5.1.txt", "torch-2.14.1.txt", "lint.txt"]
 
 
 def test_the_build_of_torch_follows_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
