@@ -173,3 +173,30 @@ def test_the_zoo_reaches_what_it_is_wide_for(version: str) -> None:
     assert len(changed) >= 0.9 * len(of_arm)
     for backend, names in reached.visitors.items():
         assert len([name for name in names if f"{backend} {name}" in reached.visited]) >= 0.85 * len(names)
+
+
+def test_what_further_cells_reach_is_as_if_all_had_been_counted_together() -> None:
+    first, second, both = Coverage(), Coverage(), Coverage()
+    runs = (PassRun("exir", "SpecPropPass", "a", True), PassRun("arm backend", "Fold", "b", False))
+    more = (*runs, PassRun("arm backend", "Fuse", "c", True))
+    halves = ((first, outcome(TWO, *runs, visitors=("tosa tosa.ADD",))), (second, outcome(ONE, *more)))
+    for half, each in halves:
+        half.add(each)
+        both.add(each)
+    for coverage in (first, both):
+        coverage.attributes["tosa", "PAD"]["shape"] |= {"[1, 2]", "[3]"}
+        coverage.attributes["tosa", "TABLE"] = {}
+    for coverage in (second, both):
+        coverage.attributes["tosa", "PAD"]["shape"] |= {"[1, 2]", "[4, 5]"}
+        coverage.attributes["tosa", "ADD"]["axis"] |= {"0"}
+    visitors = {"tosa": ["tosa.ADD"]}
+    joined = Reached.of(first, visitors).joined(Reached.of(second, visitors))
+    assert joined.texts() == Reached.of(both, visitors).texts()
+    assert joined.counted() == {TWO}
+
+
+def test_values_that_were_only_counted_stay_counted() -> None:
+    many, one = everything(), Coverage()
+    one.attributes["tosa", "CONV2D"]["pad"] |= {"[99]"}
+    joined = Reached.of(many, {}).joined(Reached.of(one, {}))
+    assert "pad: 7 values" in joined.operators["tosa"]["CONV2D"]

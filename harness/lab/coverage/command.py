@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from executorch_goldens.errors import UsageError, some
 from executorch_goldens.files import durable
 from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
@@ -30,7 +31,11 @@ def add_to(subparsers: Any) -> None:
         "coverage",
         description="Export every cell once, and compare what was reached with the committed files.",
     )
-    share(parser.add_argument, "--cell", help="only these: prints, compares nothing")
+    share(
+        parser.add_argument,
+        "--cell",
+        help="only these: prints, compares nothing; with --update, adds what they reach",
+    )
     parser.add_argument(
         "--update", action="store_true", help="write the tables, the page, and the core that rests on them"
     )
@@ -55,6 +60,11 @@ def run(options: argparse.Namespace) -> int:
         tolerances=repository.tolerances,
         reuse=Reuse(Store(repository.cache_dir or default_root(), SIZE)) if options.cached else None,
     )
+    before = Reached.read(release.version)
+    if options.cell and options.update and (counted := before.counted() & {*selected}):
+        raise UsageError(
+            f"{some(sorted(map(str, counted)))} counted already: without --cell, all are counted again"
+        )
     coverage = Coverage()
     if settings.reuse is not None:
         settings.reuse.open()
@@ -69,10 +79,12 @@ def run(options: argparse.Namespace) -> int:
     from executorch_goldens.exporting.compat import visitor_classes
 
     reached = Reached.of(coverage, visitor_classes())
-    if options.cell:
+    if options.cell and not options.update:
         print(*page.lines(release.version, reached, page.reasons()), sep="\n")
         return 0
     files = (table_of(release.version), cells_of(release.version))
+    if options.cell:
+        reached = before.joined(reached)
     found = dict(zip(files, reached.texts(), strict=True))
     if options.update:
         for path, content in found.items():
