@@ -10,7 +10,9 @@ import pytest
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Outcome, PassRun, Watched
+from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.files.tables import TableError
+from lab.coverage.command import all_visitors
 from lab.coverage.page import NO_REASON, lines, reasons, share
 from lab.coverage.visits import Coverage, Reached, cells_of, table_of, values, visited
 from tests import GOLDENS
@@ -200,3 +202,8 @@ def test_values_that_were_only_counted_stay_counted() -> None:
     one.attributes["tosa", "CONV2D"]["pad"] |= {"[99]"}
     joined = Reached.of(many, {}).joined(Reached.of(one, {}))
     assert "pad: 7 values" in joined.operators["tosa"]["CONV2D"]
+
+
+def test_the_visitors_of_the_installed_release_are_those_of_its_table() -> None:
+    committed = Reached.read(installed_release()).visitors
+    assert {backend: tuple(sorted(names)) for backend, names in all_visitors().items()} == committed
