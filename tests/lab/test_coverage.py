@@ -10,7 +10,9 @@ import pytest
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Outcome, PassRun, Watched
+from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.files.tables import TableError
+from lab.coverage.command import all_visitors
 from lab.coverage.page import NO_REASON, lines, reasons, share
 from lab.coverage.visits import Coverage, Reached, cells_of, table_of, values, visited
 from tests import GOLDENS
@@ -173,3 +175,35 @@ def test_the_zoo_reaches_what_it_is_wide_for(version: str) -> None:
     assert len(changed) >= 0.9 * len(of_arm)
     for backend, names in reached.visitors.items():
         assert len([name for name in names if f"{backend} {name}" in reached.visited]) >= 0.85 * len(names)
+
+
+def test_what_further_cells_reach_is_as_if_all_had_been_counted_together() -> None:
+    first, second, both = Coverage(), Coverage(), Coverage()
+    runs = (PassRun("exir", "SpecPropPass", "a", True), PassRun("arm backend", "Fold", "b", False))
+    more = (*runs, PassRun("arm backend", "Fuse", "c", True))
+    halves = ((first, outcome(TWO, *runs, visitors=("tosa tosa.ADD",))), (second, outcome(ONE, *more)))
+    for half, each in halves:
+        half.add(each)
+        both.add(each)
+    for coverage in (first, both):
+        coverage.attributes["tosa", "PAD"]["shape"] |= {"[1, 2]", "[3]"}
+        coverage.attributes["tosa", "TABLE"] = {}
+    for coverage in (second, both):
+        coverage.attributes["tosa", "PAD"]["shape"] |= {"[1, 2]", "[4, 5]"}
+        coverage.attributes["tosa", "ADD"]["axis"] |= {"0"}
+    visitors = {"tosa": ["tosa.ADD"]}
+    joined = Reached.of(first, visitors).joined(Reached.of(second, visitors))
+    assert joined.texts() == Reached.of(both, visitors).texts()
+    assert joined.counted() == {TWO}
+
+
+def test_values_that_were_only_counted_stay_counted() -> None:
+    many, one = everything(), Coverage()
+    one.attributes["tosa", "CONV2D"]["pad"] |= {"[99]"}
+    joined = Reached.of(many, {}).joined(Reached.of(one, {}))
+    assert "pad: 7 values" in joined.operators["tosa"]["CONV2D"]
+
+
+def test_the_visitors_of_the_installed_release_are_those_of_its_table() -> None:
+    committed = Reached.read(installed_release()).visitors
+    assert {backend: tuple(sorted(names)) for backend, names in all_visitors().items()} == committed

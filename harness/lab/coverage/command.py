@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import importlib
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from executorch_goldens.errors import UsageError, some
 from executorch_goldens.files import durable
 from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
@@ -30,7 +33,11 @@ def add_to(subparsers: Any) -> None:
         "coverage",
         description="Export every cell once, and compare what was reached with the committed files.",
     )
-    share(parser.add_argument, "--cell", help="only these: prints, compares nothing")
+    share(
+        parser.add_argument,
+        "--cell",
+        help="only these: prints, compares nothing; with --update, adds what they reach",
+    )
     parser.add_argument(
         "--update", action="store_true", help="write the tables, the page, and the core that rests on them"
     )
@@ -55,6 +62,11 @@ def run(options: argparse.Namespace) -> int:
         tolerances=repository.tolerances,
         reuse=Reuse(Store(repository.cache_dir or default_root(), SIZE)) if options.cached else None,
     )
+    before = Reached.read(release.version)
+    if options.cell and options.update and (counted := before.counted() & {*selected}):
+        raise UsageError(
+            f"{some(sorted(map(str, counted)))} counted already: without --cell, all are counted again"
+        )
     coverage = Coverage()
     if settings.reuse is not None:
         settings.reuse.open()
@@ -65,14 +77,13 @@ def run(options: argparse.Namespace) -> int:
     if settings.reuse is not None:
         settings.reuse.close()
         print("\n".join(settings.reuse.lines()), file=sys.stderr)
-    # Only now: it imports ExecuTorch, which the process that sweeps does without.
-    from executorch_goldens.exporting.compat import visitor_classes
-
-    reached = Reached.of(coverage, visitor_classes())
-    if options.cell:
+    reached = Reached.of(coverage, all_visitors())
+    if options.cell and not options.update:
         print(*page.lines(release.version, reached, page.reasons()), sep="\n")
         return 0
     files = (table_of(release.version), cells_of(release.version))
+    if options.cell:
+        reached = before.joined(reached)
     found = dict(zip(files, reached.texts(), strict=True))
     if options.update:
         for path, content in found.items():
@@ -85,6 +96,19 @@ def run(options: argparse.Namespace) -> int:
     if not all(same):
         print(f'accept: nox -s "lab({release.version})" -- coverage --update')
     return 0 if all(same) else 1
+
+
+def all_visitors() -> Mapping[str, Iterable[str]]:
+    """Return the targets that each backend has a node visitor for.
+
+    It imports ExecuTorch, which the process that sweeps does without until it is at its end.
+    """
+    # These register them.
+    importlib.import_module("executorch.backends.arm.operators")
+    importlib.import_module("executorch.backends.xnnpack.operators")
+    from executorch_goldens.exporting.compat import visitor_classes
+
+    return visitor_classes()
 
 
 def _is_committed(path: Path, text: str) -> bool:

@@ -7,6 +7,7 @@ the node visitors of each cell. `lab.coverage.page` makes docs/lab/coverage/<rel
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ from executorch_goldens.goldens.rendering import decode_delegates
 REACHED = Path(__file__).resolve().parent / "reached"
 #: An attribute with more values than this has them counted, not listed.
 SHOWN_VALUES = 6
+_COUNTED = re.compile(r"(\d+) values")
+#: Each of the values that are listed; a list among them has commas of its own.
+_LISTED = re.compile(r"(?:\[[^]]*\]|[^,\[])+(?=, |$)")
 
 #: Columns of the first table. A pass counts the cells in which it ran and in which it changed the graph, and its detail
 #: is one of the latter. The detail of an operator is its attributes with their values. A visitor has none of these: its
@@ -181,6 +185,36 @@ class Reached:
             tables.text(CELL_COLUMNS, (dict(zip(CELL_COLUMNS, row, strict=True)) for row in cells)),
         )
 
+    def joined(self, further: Reached) -> Reached:
+        """Return what both reached, `further` by cells that are not counted here.
+
+        What is only a number of values stays one: it is the least that there are, until all cells are exported again.
+        """
+        passes = {(each.pipeline, each.name): each for each in self.passes}
+        for new in further.passes:
+            old = passes.get((new.pipeline, new.name), new)
+            if old is not new:
+                examples = [example for example in (old.example, new.example) if example is not None]
+                counts = (old.entered + new.entered, old.changed + new.changed)
+                new = PassRow(new.pipeline, new.name, *counts, min(examples, default=None))
+            passes[new.pipeline, new.name] = new
+        visited = {
+            name: {*self.visited.get(name, ()), *further.visited.get(name, ())}
+            for name in {**self.visited, **further.visited}
+        }
+        operators = {kind: dict(of_kind) for kind, of_kind in self.operators.items()}
+        for kind, of_kind in further.operators.items():
+            known = operators.setdefault(kind, {})
+            for name, seen in of_kind.items():
+                known[name] = _joined(known.get(name, ""), seen)
+            operators[kind] = dict(sorted(known.items()))
+        ordered = sorted(passes.values(), key=lambda each: each.pipeline)
+        return Reached(tuple(ordered), further.visitors, visited, operators)
+
+    def counted(self) -> set[Cell]:
+        """Return the cells that are known to be counted: those that a visitor serialized a node of."""
+        return set().union(*self.visited.values()) if self.visited else set()
+
     def examples(self) -> Iterator[tuple[str, Cell]]:
         """Yield each pass that changes a graph, as ``pipeline: pass``, with a cell in which it does."""
         for each in self.passes:
@@ -203,6 +237,24 @@ def _cell(file: Path, name: str) -> Cell:
         return Cell.named(name)
     except ValueError:
         raise TableError(file, f"names {name!r:.80}, which is no cell") from None
+
+
+def _joined(one: str, other: str) -> str:
+    """Return the attributes of an operator with the values of both texts.
+
+    >>> _joined("axis: 0, 1; shape: [1, 2], [3]; pad: 7 values", "axis: 2; shape: [1, 2]; pad: [4, 5]")
+    'axis: 0, 1, 2; shape: [1, 2], [3]; pad: 7 values'
+    """
+    found: dict[str, str] = {}
+    for attribute in (text for text in (*one.split("; "), *other.split("; ")) if text):
+        name, _, seen = attribute.partition(": ")
+        both = [found[name], seen] if name in found else [seen]
+        counts = [int(count[1]) for text in both if (count := _COUNTED.fullmatch(text))]
+        listed = {
+            value.strip() for text in both if not _COUNTED.fullmatch(text) for value in _LISTED.findall(text)
+        }
+        found[name] = f"{max(*counts, len(listed))} values" if counts else values(listed)
+    return "; ".join(f"{name}: {seen}" for name, seen in found.items())
 
 
 def values(seen: set[str]) -> str:
