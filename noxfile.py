@@ -19,7 +19,10 @@ from executorch_goldens import releases  # noqa: E402
 from executorch_goldens.toolchains import locking  # noqa: E402
 from executorch_goldens.toolchains.environments import torch_backend  # noqa: E402
 
-MATRIX = releases.load()
+try:
+    MATRIX = releases.load()
+except releases.MatrixError as error:
+    sys.exit(f"nox: {error}")
 
 nox.needs_version = ">=2025.2.9"
 nox.options.sessions = ["goldens"]

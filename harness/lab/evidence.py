@@ -36,7 +36,7 @@ def counts() -> dict[str, str]:
         "findings/README.md": f"{len(found)} defects found upstream ({fixed} fixed since)",
         "mutants.md": f"{detected} of {len(judged)} deliberate defects detected",
         "history.md": f"{seen} of {len(fixes)} reverted upstream fixes seen",
-        "coverage/1.5.1.md": f"{goldens:,} goldens on {len(versions)} releases",
+        f"coverage/{versions[-1]}.md": f"{goldens:,} goldens on {len(versions)} releases",
     }
 
 

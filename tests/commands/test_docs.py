@@ -497,7 +497,7 @@ def test_the_index_of_a_folder_has_every_page(folder: Path) -> None:
 
 def test_what_the_index_calls_by_name_stands_in_the_file_it_links() -> None:
     rows = re.findall(r"^\| [^|]*\? \| (.*) \|$", INDEX.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert len(rows) == 11
+    assert len(rows) == 15
     for row in rows:
         linked = re.search(r"\]\(([^)]+)\)", row)
         assert linked

@@ -119,6 +119,18 @@ def test_diff_of_two_folders_of_goldens(capsys: pytest.CaptureFixture[str], tmp_
     assert f"only.txt: only in {tmp_path / 'a'}" in out
 
 
+def test_diff_of_a_golden_with_what_a_run_left_of_its_cell_takes_the_first_variation(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for folder, line in (("golden", "a"), ("made/seed0-heap0", "b"), ("made/seed4-heap1", "c")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "manifest.txt").write_text(f"{line}\n")
+    code, out, _ = run(capsys, "diff", str(tmp_path / "golden"), str(tmp_path / "made"))
+    assert code == 1
+    assert "\n-a\n+b\n" in out
+    assert "only in" not in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [

@@ -9,6 +9,7 @@ import os
 import pickle
 import shutil
 import subprocess
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -23,6 +24,7 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcom
 from executorch_goldens.patches import guard, shortcuts
 from executorch_goldens.patches.guard import GuardError, UnknownNameError
 from executorch_goldens.patches.shortcuts import SHORTCUTS, lazy_code
+from executorch_goldens.patches.shortcuts.shortcut import by_release
 from executorch_goldens.settings.exports import (
     EXPORT_TIMEOUT,
     Settings,
@@ -147,15 +149,37 @@ def test_every_shortcut_fits_the_release_that_is_installed(release: str) -> None
 
 def test_every_shortcut_knows_every_release() -> None:
     for shortcut in SHORTCUTS.values():
-        assert set(shortcut.fits) == set(releases.load().releases)
+        assert set(shortcut.fits) == (set() if shortcut.unguarded else set(releases.load().releases))
 
 
 def test_every_shortcut_guards_functions_of_every_release_or_says_why_it_need_not() -> None:
     for shortcut in SHORTCUTS.values():
         guarded = {frozenset(functions) for functions in shortcut.fits.values()}
         # The same functions for each release: none is left out where a digest was forgotten.
-        assert len(guarded) == 1, shortcut.name
-        assert (shortcut.unguarded is None) == bool(*guarded), shortcut.name
+        assert len(guarded) == (0 if shortcut.unguarded else 1), shortcut.name
+        assert frozenset() not in guarded, shortcut.name
+
+
+def test_the_command_prints_every_digest_of_shortcuts_as_recorded_for_the_installed_release(
+    release: str,
+) -> None:
+    command = [sys.executable, "-m", "executorch_goldens.patches"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    shown = {tuple(line.split()[1:4]) for line in printed if line.startswith("shortcut ")}
+    assert shown == {
+        (shortcut.name, *recorded)
+        for shortcut in SHORTCUTS.values()
+        for recorded in shortcut.fits.get(release, {}).items()
+    }
+
+
+def test_a_shortcut_fits_the_releases_that_every_function_has_a_digest_for() -> None:
+    fits = by_release({"a:f": {"1": "1.5.1 9.9.9", "2": "1.4.1"}, "a:g": {"3": "1.4.1 9.9.9"}})
+    assert fits == {"1.4.1": {"a:f": "2", "a:g": "3"}, "9.9.9": {"a:f": "1", "a:g": "3"}}
+
+
+def test_what_names_no_function_and_says_why_fits_every_release() -> None:
+    guard.verify(guard.SHORTCUT, "any", {}, "9.9.9", unguarded="it replaces nothing")
 
 
 def unfit(known: dict[str, dict[str, str]], installed: list[str]) -> shortcuts.Shortcut:

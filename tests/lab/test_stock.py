@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from executorch_goldens import patches, releases
 from executorch_goldens.cli import ERROR
+from executorch_goldens.errors import UsageError
+from executorch_goldens.toolchains.toolchain import here
 from lab.__main__ import main
-from lab.stock.command import TITLES, differences, table
+from lab.stock.command import TITLES, differences, fitting_shortcuts, table
 from lab.stock.issues import CORRECTED, Finding, corrected_cells
 
 RELEASE = releases.load().releases["1.2.0"]
@@ -56,6 +60,27 @@ def test_a_finding_that_does_not_show_or_that_its_patch_does_not_fix_is_named() 
     first, second = differences(RELEASE, off, on)
     assert first.startswith("NOT AS DECLARED: gelu-tanh on 1.2.0 is 'fixed' without its patch.")
     assert second == "NOT FIXED: shared-bias on 1.2.0 is 'bug' with patches on."
+
+
+@pytest.mark.slow
+def test_patches_without_digests_are_one_error_before_any_export() -> None:
+    toolchain = here()
+    unknown = dataclasses.replace(toolchain.release, version="9.9.9", patches=("partition-order",))
+    with pytest.raises(UsageError) as raised:
+        fitting_shortcuts(dataclasses.replace(toolchain, release=unknown))
+    for name in ("partition-order", *CORRECTED):
+        assert f"  {name}: not written for ExecuTorch 9.9.9\n" in str(raised.value)
+    assert f"{toolchain.python} -m executorch_goldens.patches" in str(raised.value)
+
+
+@pytest.mark.slow
+def test_shortcuts_without_digests_are_left_out_with_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    toolchain = here()
+    # Before the first release that shows a finding: no patch is wanted.
+    unknown = dataclasses.replace(toolchain.release, version="0.9.0", patches=())
+    assert fitting_shortcuts(dataclasses.replace(toolchain, release=unknown)) == ("no-debugger",)
+    printed = capsys.readouterr()
+    assert "left out: shortcut lazy-code: not written for ExecuTorch 0.9.0" in printed.out + printed.err
 
 
 def test_a_report_in_another_state_is_named() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ensurepip
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from executorch_goldens import releases
 from executorch_goldens.toolchains import locking
 from lab.supply import audit, locks
+from tests import REPOSITORY
 
 MATRIX = releases.load()
 NUMPY = next(entry for entry in locks.ENTRY.findall(locking.path("1.4.1").read_text()) if "numpy==" in entry)
@@ -88,6 +90,24 @@ def test_a_session_without_its_lock_says_how_to_make_it(
         locking.NoLockError, match=r"1\.4\.1\.txt is missing: nox -s lab -- locks --update makes it"
     ):
         list(locking.steps(release, (), None))
+
+
+def test_a_table_that_does_not_hold_together_is_one_line_of_nox(tmp_path: Path) -> None:
+    nox = shutil.which("nox")
+    assert nox, "nox is not on the PATH: pip install nox"
+    shutil.copy(REPOSITORY / "noxfile.py", tmp_path)
+    package = shutil.copytree(
+        REPOSITORY / "harness" / "executorch_goldens", tmp_path / "harness" / "executorch_goldens"
+    )
+    matrix = package / releases.MATRIX.name
+    matrix.write_text(matrix.read_text().replace("torchao = ", "torchoa = ", 1))
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [nox, "-s", "lab", "--", "locks", "--update"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert re.fullmatch(
+        r'nox: .*releases\.toml: \[releases\."[0-9.]+"\] torchao: is missing; .*\n', done.stderr
+    )
 
 
 def test_another_build_of_torch_is_not_held_to_the_hashes_of_pypi() -> None:

@@ -82,6 +82,10 @@ def test_what_is_the_same_at_both_ends_has_nothing_to_find(checkout: Path, relea
     [
         (("--good", "1.3.1", "--bad", "1.4.1", "--checkout", "."), ("go with revisions",)),
         (("--good", "nowhere", "--bad", "main", "-t", "newest"), ("'newest' is no toolchain",)),
+        (
+            ("--good", "main~1", "--bad", "main", "--checkout", "../nowhere"),
+            ("--checkout ../nowhere is no folder: name a checkout of ExecuTorch",),
+        ),
     ],
 )
 def test_what_cannot_be_gone_through_is_one_error(words: tuple[str, ...], facts: tuple[str, ...]) -> None:

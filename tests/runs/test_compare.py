@@ -136,6 +136,15 @@ def test_a_pass_chooses_the_cells_that_it_changes(
     assert "--pass NoSuchPass: it changes the graph of no cell" in none.stderr
 
 
+def test_a_pass_that_no_golden_was_changed_by_is_refused_before_anything_is_exported(
+    compare: Compare,
+) -> None:
+    done = compare(sys.executable, sys.executable, "--pass", "RewriteConvPas")
+    assert done.returncode == ERROR
+    assert "near: RewriteConvPass" in done.stderr
+    assert "base: " not in done.stderr
+
+
 def test_the_comment_and_the_report_have_the_cause(
     swapped: tuple[Path, subprocess.CompletedProcess[str]], compare: Compare, tmp_path: Path
 ) -> None:

@@ -22,7 +22,7 @@ SLOW = {"torch", "torchao", "executorch"}
 IN_OTHERS = ("programs/runner.py", "programs/recorder.py", "workers/worker.py")
 WITH_TORCH = ("exporting/", "patches/", *IN_OTHERS)
 #: Of rooms that are divided: the modules beside the folders that import what is in these. All others are below them.
-DOORS = {"exporting": {"export", "built"}, "patches": set[str]()}
+DOORS = {"exporting": {"export", "built"}, "patches": {"__main__"}}
 
 
 def modules(folder: str = PACKAGE) -> dict[str, Path]:

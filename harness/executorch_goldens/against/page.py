@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from executorch_goldens.against.making import Compared, Comparison
-from executorch_goldens.against.outcome import ALLOWED, KINDS, SAME, extent, shown
+from executorch_goldens.against.outcome import ALLOWED, KINDS, RIGHT, SAME, extent, shown
 from executorch_goldens.against.programs import Programs
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.goldens.quantities import measured
@@ -18,6 +18,8 @@ from executorch_goldens.settings.config import QUANTITIES
 
 #: Cells that are named of a cause, and causes of a kind.
 SHOWN_CELLS, SHOWN_CAUSES = 4, 12
+#: Lines that name tensors and operators of one cell of a cause, and characters of each.
+SHOWN_DETAILS, DETAIL = 3, 200
 #: Kinds whose cells have no cause: what was wrong and is not, nobody has to look into.
 WITHOUT_CAUSE = ("better",)
 #: Quantities of the table of an upgrade, and their columns.
@@ -57,9 +59,14 @@ class Page:
         if not found:
             return "nothing was compared: no cell that was chosen is in both"
         if not number:
-            return f"identical: all {count(len(found), 'cell')}"
+            return f"identical: all {count(len(found), 'cell')}{self._bad_on_both()}"
         ways = ", ".join(f"{number[kind]} {word}" for kind, word in KINDS.items() if kind in number)
-        return f"identical: {same} of {count(len(found), 'cell')}; {ways}"
+        return f"identical: {same} of {count(len(found), 'cell')}{self._bad_on_both()}; {ways}"
+
+    def _bad_on_both(self) -> str:
+        found = self.comparison.found
+        wrong = sum(each.kind == SAME and each.head.state != RIGHT for each in found)
+        return f" ({wrong} of them wrong, unstable or failing on both sides)" if wrong else ""
 
     def facts(self) -> Iterator[str]:
         """Yield what was compared, and how."""
@@ -119,6 +126,7 @@ class Page:
         ways = ", ".join(f"{number[each]} {word}" for each, word in KINDS.items() if each in number)
         yield 0, f"{group.title} ({ways})"
         yield from ((1, line) for line in group.amounts())
+        yield from ((1, line) for line in _details(group))
         first, rest = (
             [each for each in members if (each.kind == kind) == wanted] for wanted in (True, False)
         )
@@ -212,6 +220,19 @@ def largest_first(cells: Sequence[Compared]) -> list[Compared]:
     """Return cells in the order in which a person looks at them: by kind, then by how large the difference is."""
     ranks = list(KINDS)
     return sorted(cells, key=lambda each: (ranks.index(each.kind), -extent(each.base, each.head)))
+
+
+def _details(group: Group) -> Iterator[str]:
+    """Yield which tensors and operators of the cause's specimen differ, where that says more than its title."""
+    member = group.specimen
+    told = [
+        detail for edit, detail in member.edits.items() if detail and detail not in (edit.what, str(edit))
+    ]
+    if told:
+        yield f"in {member.proposal.cell}:"
+        yield from (f"  {detail:.{DETAIL}}" for detail in told[:SHOWN_DETAILS])
+        if len(told) > SHOWN_DETAILS:
+            yield f"  … {count(len(told) - SHOWN_DETAILS, 'more difference')}"
 
 
 def of_cells(cells: Sequence[Compared]) -> Iterator[str]:

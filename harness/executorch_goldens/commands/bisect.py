@@ -63,7 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
         lines = of_releases(predicate, arguments.good, arguments.bad, _say)
     else:
         over = Name.read(arguments.toolchain or list(known)[-1]).word
-        checkout = (arguments.checkout or Path()).resolve()
+        checkout = (arguments.checkout or Path()).expanduser().resolve()
+        if not checkout.is_dir():
+            raise CommandError(f"--checkout {arguments.checkout} is no folder: name a checkout of ExecuTorch")
         lines = of_commits(predicate, checkout, over, arguments.good, arguments.bad)
     for line in lines:
         print(line, flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores
 from executorch_goldens.toolchains import handing
+from executorch_goldens.toolchains.environments import say
 from executorch_goldens.toolchains.toolchain import Toolchain
 
 EXAMPLES = """\
@@ -32,6 +34,8 @@ examples:
 
 exit code: 0 identical, 1 different, 2 error
 """
+#: Cells of a pass by their traces that are compared though they are not in the core.
+FEW = 40
 #: Where what was made is kept.
 FOLDER = Path("build/compare")
 
@@ -174,13 +178,42 @@ def chosen(sides: Any, arguments: argparse.Namespace) -> tuple[Any, ...]:
     from executorch_goldens.running.selection import select
 
     selected = select(sides.cells, arguments.cell)
-    file = config.load().goldens / sides.base.release.version / core.FILE
+    root = config.load().goldens / sides.base.release.version
+    by_trace = frozenset[Any]()
+    if arguments.of_pass and not arguments.models:
+        selected, by_trace = traced(arguments.of_pass, selected, root)
+    file = root / core.FILE
     narrowed = arguments.tier is None and not arguments.cell and not arguments.models and file.is_file()
     if arguments.tier == "core" or narrowed:
-        selected &= frozenset(core.read(file))
+        few = by_trace if len(by_trace) <= FEW and narrowed else frozenset()
+        selected = (selected & frozenset(core.read(file))) | few
     if not selected:
         raise CommandError("none of the cells chosen is in the core that both have: pass --tier full")
+    if by_trace:
+        say(f"--pass {arguments.of_pass}: {len(selected)} cells, by the traces of {root}")
     return tuple(cell for cell in sides.cells if cell in selected)
+
+
+def traced(name: str, cells: frozenset[Any], root: Path) -> tuple[frozenset[Any], frozenset[Any]]:
+    """Return the cells whose graph a pass may change, and those of them whose golden's trace says that it does.
+
+    Those whose golden has a trace without the pass need no export of the base to be left out. Raises CommandError where
+    no cell is left.
+    """
+    from executorch_goldens.goldens import golden, rendering
+
+    traces = {cell: golden.directory(root, cell) / golden.TRACE for cell in cells}
+    passes = {
+        cell: {run.name for run in rendering.read_trace(file.read_text(encoding="utf-8"))}
+        for cell, file in traces.items()
+        if file.is_file()
+    }
+    left = frozenset(cell for cell in cells if name in passes.get(cell, {name}))
+    if not left:
+        near = difflib.get_close_matches(name, set().union(*passes.values()), n=3)
+        like = f"; near: {', '.join(near)}" if near else ""
+        raise CommandError(f"--pass {name}: it changes the graph of no cell that was chosen{like}")
+    return left, left & frozenset(passes)
 
 
 def slug(*words: str) -> str:

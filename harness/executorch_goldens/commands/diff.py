@@ -15,6 +15,7 @@ from executorch_goldens.commands.payload_files import STANDARD, add_schemas, dec
 from executorch_goldens.decode import Decoded
 from executorch_goldens.decode.decoded import KIND
 from executorch_goldens.errors import CommandError
+from executorch_goldens.goldens.golden import MANIFEST
 from executorch_goldens.registry import RELEASE
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share, with_short
@@ -166,7 +167,7 @@ _Difference = tuple[str, Iterator[str]]
 
 
 def _folders(arguments: argparse.Namespace) -> Iterator[_Difference]:
-    before, after = Path(arguments.before), Path(arguments.after)
+    before, after = _goldens(Path(arguments.before), Path(arguments.after))
     names = {path.relative_to(folder) for folder in (before, after) for path in folder.rglob("*.txt")}
     if not names:
         raise CommandError(f"neither {before} nor {after} holds a golden (*.txt)")
@@ -177,6 +178,18 @@ def _folders(arguments: argparse.Namespace) -> Iterator[_Difference]:
                 yield str(name), lines
         else:
             yield f"{name}: only in {before if present[0] else after}", iter(())
+
+
+def _goldens(*folders: Path) -> list[Path]:
+    """Return folders as they are; of one that has an artifact a variation, beside a golden, the first of these."""
+    if not any((folder / MANIFEST).is_file() for folder in folders):
+        return [*folders]
+    return [
+        folder
+        if (folder / MANIFEST).is_file()
+        else next((manifest.parent for manifest in sorted(folder.glob(f"*/{MANIFEST}"))), folder)
+        for folder in folders
+    ]
 
 
 def _files(before: str, after: str, arguments: argparse.Namespace) -> Iterator[_Difference]:

@@ -116,7 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if (failure := recorded / golden.FAILURE).exists():
         print(f"the model is not lowered, and its golden is the failure: {failure.relative_to(folder)}")
-    print(f"next: goldens run {UPDATE} records the other targets; review goldens/ and commit")
+    others = f"goldens run {UPDATE} records the other targets; " if len(beginning.targets) > 1 else ""
+    print(f"next: {others}review goldens/ and commit")
     return SAME
 
 

@@ -185,7 +185,15 @@ def _read(path: Path) -> dict[str, str] | None:
 
 
 def _again(path: Path) -> str:
-    return f"Bring it back with 'git checkout -- {path}', or delete the directory and record it again."
+    return f"{_before(path)}, or delete the directory and record it again."
+
+
+def _before(path: Path) -> str:
+    """Return how a file or a directory comes back, whether or not the damage is committed."""
+    return (
+        f"Find the commit before the damage with 'git log -- {path}' and bring it back with "
+        f"'git checkout COMMIT -- {path}'"
+    )
 
 
 def _table(path: Path) -> table.Table:
@@ -197,7 +205,7 @@ def _table(path: Path) -> table.Table:
         if conflict := merging.conflict_in(file):
             way_out = f"T{merging.take_a_side(file)[1:]}."
             raise GoldenError(file, conflict, way_out) from error
-        way_out = f"Bring it back with 'git checkout -- {file}', or delete it and record its cells again."
+        way_out = f"{_before(file)}, or delete it and record its cells again."
         raise GoldenError(file, f"cannot be read ({error})", way_out) from error
 
 

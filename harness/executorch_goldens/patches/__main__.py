@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from executorch_goldens.patches import available
-from executorch_goldens.patches.guard import digest
+from executorch_goldens.patches.guard import PATCH, SHORTCUT, Fits, digest
+from executorch_goldens.patches.shortcuts import SHORTCUTS
+
+
+def lines(kind: str, name: str, fits: Fits) -> Iterator[str]:
+    """Yield a line per function: its digest as installed, and the releases that this digest is recorded for."""
+    for function in dict.fromkeys(function for named in fits.values() for function in named):
+        try:
+            found = digest(function)
+        except (ImportError, AttributeError, TypeError, OSError):
+            found = "not there"
+        releases = [release for release, named in fits.items() if named.get(function) == found]
+        yield f"{kind} {name} {function} {found} ({', '.join(releases) or 'unknown'})"
+
 
 if __name__ == "__main__":
     for patch in available().values():
-        functions = dict.fromkeys(function for named in patch.fits.values() for function in named)
-        for function in functions:
-            try:
-                found = digest(function)
-            except (ImportError, AttributeError, TypeError, OSError):
-                found = "not there"
-            releases = [release for release, named in patch.fits.items() if named.get(function) == found]
-            print(f"{patch.name} {function} {found} ({', '.join(releases) or 'unknown'})")
+        for line in lines(PATCH.name, patch.name, patch.fits):
+            print(line)
+    for shortcut in SHORTCUTS.values():
+        for line in lines(SHORTCUT.name, shortcut.name, shortcut.fits):
+            print(line)

@@ -51,13 +51,15 @@ WIDEST_ROUNDING = 0.1
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def ways_out(judged: Verdict, release: str, zoo: bool) -> Iterator[str]:
+def ways_out(judged: Verdict, release: str, zoo: bool, called: Sequence[str] = ()) -> Iterator[str]:
     """Yield what a person can do about a corrupt cell.
 
     Parameters
     ----------
     zoo
         Whether it is of a zoo, whose cases are declared with ``@case``, or of a test that exports.
+    called
+        The words of the run; a toolchain that they name makes the script as well.
     """
     if judged.name != "corrupt":
         return
@@ -79,7 +81,7 @@ def ways_out(judged: Verdict, release: str, zoo: bool) -> Iterator[str]:
             yield f"if the model is not meant for {', '.join(found.wrong)}: run_on=({kept}) in its @case"
     # A build is a script already.
     if zoo and judged.cell.target != targets.BUILD:
-        yield f"if it is a defect: goldens repro {release} {judged.cell} writes a script for an issue"
+        yield f"if it is a defect: {_repro(judged, release, called)} writes a script for an issue"
 
 
 def unpatched(judged: Verdict, release: Release, asked: str, applied: Collection[str]) -> Iterator[str]:
@@ -121,8 +123,15 @@ def commands(plan: Plan, judged: Verdict) -> dict[str, str]:
     if judged.recordable:
         typed = {"accept": invocation.again(plan.options.called, *this, UPDATE), **typed}
     if judged.name == "corrupt" and not plan.compact and judged.cell.target != targets.BUILD:
-        typed["repro"] = f"goldens repro {plan.release.version} {judged.cell}"
+        typed["repro"] = _repro(judged, plan.release.version, plan.options.called)
     return typed
+
+
+def _repro(judged: Verdict, release: str, called: Sequence[str]) -> str:
+    """Return the command that writes a script, with the toolchain that exported where that is no published release."""
+    command = ["goldens", "repro", release, str(judged.cell)]
+    named = invocation.value(called, "-t", "--toolchain")
+    return shlex.join([*command, *(("-t", named) if named not in (None, release) else ())])
 
 
 def failure(run: Run, judged: Verdict) -> str:
@@ -132,7 +141,7 @@ def failure(run: Run, judged: Verdict) -> str:
     lines += [f"  {line}" for line in judged.detail]
     # The cases of a compact root are declared nowhere here.
     own = not run.plan.compact
-    lines += [f"  {line}" for line in ways_out(judged, run.release.version, zoo=own)]
+    lines += [f"  {line}" for line in ways_out(judged, run.release.version, own, run.plan.options.called)]
     missing = unpatched(judged, run.release, run.plan.options.patches, run.plan.settings.patches)
     lines += [f"  {line}" for line in missing]
     if judged.refusal:

@@ -30,7 +30,7 @@ OPTIONAL: Mapping[str, Mapping[Path, str]] = {
 #: Names that the function of a case has for other things.
 LOCALS = ("Data", "Example", "Path", "case", "data", "inputs", "model", "state", "torch")
 #: What runs leave in a repository that is no part of it, in git's words.
-IGNORED = ("build/", ".nox/", "__pycache__/", "goldens/**/.*.lock")
+IGNORED = ("build/", ".nox/", ".venv/", "__pycache__/", "goldens/**/.*.lock")
 
 
 @dataclass(frozen=True)

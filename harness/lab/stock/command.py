@@ -14,11 +14,13 @@ from typing import Any
 
 from executorch_goldens import patches, releases
 from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.errors import UsageError
+from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Settings, cores
 from executorch_goldens.settings.zoo import load_zoo
-from executorch_goldens.toolchains.toolchain import all_of
+from executorch_goldens.toolchains.toolchain import Fit, Toolchain, all_of
 from executorch_goldens.variations import named
 from lab.stock.issues import CORRECTED, HASH_SEEDS, ISSUES, Finding, corrected_cells, issue_cells, shown
 
@@ -52,9 +54,13 @@ def run(options: argparse.Namespace) -> int:
     seeds = named(options.variations)
     columns: dict[str, tuple[States, States]] = {}
     surprises: list[str] = []
-    for version, environment in all_of(options.toolchains).items():
+    environments = all_of(options.toolchains)
+    spared = {version: fitting_shortcuts(environment) for version, environment in environments.items()}
+    for version, environment in environments.items():
         release = environment.release
-        settings = environment.settings(config.load().zoos(None), options.jobs, patches=())
+        settings = environment.settings(
+            config.load().zoos(None), options.jobs, patches=(), shortcuts=spared[version]
+        )
         off, on = states(settings, release, seeds)
         columns[version] = off, on
         surprises += list(differences(release, off, on))
@@ -72,6 +78,31 @@ def run(options: argparse.Namespace) -> int:
     for surprise in surprises:
         print(surprise)
     return DIFFERENT if surprises else SAME
+
+
+def fitting_shortcuts(toolchain: Toolchain) -> tuple[str, ...]:
+    """Return the shortcuts that fit a toolchain, and say which are left out.
+
+    Of a release of the matrix it is verified as well: a table may be there before the digests are.
+
+    Raises
+    ------
+    UsageError
+        For patches that do not fit; the message names all of them.
+    """
+    release = toolchain.release
+    wanted = patches.select("auto", (*release.patches, *corrected_cells(release.version)))
+    fit = Fit.of(replace(toolchain, is_declared=False), wanted, tuple(SHORTCUTS))
+    unfit = [f"{name}: {why}" for name, why in fit.patches.items() if why]
+    if unfit:
+        raise UsageError(
+            f"{toolchain.name}: {len(unfit)} patches do not fit:\n  "
+            + "\n  ".join(unfit)
+            + "\nReview the functions "
+            "that they replace, and record their digests in the patches' modules. This prints them:\n  "
+            f"PYTHONPATH=harness {toolchain.python} -m executorch_goldens.patches"
+        )
+    return fit.those("shortcut", fit.shortcuts)
 
 
 def states(settings: Settings, release: releases.Release, seeds: Sequence[int]) -> tuple[States, States]:

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from executorch_goldens.patches.guard import Fits
 
-#: The releases whose sources were read.
-RELEASES = ("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1")
-
 
 @dataclass(frozen=True)
 class Shortcut:
@@ -23,7 +20,8 @@ class Shortcut:
         One line: what is computed once or not at all.
     fits
         Per release, the functions that it replaces or whose behaviour it relies on, as ``module:qualified.name``, and
-        the `executorch_goldens.patches.guard.digest` of the source that it was written for.
+        the `executorch_goldens.patches.guard.digest` of the source that it was written for. Empty for one that fits
+        every release, with the reason in `unguarded`.
     install
         Makes the replacement in this process; imports what it replaces.
     unguarded
@@ -38,13 +36,13 @@ class Shortcut:
 
 
 def by_release(functions: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """Turn function to digest to releases, separated by spaces, into release to function to digest."""
-    return {
-        release: {
-            function: digest
-            for function, digests in functions.items()
-            for digest, releases in digests.items()
-            if release in releases.split()
-        }
-        for release in RELEASES
-    }
+    """Turn function to digest to releases, separated by spaces, into release to function to digest.
+
+    A release for which a function has no digest is left out: the shortcut was not written for it.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for function, digests in functions.items():
+        for digest, releases in digests.items():
+            for release in releases.split():
+                found.setdefault(release, {})[function] = digest
+    return {release: named for release, named in sorted(found.items()) if len(named) == len(functions)}
