@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.exporting.recording import PATH
+from executorch_goldens.exporting.recording import PATH, VARIABLE
 from executorch_goldens.files import shortage
 from executorch_goldens.judging.verdict import group_by_content
 from executorch_goldens.settings import config
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 #: The message if nothing is known of what an export depended on.
 LOST = Fact(PATH, "a list that was deleted", (), "")
+
+#: The file of an environment that says which ExecuTorch it has.
+_OTHER_RELEASE = re.compile(r"/executorch-[^/]*\.dist-info/")
 
 CHECK = re.compile(r"(\d+(?:\.\d+)?)%(?::(\d+))?")
 
@@ -331,11 +334,20 @@ class Reuse:
         asked = self.listing(settings, wanted)
         known = self.store.made(digest(asked))
         if known:
-            fact = lookup.differing(known[0])
-            self.missed[str(fact) if fact is not None else "an entry that was damaged"] += 1
+            facts = [lookup.differing(made) for made in known]
+            # What other releases made differs in the release itself: that is no change.
+            changed = [fact for fact in facts if fact is None or not _OTHER_RELEASE.search(fact.place)]
+            if changed:
+                fact = min(changed, key=_of_the_environment)
+                self.missed[str(fact) if fact is not None else "an entry that was damaged"] += 1
         elif (last := self.store.last(_name(settings, wanted))) is not None:
             first, *others = different(last, asked) or ("an entry that was deleted",)
             self.missed[f"{first} and {len(others)} more" if others else first] += 1
+
+
+def _of_the_environment(fact: Fact | None) -> bool:
+    """Whether a fact is of installed packages or variables, and not of a repository's own files."""
+    return fact is not None and (fact.kind == VARIABLE or fact.place.startswith("<environment>"))
 
 
 class Lookup:

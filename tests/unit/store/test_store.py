@@ -322,6 +322,33 @@ def test_an_artifact_is_used_again_where_all_that_it_was_made_from_is_as_it_was(
     assert f"exported again, because of {file}: 1" in list(used.lines())
 
 
+def test_what_changed_is_told_of_the_release_itself_and_of_its_own_files_first(
+    used: Reuse, tmp_path: Path
+) -> None:
+    asked, wanted = settings(used), (CELL, VARIATIONS[0], ())
+    model, package = tmp_path / "model.py", tmp_path / "executorch-1.5.1.dist-info" / "METADATA"
+    package.parent.mkdir()
+
+    def kept(file: Path) -> None:
+        file.write_text("before")
+        record = Record(time.time_ns() + 10**9, None, ((FILE, str(file), "", None),))
+        result = replace(LOWERED, graph=file.name)
+        used.put(asked, wanted, made(artifact=replace(ARTIFACT, result=result)), record)
+
+    kept(package)
+    package.write_text("another release")
+    assert list(used.take(asked, [wanted])) == [None]
+    assert not [line for line in used.lines() if line.startswith("exported again")]
+    kept(model)
+    kept(package)
+    model.write_text("after")
+    package.write_text("another release")
+    assert list(used.take(asked, [wanted])) == [None]
+    assert [line for line in used.lines() if line.startswith("exported again")] == [
+        f"exported again, because of {model}: 1"
+    ]
+
+
 def test_what_has_no_record_is_not_kept(used: Reuse) -> None:
     used.put(settings(used), (CELL, VARIATIONS[0], ()), made(), None)
     assert not list(used.store.entries())
