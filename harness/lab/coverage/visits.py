@@ -23,8 +23,8 @@ REACHED = Path(__file__).resolve().parent / "reached"
 #: An attribute with more values than this has them counted, not listed.
 SHOWN_VALUES = 6
 _COUNTED = re.compile(r"(\d+) values")
-#: Each of the values that are listed; a list among them has commas of its own.
-_LISTED = re.compile(r"(?:\[[^]]*\]|[^,\[])+(?=, |$)")
+#: Each of the values that are listed; a list or tuple among them has commas of its own.
+_LISTED = re.compile(r"(?:\[[^]]*\]|\([^)]*\)|[^,[(])+(?=, |$)")
 
 #: Columns of the first table. A pass counts the cells in which it ran and in which it changed the graph, and its detail
 #: is one of the latter. The detail of an operator is its attributes with their values. A visitor has none of these: its
@@ -244,6 +244,8 @@ def _joined(one: str, other: str) -> str:
 
     >>> _joined("axis: 0, 1; shape: [1, 2], [3]; pad: 7 values", "axis: 2; shape: [1, 2]; pad: [4, 5]")
     'axis: 0, 1, 2; shape: [1, 2], [3]; pad: 7 values'
+    >>> _joined("stride: (1, 1), (2, 2)", "stride: (1, 1), (4, 1)")
+    'stride: (1, 1), (2, 2), (4, 1)'
     """
     found: dict[str, str] = {}
     for attribute in (text for text in (*one.split("; "), *other.split("; ")) if text):
