@@ -21,7 +21,7 @@ from executorch_goldens.programs.format import EXECUTORCH, FrozenSample, Program
 from executorch_goldens.programs.running import CRASHED, REFUSED, TIMED_OUT, Ran, RunningError
 from executorch_goldens.running import core
 from executorch_goldens.settings.exports import default_interpreter
-from executorch_goldens.targets import RUNTIME, find
+from executorch_goldens.targets import BUILD, RUNTIME, find
 from lab.__main__ import main
 from lab.fielded import command as fielded
 from lab.fielded import corpus, goldens, page, running
@@ -337,7 +337,12 @@ def test_every_program_of_a_core_was_reviewed_on_every_release(version: str) -> 
 
 
 def ships(folder: Path, cell: Cell) -> bool:
-    """Whether the golden of a cell is of something that can be run: a program, for TOSA one with delegates."""
+    """Whether the golden of a cell is of something that can be run: a program, for TOSA one with delegates.
+
+    The command takes no builds, which may have several methods and data files: ``goldens freeze`` and ``thaw`` do.
+    """
+    if cell.target == BUILD:
+        return False
     names = {path.name for path in golden.directory(folder, cell).glob("*")}
     if find(cell.target).runs == RUNTIME:
         return golden.GRAPH in names
