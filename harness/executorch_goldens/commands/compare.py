@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +157,7 @@ def compare(
     )
     comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True)
     if arguments.of_pass and not comparison.found:
-        raise CommandError(f"--pass {arguments.of_pass}: it changes the graph of no cell that was chosen")
+        raise _changes_nothing(arguments.of_pass)
     ran = programs.ran(comparison) if arguments.programs else None
     page = Page(comparison, kinds, ran)
     if arguments.json:
@@ -210,10 +210,14 @@ def traced(name: str, cells: frozenset[Any], root: Path) -> tuple[frozenset[Any]
     }
     left = frozenset(cell for cell in cells if name in passes.get(cell, {name}))
     if not left:
-        near = difflib.get_close_matches(name, set().union(*passes.values()), n=3)
-        like = f"; near: {', '.join(near)}" if near else ""
-        raise CommandError(f"--pass {name}: it changes the graph of no cell that was chosen{like}")
+        raise _changes_nothing(name, set().union(*passes.values()))
     return left, left & frozenset(passes)
+
+
+def _changes_nothing(name: str, known: Iterable[str] = ()) -> CommandError:
+    near = difflib.get_close_matches(name, known, n=3)
+    like = f"; near: {', '.join(near)}" if near else ""
+    return CommandError(f"--pass {name}: it changes the graph of no cell that was chosen{like}")
 
 
 def slug(*words: str) -> str:

@@ -62,8 +62,9 @@ def run(options: argparse.Namespace) -> int:
         tolerances=repository.tolerances,
         reuse=Reuse(Store(repository.cache_dir or default_root(), SIZE)) if options.cached else None,
     )
-    before = Reached.read(release.version)
-    if options.cell and options.update and (counted := before.counted() & {*selected}):
+    # All cells are counted without the committed table, which a new release does not have yet.
+    before = Reached.read(release.version) if options.cell and options.update else None
+    if before is not None and (counted := before.counted() & {*selected}):
         raise UsageError(
             f"{some(sorted(map(str, counted)))} counted already: without --cell, all are counted again"
         )
@@ -78,12 +79,12 @@ def run(options: argparse.Namespace) -> int:
         settings.reuse.close()
         print("\n".join(settings.reuse.lines()), file=sys.stderr)
     reached = Reached.of(coverage, all_visitors())
-    if options.cell and not options.update:
+    if before is not None:
+        reached = before.joined(reached)
+    elif options.cell:
         print(*page.lines(release.version, reached, page.reasons()), sep="\n")
         return 0
     files = (table_of(release.version), cells_of(release.version))
-    if options.cell:
-        reached = before.joined(reached)
     found = dict(zip(files, reached.texts(), strict=True))
     if options.update:
         for path, content in found.items():

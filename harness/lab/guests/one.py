@@ -10,6 +10,7 @@ from typing import Any
 
 from executorch_goldens import cli
 from executorch_goldens.commands.run import CALLED_AS
+from executorch_goldens.files import invocation
 from executorch_goldens.settings import config
 from executorch_goldens.toolchains.toolchain import here
 from lab.guests import ZOOS, GuestZoo, layer
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def names_a_toolchain(words: Sequence[str]) -> bool:
     """Whether words of ``goldens run`` name the toolchain: ``-t NAME``, ``-tNAME``, ``--toolchain=NAME``."""
-    return any(word.startswith("-t") or word.partition("=")[0] == "--toolchain" for word in words)
+    return invocation.value(words, "-t", "--toolchain") is not None
 
 
 def layered(zoo: GuestZoo) -> list[str]:
