@@ -438,7 +438,7 @@ def test_a_proposal_whose_golden_has_changed_is_refused(proposed: Runner, review
     review("--accept", group.name).refused("no group is called", group.name, "--list")
     (outdated,) = (each for each in found(proposed).values() if each.state == "out of date")
     review("--accept", outdated.name).refused(
-        str(one.cell), "another golden than stands in", "run the cell again"
+        str(one.cell), "was compared with a different golden than the one in", "run the cell again"
     )
     assert proposed.files() == before
 
