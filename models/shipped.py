@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 #: The releases that what ships was recorded on; nobody tried 1.1.0 and 1.2.0.
-RECENT = ("1.3.1", "1.4.1", "1.5.1")
+RECENT = ("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1")
 
 
 class SpeechEncoder(nn.Module):

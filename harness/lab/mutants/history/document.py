@@ -58,7 +58,6 @@ until one alone makes the difference. Fixes of one backend are not tried on cell
 `further` have no goldens: a cell is compared with an export without any edit of the same session. Cells that are not
 right then, or not stable without any edit, say nothing. What sessions found is kept, and committed, in
 `harness/lab/mutants/history/kept`; what was found with another golden, another model or another edit does not count.
-What [drawn models](generator.md) add has not been measured.
 What the first session found over the zoo in 1.5.1, before there were situations, was not kept: of it there are counts.
 """
 #: What the cases of each source are.
@@ -83,7 +82,7 @@ SOURCES = {
     "torch-ops": (
         "samples of PyTorch's own database of operators, drawn by a rule with the torch and the tables of "
         "1.1.0, the oldest release here, and frozen: {samples} samples, sha256 `{digest}`; in sheets, and "
-        "each alone, where they take turns in all targets"
+        "each alone, where they take turns in all targets, and those of float32 in bfloat16 as well"
     ),
     "torch-modules": (
         "samples of PyTorch's own database of modules, drawn and frozen in the same way: {modules} of them, sha256 "
@@ -98,6 +97,10 @@ SOURCES = {
         "a matrix with all targets of the harness, all dtypes of the samples, all operators of the tables of "
         "1.1.0, neighbours that do nothing, what holds constants, and sizes of one or symbolic: {wider} "
         "models, frozen, sha256 `{wider_matrix}`"
+    ),
+    "drawn": (
+        "models of the [generator](generator.md): a walk of two to nine operators, of seed 43; each for some of all "
+        "targets, which take turns"
     ),
     "upstream's later tests": (
         "the tests that the older release does not have: a fix often came with one. They do not count as "
