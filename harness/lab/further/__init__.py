@@ -11,8 +11,8 @@ rule, and the rule from no fix:
   (`further`): every case and every target comes at least once;
 - ``unit-tests``: upstream's tests of passes and quantizers, which no guest zoo has, for the common targets and, taking
   turns, some others;
-- ``torch-ops-further``: each of the samples of PyTorch's database of operators alone, taking turns in all targets; those
-  of float32 in bfloat16 as well;
+- ``torch-ops-further``: each of the samples of PyTorch's database of operators alone, taking turns in all targets;
+  those of float32 come in bfloat16 as well;
 - ``torch-modules``: each of those of its database of modules, for some of all targets, which take turns as well;
 - ``drawn``: models of the generator (`lab.fuzz`), each for some of all targets, which take turns as well.
 """
