@@ -61,12 +61,15 @@ def from_training(name: str, images: int) -> Example:
 
 #: What training leaves matters where it is quantized.
 QUANTIZED = ("tosa-int", "xnnpack-int8")
+#: XNNPACK of 1.2.0 and older cannot say the values inside, so rounding is not followed operator by operator there.
+NEAR = {"xnnpack-int8": 20.0}
 
 
 @case(
     guards="MobileNetV3's blocks with trained weights still tell digits apart",
     quantization=HISTOGRAM,
     backends=QUANTIZED,
+    sqnr=NEAR,
     releases=RECENT,
 )
 def digits_mobilenet(data: Data) -> Example:
@@ -77,6 +80,7 @@ def digits_mobilenet(data: Data) -> Example:
     guards="a ViT with trained weights still tells digits apart",
     quantization=HISTOGRAM,
     backends=QUANTIZED,
+    sqnr=NEAR,
     releases=RECENT,
 )
 def digits_transformer(data: Data) -> Example:
