@@ -13,7 +13,6 @@ from executorch_goldens import Data, Example, case
 from models.image_networks import GatedBottleneck, conv_bn
 from models.realistic import HISTOGRAM
 from models.sequence_networks import VisionTransformer
-from models.shipped import RECENT
 
 
 def convolutional() -> nn.Module:
@@ -70,7 +69,6 @@ NEAR = {"xnnpack-int8": 20.0}
     quantization=HISTOGRAM,
     backends=QUANTIZED,
     sqnr=NEAR,
-    releases=RECENT,
 )
 def digits_mobilenet(data: Data) -> Example:
     return from_training("convolutional", images=4)
@@ -81,7 +79,6 @@ def digits_mobilenet(data: Data) -> Example:
     quantization=HISTOGRAM,
     backends=QUANTIZED,
     sqnr=NEAR,
-    releases=RECENT,
 )
 def digits_transformer(data: Data) -> Example:
     return from_training("transformer", images=4)
