@@ -1,4 +1,4 @@
-"""What a stranger has written runs no code, leaves no folder, takes no memory, moves no cursor: docs/lab/supply-chain.md."""
+"""Text of a stranger runs no code, leaves no folder, takes no memory, moves no cursor: docs/lab/supply-chain.md."""
 
 from __future__ import annotations
 
