@@ -69,7 +69,7 @@ class Tensor:
 
     @property
     def type(self) -> str:
-        """What it is: dtype and shape of a tensor, ``int``, ``None``."""
+        """Dtype and shape of a tensor, ``int``, ``None``."""
         return self.kind or f"{self.dtype}{list(self.shape)}"
 
     def array(self) -> NDArray[np.generic]:
@@ -277,7 +277,7 @@ class Departure:
 
 @dataclass(frozen=True)
 class Beginning:
-    """Where a program begins to depart from what eager gives.
+    """The operator where a program begins to depart from eager.
 
     Attributes
     ----------
@@ -293,7 +293,7 @@ class Beginning:
 
 @dataclass(frozen=True)
 class Inside:
-    """What was looked at inside a program: each operator, given what it was really given.
+    """The findings inside a program: each operator, checked given its actual inputs.
 
     Attributes
     ----------
@@ -312,7 +312,7 @@ class Inside:
 
 @dataclass(frozen=True)
 class Validation:
-    """What a tool of the release says of payloads against the specification that they were lowered for.
+    """The messages of a release's tool that validates payloads against the specification.
 
     Attributes
     ----------
@@ -335,7 +335,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class Metric:
-    """What a case's own measure says of the outputs of a program: the more, the better.
+    """The value of a case's own metric for the outputs of a program: higher is better.
 
     Attributes
     ----------
@@ -353,13 +353,13 @@ class Metric:
     bound: float
 
     def falls_short(self) -> bool:
-        """Whether it is below its bound; a NaN is."""
+        """Return whether the value is below its bound; a NaN is."""
         return not self.value >= self.bound
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """What an export made when nothing raised.
+    """The result of an export that raised nothing.
 
     Attributes
     ----------
@@ -499,7 +499,7 @@ class Lowered:
         return self._allowed(sample, index).sizes
 
     def moves_far(self) -> bool:
-        """Whether rounding alone may move some output by more than leaves much to check, whatever is accepted."""
+        """Return whether rounding alone moves some output too far for a useful comparison, whatever is accepted."""
         return any(
             self.imprecision(sample, index) > IMPRECISE
             for sample in self.samples
@@ -564,7 +564,7 @@ class PassRun:
 
 @dataclass(frozen=True)
 class Omission:
-    """What an export is made without: one run of a pass, or the order that a partitioner gave its tags.
+    """An export with one thing left out: a run of a pass, or the order of a partitioner's tags.
 
     Attributes
     ----------
@@ -580,7 +580,7 @@ class Omission:
 
 @dataclass(frozen=True)
 class Watched:
-    """What an export was seen to run; see `executorch_goldens.exporting.trace.Watch`.
+    """Functions that an export was seen to run; see `executorch_goldens.exporting.trace.Watch`.
 
     Attributes
     ----------
@@ -658,7 +658,7 @@ class Casualty:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one export, with what it cost.
+    """The result of one export, with its cost.
 
     Attributes
     ----------

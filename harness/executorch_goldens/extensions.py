@@ -1,4 +1,4 @@
-"""What installed distributions add through entry points: targets, patches, formats of payloads.
+"""Targets, patches and payload formats that installed distributions add through entry points.
 
 Each of the three tables has a group. The name of an entry point is the name of what it gives, so that the names are
 known before anything is imported. Nothing is imported until a table is asked for something that is not its own.

@@ -388,7 +388,7 @@ def case(
 
 
 def takes_build(build: Builder) -> bool:
-    """Whether a builder makes a whole program: its parameter is annotated as a `Build`."""
+    """Return whether a builder makes a whole program: its parameter is annotated as a `Build`."""
     parameter = next(iter(inspect.signature(build).parameters.values()), None)
     annotation = getattr(parameter, "annotation", None)
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")

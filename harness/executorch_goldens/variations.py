@@ -271,7 +271,7 @@ def exported_before(targets: Sequence[str], seed: int) -> tuple[str, ...]:
 
 
 class ShuffledScan(Generic[AnyStr]):
-    """What `os.scandir` returns under `shuffle_listings`: the same entries, the same methods."""
+    """Result of `os.scandir` under `shuffle_listings`: the same entries, the same methods."""
 
     def __init__(self, entries: Iterable[os.DirEntry[AnyStr]]) -> None:
         self.entries: Iterator[os.DirEntry[AnyStr]] = iter(entries)

@@ -34,7 +34,7 @@ JUDGE = "from executorch_goldens.against.bisecting import judge; judge()"
 
 @dataclass(frozen=True)
 class Predicate:
-    """How a cell differs between two toolchains.
+    """How a cell has to differ between two toolchains for a step to count as bad.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Found:
-    """How a cell differs.
+    """The difference of a cell between two toolchains.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Found:
         return self.kind == outcome.SAME
 
     def is_as_bad_as(self, kind: str) -> bool:
-        """Whether it is of this kind of difference, or of a worse one."""
+        """Return whether this is the same kind of difference as `other`, or a worse one."""
         ranks = list(KINDS)
         return not self.is_same and ranks.index(self.kind) <= ranks.index(kind)
 

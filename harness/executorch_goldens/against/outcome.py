@@ -1,4 +1,4 @@
-"""What came of a cell on both sides, in one word: which of the kinds of difference it is, the worst that fits."""
+"""The kind of difference of a cell between two toolchains, in one word: the worst that applies."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TIMES, PART = 1.1, 0.01
 
 @dataclass(frozen=True)
 class Made:
-    """What one side made of a cell.
+    """The result of a cell with one toolchain.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Made:
 
     @property
     def used(self) -> float | None:
-        """Which part of its tolerance the error takes; None where nothing was measured."""
+        """Return the share of the tolerance that the error takes; None where nothing was measured."""
         return self.accuracy.used if self.accuracy is not None else None
 
     @property
@@ -152,7 +152,7 @@ def _of_programs(base: Made, head: Made, alike: str) -> str:
 
 
 def is_less_exact(base: Made, head: Made, old: Reading, new: Reading) -> bool:
-    """Whether a program is further from eager, by a part of its tolerance, or by its SQNR."""
+    """Return whether a program is further from eager, by a share of its tolerance or by its SQNR."""
     had, has = base.used, head.used
     if had is not None and has is not None and has > had * TIMES and has - had > PART:
         return True

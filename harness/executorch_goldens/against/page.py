@@ -1,4 +1,4 @@
-"""What a comparison found, for a terminal, a comment on a pull request, and programs: worst first, by cause."""
+"""Reports of a comparison for a terminal, a pull request and other programs: worst first, by cause."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Page:
 
     @property
     def differs(self) -> bool:
-        """Whether something differs that is not allowed."""
+        """True if there is a difference that is not allowed."""
         return any(each.kind not in self.allowed for each in self.comparison.differing())
 
     def head(self) -> str:

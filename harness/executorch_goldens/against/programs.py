@@ -20,7 +20,7 @@ UNFROZEN = "not frozen"
 
 @dataclass(frozen=True)
 class Programs:
-    """What became of the programs of the base.
+    """Results of the base's programs in the other runtime.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Programs:
 
     @property
     def are_right(self) -> bool:
-        """Whether each gives what it gave, as near as rounding allows."""
+        """True if each program gives its old outputs, within rounding."""
         return all(word in comparing.RIGHT or word == UNFROZEN for word in self.words.values())
 
 

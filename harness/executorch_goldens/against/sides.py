@@ -31,12 +31,12 @@ class Side:
 
     @property
     def release(self) -> Release:
-        """What is installed; nothing is known to be wrong with it, for that would hide what changes."""
+        """The installed release, without its known defects: these would hide changes."""
         return replace(self.toolchain.release, known={})
 
     @property
     def line(self) -> str:
-        """What it is, in a line."""
+        """A one-line description."""
         stack = " ".join(f"{name} {version}" for name, version in self.release.stack().items())
         source = f", {self.toolchain.source}" if self.toolchain.source else ""
         return f"{self.word}: {self.toolchain.name} ({stack}{source})"

@@ -139,7 +139,7 @@ def say(message: Mapping[str, Any]) -> None:
 
 
 class Answers:
-    """What is answered, in order, by a thread of its own: the event loop serves Dask however slowly the run reads."""
+    """Answers the exporter on a thread of its own: the event loop serves Dask however slowly the run reads."""
 
     def __init__(self) -> None:
         self._waiting: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()

@@ -250,7 +250,7 @@ class ClusterSweep(Sweep):
 
 
 class Requests:
-    """What is to be written to a client, without waiting till it reads: it may wait till its answers are read.
+    """Requests queued for a client that may not read them until its own answers are read.
 
     Attributes
     ----------

@@ -52,7 +52,7 @@ RECORDED = ("new", "changed", "stable")
 
 @dataclass(frozen=True)
 class Run:
-    """What a run compiles with; `limit` is in seconds for each payload."""
+    """Settings of a compiling run; `limit` is in seconds for each payload."""
 
     release: releases.Release
     compilers: Mapping[str, Compiler]
@@ -241,7 +241,7 @@ def chosen(
 
 
 def can_compile(compiler: str, release: releases.Release, arguments: argparse.Namespace) -> bool:
-    """Whether a release names a compiler, or the command line does; docs/ethos-u.md says why a release does not."""
+    """Return whether the release or the command line names a compiler; docs/ethos-u.md says why some do not."""
     return compiler in release.compilers or option_of(compiler, arguments) is not None
 
 

@@ -207,7 +207,7 @@ def named(name: str, groups: Sequence[Group]) -> Group:
 
 @dataclass(frozen=True)
 class Reviewed:
-    """What is reviewed, and where it is written what comes of it."""
+    """The proposals under review, and the files that the review writes."""
 
     groups: Sequence[Group]
     sweeps: Path

@@ -59,7 +59,7 @@ class Entry:
 
 @dataclass
 class Drift:
-    """What changed between two releases.
+    """Differences between two releases.
 
     Attributes
     ----------

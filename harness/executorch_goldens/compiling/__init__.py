@@ -1,4 +1,4 @@
-"""What compiles TOSA payloads further, as a stage of its own: Vela for an Arm Ethos-U, the model converter for VGF.
+"""Compiles TOSA payloads, as a separate stage: Vela for an Arm Ethos-U, the model converter for VGF.
 
 An export for a TOSA target ends with payloads, and a golden holds them. ExecuTorch's Ethos-U and VGF backends hand the
 same bytes to Vela and to the model converter, within the same call (``backends/arm/ethosu/backend.py`` and

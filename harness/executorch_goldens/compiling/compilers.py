@@ -35,7 +35,7 @@ class CompilerError(HarnessError):
 
 @dataclass(frozen=True)
 class Kind:
-    """How a compiler is called, and where it is found.
+    """A kind of compiler: how it is called, and where it is found.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What a compiler made of a payload, and what it, or a library of its own, says of that."""
+    """A compiled payload, and the messages of the compiler and of its libraries."""
 
     made: bytes
     said: Mapping[str, Any]
@@ -92,7 +92,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Died:
-    """How a compiling process ended that left nothing; `verdict` is ``crashed`` or ``timed-out``."""
+    """A compiling process that ended without a result; `verdict` is ``crashed`` or ``timed-out``."""
 
     verdict: str
     reason: str

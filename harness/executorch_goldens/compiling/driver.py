@@ -32,7 +32,7 @@ NATIVE_BLOCKS = 20_000
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be compiled.
+    """A payload to compile.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ LARGEST_PAYLOAD = 1 << 31
 
 @dataclass(frozen=True)
 class Payloads:
-    """What an export for a TOSA target made.
+    """The payloads of an export for a TOSA target.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ FORCES_REGOR = ("1.1.0",)
 
 @dataclass(frozen=True)
 class CompiledTarget:
-    """What payloads are compiled for.
+    """A device that payloads are compiled for.
 
     Attributes
     ----------

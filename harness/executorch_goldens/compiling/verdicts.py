@@ -1,4 +1,4 @@
-"""What is said of a compiled cell: whether variations agree, whether it is the golden, and whose a change is."""
+"""Verdicts of compiled cells: do variations agree, is it the golden, and which side caused a change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHORT = 12
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of a cell.
+    """The verdict of a compiled cell.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Codec:
-    """How numbers of one data type are stored.
+    """The encoding of numbers of one data type.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Constant:
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """Return the number of elements."""
         return math.prod(self.shape)
 
     def codes(self, start: int = 0, stop: int | None = None) -> Array:

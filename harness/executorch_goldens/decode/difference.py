@@ -31,7 +31,7 @@ class TensorLike(Protocol):
 
 @dataclass(frozen=True)
 class TensorDifference:
-    """How two tensors differ.
+    """The difference between two tensors.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What decoding can fail with."""
+"""Errors that decoding raises."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ _Read = Callable[[int], Node]
 
 @dataclass(frozen=True)
 class _Layout:
-    """How the tables of one type that share one vtable are laid out."""
+    """The layout of all tables of one type that share a vtable."""
 
     #: Every field at its default.
     absent: dict[str, Node]

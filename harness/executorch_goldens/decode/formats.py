@@ -67,7 +67,7 @@ class Format:
             raise ValueError(f"format {self.kind!r}: its identifier is shorter than 4 bytes")
 
     def fits(self, payload: memoryview) -> bool:
-        """Whether `payload` has the identifier."""
+        """Return whether `payload` has the identifier."""
         return bytes(payload[START : START + len(self.identifier)]) == self.identifier
 
 
@@ -121,7 +121,7 @@ def installed() -> tuple[Format, ...]:
 
 
 def overlap(one: bytes, other: bytes) -> bool:
-    """Whether a payload can have both identifiers."""
+    """Return whether a payload can have both identifiers."""
     return one.startswith(other) or other.startswith(one)
 
 

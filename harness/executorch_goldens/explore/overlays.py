@@ -1,4 +1,4 @@
-"""What the harness knows of each operator, as node data of Model Explorer."""
+"""Results of the harness for each operator, as node data of Model Explorer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a case says that makes a whole program by itself, as its repository ships it.
+"""Interface of a case that makes a whole program by itself, as its repository ships it.
 
 The harness's own recipe is one partitioner, one method and the default memory plan. Here the case's function does
 whatever it does: several partitioners, passes of its own, settings of ``to_executorch``, several methods, data files.
@@ -41,7 +41,7 @@ class Built:
 
 @dataclasses.dataclass
 class Method:
-    """What is known of a method beside the program.
+    """Facts about a method that the program does not hold.
 
     Attributes
     ----------
@@ -64,14 +64,14 @@ class Method:
 
     @property
     def held_to(self) -> str:
-        """What the outputs have to be, in words."""
+        """Return what the outputs must match, for messages."""
         if self.quantized is not None:
             return "its quantized module"
         return "its eager module" if self.example is not None else "recorded runs"
 
 
 class Build:
-    """What the function of a case is given to make its program with.
+    """Argument of a case's build function, with which it makes its program.
 
     Attributes
     ----------

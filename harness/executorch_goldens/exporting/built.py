@@ -323,7 +323,7 @@ class BuiltExport(Export):
 
     @property
     def has_several(self) -> bool:
-        """Whether samples are of a method each: there are several, or some are run in order."""
+        """Return whether samples belong to methods: there are several methods, or some run in order."""
         return len(self.build.methods) > 1 or bool(self.build.orders)
 
     @property
@@ -441,7 +441,7 @@ class BuiltExport(Export):
 
     @functools.cached_property
     def in_reference(self) -> bool:
-        """Whether the reference model runs the TOSA delegates, and Python what is around them."""
+        """Return whether the reference model runs the TOSA delegates, and Python the operators around them."""
         return self.emitted is not None and "TOSABackend" in self.backends
 
     def not_run(self) -> str:

@@ -1,4 +1,4 @@
-"""How a module is called: arguments as ``torch.export`` takes them, nested and not all tensors.
+"""Arguments of a call of a module as ``torch.export`` takes them: nested, and not all tensors.
 
 Everywhere else in the harness the inputs of a run are a flat tuple of tensors. A `Call` turns these into the arguments
 of the eager module, and into what the runtime takes.
@@ -56,7 +56,7 @@ class Call:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the arguments are positional tensors and nothing else."""
+        """Return whether the arguments are positional tensors only."""
         positional = pytree.tree_structure((self.leaves, {}))
         return self.spec == positional and not self.constants
 
@@ -128,7 +128,7 @@ class Call:
 
     @property
     def has_keywords(self) -> bool:
-        """Whether there are keyword arguments."""
+        """Return whether there are keyword arguments."""
         return bool(pytree.tree_unflatten(list(self.leaves), self.spec)[1])
 
 

@@ -60,7 +60,7 @@ def installed_release() -> str:
 
 
 def bindings_take_floats() -> bool:
-    """Whether the runtime's Python interface takes a float for an input of a program: not in 1.1.0 and 1.2.0.
+    """Return whether the runtime's Python interface accepts a float input: not in 1.1.0 and 1.2.0.
 
     ``extension/pybindings/pybindings.cpp``: "Unsupported python type <class 'float'>".
     """

@@ -385,7 +385,7 @@ class Example:
 
     @functools.cached_property
     def call(self) -> Call:
-        """How the module is called."""
+        """Return the arguments of a call of the module."""
         return Call.of(self.inputs, self.kwargs)
 
     @functools.cached_property

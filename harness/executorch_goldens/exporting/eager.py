@@ -1,4 +1,4 @@
-"""What eager torch computes in dtypes for which it has few kernels."""
+"""Eager evaluation in dtypes for which torch has few kernels."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ class Float8InFloat32(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def is_float8(value: object) -> bool:
-    """Whether `value` is a tensor of one of `FLOAT8`."""
+    """Return whether `value` is a tensor of one of `FLOAT8`."""
     return isinstance(value, torch.Tensor) and value.dtype in FLOAT8

@@ -11,7 +11,7 @@ from executorch_goldens.exporting.limits import WALL
 
 
 class EndlessError(Exception):
-    """What was run did not end in time."""
+    """The model did not end within its time limit."""
 
 
 @contextlib.contextmanager

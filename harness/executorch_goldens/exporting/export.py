@@ -75,7 +75,7 @@ ENDLESS = 10.0
 
 @dataclasses.dataclass(frozen=True)
 class Ran:
-    """What running a program gave.
+    """The result of running a program.
 
     Attributes
     ----------

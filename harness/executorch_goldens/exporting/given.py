@@ -50,7 +50,7 @@ class Given:
 
 
 def is_plain(state: torch.Tensor) -> bool:
-    """Whether `state` is a dense tensor in this process's memory, of torch's own class, with a version."""
+    """Return whether `state` is a dense tensor in this process's memory, of torch's own class, with a version."""
     own = type(state) in (torch.Tensor, torch.nn.Parameter)
     dense = state.layout is torch.strided and state.device.type == "cpu" and not state.is_quantized
     return own and dense and not state.is_inference()

@@ -1,4 +1,4 @@
-"""Which pass made each operator of a payload: nodes are marked by what made them, from export to serialization.
+"""Finds the pass that made each operator of a payload: nodes carry marks from export to serialization.
 
 A mark is in a node's metadata, which ExecuTorch's passes hand on: a pass that traces a graph again (``ExportPass``)
 gives the node that it makes of another one that one's metadata. Where metadata does not survive (``torch.export``, the
@@ -39,7 +39,7 @@ _numbers = itertools.count()
 
 
 class Mark(NamedTuple):
-    """What is known of a node.
+    """Origin of a node.
 
     Attributes
     ----------

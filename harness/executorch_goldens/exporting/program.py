@@ -283,7 +283,7 @@ def evaluate(text: str) -> torch.Tensor:
 
 
 def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are equal to the sign of a zero."""
+    """Return whether two tensors are equal, signs of zeros included."""
     return torch.equal(one, other) and (
         not one.is_floating_point() or torch.equal(one.signbit(), other.signbit())
     )

@@ -43,7 +43,7 @@ _listdir, _stat = os.listdir, os.stat
 
 
 class Recorder:
-    """What this process, and each that it forks, has depended on since it began.
+    """Records the files that this process and its forks have depended on.
 
     Attributes
     ----------

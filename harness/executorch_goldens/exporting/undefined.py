@@ -1,4 +1,4 @@
-"""Where eager has no value that lowering could be held to: what torch leaves undefined, and what leaves a domain."""
+"""Finds values of eager that lowering need not match: undefined in torch, or outside a domain."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _beyond(
 def _leaves_finite(
     given: Sequence[torch.Tensor], args: Sequence[Any], results: Sequence[torch.Tensor]
 ) -> bool:
-    """Whether all floating numbers that go in are finite, and one that comes out is not."""
+    """Return whether all floating inputs are finite and an output is not."""
     floating = [x for x in given if x.is_floating_point()]
     return (
         bool(floating)
@@ -152,7 +152,7 @@ def _wraps(
     kwargs: Mapping[str, Any],
     results: Sequence[torch.Tensor],
 ) -> bool:
-    """Whether integers of 64 bits give something else than the narrower ones that go in."""
+    """Return whether computing in 64-bit integers gives different values from the narrower inputs."""
     whole = [x for x in given if _is_integer(x.dtype) and x.dtype is not torch.int64]
     if func.overloadpacket.__name__ not in WRAPPING or not whole or len(whole) != len(given):
         return False

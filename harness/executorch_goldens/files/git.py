@@ -1,4 +1,4 @@
-"""What git says of a checkout."""
+"""Queries git about a checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run was called: in CI or not; its command line, and the same for one cell, which messages print."""
+"""How a run was started: in CI or not, and its command line, which messages print for one cell."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO = ("", "0", "false", "no", "off", "n", "f")
 
 
 def in_ci() -> bool:
-    """Whether this process runs in a CI service: the variable ``CI`` is set, and does not say no."""
+    """Return whether this process runs in a CI service: the variable ``CI`` is set and not false."""
     return os.environ.get("CI", "").strip().lower() not in NO
 
 

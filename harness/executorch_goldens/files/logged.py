@@ -1,4 +1,4 @@
-"""What engines, ExecuTorch's runtime and TOSA's reference model, write to their log before they raise."""
+"""Collects log lines of native engines (ExecuTorch's runtime, TOSA's reference model) for error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How near a program is to eager, how near it had to be, and how near a quantized one is to the float model.
+"""Accuracy in goldens: distance to eager, its tolerance, and SQNR of quantized programs against float.
 
 The quantized eager graph, which a quantized program has to match, holds the same scales as the program: a wrong scale
 is wrong in both. So the outputs of the program are compared with those of the model before it was quantized as well, by
@@ -93,7 +93,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Nearness:
-    """How near an output of a quantized program is to the float model's.
+    """Distance of an output of a quantized program to the float model's.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ def sqnrs(texts: Iterable[str]) -> Iterator[float]:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two values of a field differ by no more than a machine may change.
+    """Return whether two values of a field differ only as they may between machines.
 
     >>> same("sqnr 41.3 dB, cosine 0.99996", "sqnr 41.8 dB, cosine 0.99997"), same("sqnr 41.3 dB", "sqnr 41.9 dB")
     (True, False)
@@ -247,7 +247,7 @@ def same(one: str, other: str) -> bool:
 
 
 def is_worse(before: str, after: str) -> bool:
-    """Whether of two values of a field that are not the same the second is worse.
+    """Return whether the second of two different values of a field is worse.
 
     >>> is_worse("sqnr 41.3 dB, cosine 0.9", "sqnr 35.2 dB, cosine 0.9"), is_worse("3 of 9 equal", "9 of 9 equal")
     (True, False)
@@ -263,13 +263,13 @@ def is_worse(before: str, after: str) -> bool:
 
 
 def _near(one: str, other: str) -> bool:
-    """Whether two numbers are the same but for a small part of the larger, or of 1."""
+    """Return whether two numbers differ by at most a small part of the larger, or of 1."""
     value, also = float(one), float(other)
     return one == other or abs(value - also) <= SHARE * max(abs(value), abs(also), 1.0)
 
 
 def _like(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool:
-    """Whether two counts, each with its total, are the same but for one, or a small part of all; None is 0."""
+    """Return whether two counts, each with its total, differ by at most one or a small part of all; None is 0."""
     (count, total), (also, of) = one or (0, other[1] if other else 0), other or (0, one[1] if one else 0)
     return total == of and abs(count - also) <= max(1.0, SHARE * total)
 

@@ -1,4 +1,4 @@
-"""What is compared of two goldens, and what a run that made an equal artifact adds to one."""
+"""Compares goldens, and keeps fields of a manifest that an equal artifact may add."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def without_digests(texts: Texts) -> Texts:
 
 
 def _is_compared(name: str, value: str, theirs: Mapping[str, str]) -> bool:
-    """Whether a field of a manifest is compared with those of another one."""
+    """Return whether a field of a manifest is compared with those of another one."""
     if name in (*INFORMATIVE, CONTENTS) or name.partition(" ")[0] == DIGESTS:
         return False
     if name.startswith(ADDED) and name not in theirs:
@@ -96,7 +96,7 @@ def _is_compared(name: str, value: str, theirs: Mapping[str, str]) -> bool:
 
 
 def equal(one: Texts, other: Texts) -> bool:
-    """Whether two goldens are of one artifact."""
+    """Return whether two goldens are of the same artifact."""
     return compared(one, other) == compared(other, one)
 
 
@@ -182,7 +182,7 @@ def _ordered(said: Mapping[str, str], order: Sequence[str]) -> list[str]:
 
 
 def makes_bytes(run: PassRun) -> bool:
-    """Whether a run is a stage that makes a payload or the program: its fingerprint holds on one architecture."""
+    """Return whether a run makes a payload or the program: its fingerprint holds on one architecture."""
     return run.pipeline == STAGE and (run.name == _PROGRAM or run.name.startswith(DELEGATE))
 
 

@@ -298,7 +298,7 @@ def _unwritable(path: Path, error: OSError) -> UnwritableError:
 
 
 def is_compact(texts: Texts) -> bool:
-    """Whether a golden is kept in a table."""
+    """Return whether a golden is kept in a table."""
     return fields(texts).get(FORM) == COMPACT
 
 

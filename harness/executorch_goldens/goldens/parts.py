@@ -132,7 +132,7 @@ def differing(before: str, after: str) -> tuple[str, ...]:
 
 @dataclass
 class _Graph:
-    """What leads to some outputs of a lowered graph, in words without names.
+    """The part of a lowered graph that leads to some outputs, as text without names.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ Held = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Reading:
-    """What a golden says about a cell.
+    """The content of a cell's golden.
 
     Attributes
     ----------

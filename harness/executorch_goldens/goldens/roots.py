@@ -1,4 +1,4 @@
-"""Whose goldens are in a root, who may write there, and which of them match no cell any more.
+"""Ownership, lock and leftovers of a root of goldens.
 
 A root holds a directory of goldens per release, and ``zoo.txt``, which names the zoo whose goldens they are: a run over
 a different zoo would find every one of them stale. One that says ``form: compact`` in it keeps its goldens in tables
@@ -25,7 +25,7 @@ ZOO = "zoo.txt"
 
 @dataclass(frozen=True)
 class Leftovers:
-    """What is in a release's folder and matches no cell.
+    """Files in a release's folder that match no cell.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def zoo(root: Path) -> tuple[str, ...] | None:
 
 
 def is_compact(root: Path) -> bool:
-    """Whether a root says that its goldens are compact; raise GoldenError."""
+    """Return whether a root is declared compact; raise GoldenError."""
     return (_fields(root / ZOO) or {}).get("form") == golden.COMPACT
 
 

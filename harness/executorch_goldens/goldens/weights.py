@@ -1,4 +1,4 @@
-"""Which parameters of the modules that a build names are not those of its golden."""
+"""Finds parameters of a build's modules that differ from its golden."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Attribution:
-    """What the difference between two variations of a cell follows.
+    """The factor that the difference between two variations of a cell follows.
 
     Attributes
     ----------

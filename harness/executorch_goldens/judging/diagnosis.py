@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Diagnoses:
-    """What was looked for in one cell.
+    """Diagnostics that were run for one cell.
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ def _unlike(number: int, one: PassRun | None, other: PassRun | None) -> Divergen
 
 
 def _is_same(one: PassRun | None, other: PassRun | None) -> bool:
-    """Whether two runs have the same results, names included."""
+    """Return whether two runs have the same results, names included."""
     return one == other and (one is None or other is None or one.beyond == other.beyond)
 
 
@@ -132,7 +132,7 @@ def _gone(was: PassRun, runs: Sequence[PassRun]) -> Divergence:
 def _put_in(
     was: PassRun, now: PassRun, recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None
 ) -> bool:
-    """Whether the run at hand was inserted before the recorded one, which comes later or is no longer reached."""
+    """Return whether the current run is extra: the recorded one comes later or is no longer reached."""
     after = itertools.dropwhile(lambda run: run is not now, runs)
     to_come = end is not None or any(_place(run) == _place(was) for run in after)
     return to_come and sum(_place(run) == _place(now) for run in runs) > sum(

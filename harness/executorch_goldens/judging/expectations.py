@@ -80,7 +80,7 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
             raise ValueError(f"{patterns[0]!r} takes every failure: name their cause")
 
     def covers(self, cell: Cell, release: str, texts: Texts) -> bool:
-        """Whether it expects the golden `texts`, of its kind, of a cell."""
+        """Return whether this expects the golden `texts` of a cell, by its kind."""
         if release not in self.releases or not any(
             fnmatch.fnmatchcase(str(cell), name) for name in self.cells
         ):
@@ -90,7 +90,7 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 @dataclass(frozen=True)
 class Expectations:
-    """What is expected of the cells of a root of goldens on one release.
+    """Expected results of the cells of a root of goldens on one release.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ def line_of(cell: Cell, release: str, what: str) -> str:
 
 
 def is_pattern(name: str) -> bool:
-    """Whether a name in `Expected.cells` may be that of several cells."""
+    """Return whether a name in `Expected.cells` is a pattern for several cells."""
     return any(sign in name for sign in "*?[")
 
 

@@ -1,4 +1,4 @@
-"""What is known to be wrong with cells of a further zoo: beside its goldens, and accepted as these are.
+"""Known defects of cells of a further zoo: kept beside its goldens, and accepted while they match.
 
 ``known.toml`` in the folder of a release has the form of ``releases.toml``. A run that finds the same verdict accepts
 it. That of a compact root is written by ``--snapshot-update``, by cause; that of any other, by a person::
@@ -38,7 +38,7 @@ FROM_OUTSIDE = "killed by SIGKILL"
 
 
 class _Cause(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What is wrong with some cells; see the module."""
+    """A known defect of some cells; see the module."""
 
     verdict: str
     reason: str
@@ -76,7 +76,7 @@ def _causes(path: Path, release: str) -> list[_Cause]:
 
 
 def own(root: Path, release: str) -> bool:
-    """Whether a root of goldens says by itself what is wrong on a release; raise `goldens.golden.GoldenError`.
+    """Return whether a root of goldens lists its own known defects of a release; raise `goldens.golden.GoldenError`.
 
     A compact one does, also where nothing is wrong; a different one where it has the file.
     """

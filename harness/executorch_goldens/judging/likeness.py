@@ -1,4 +1,4 @@
-"""How like two artifacts are: the same, renamed, reordered or different."""
+"""Compares two artifacts: the same, renamed, reordered or different."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def renames(before: Texts, after: Texts) -> Renames:
 
 
 def _bytes_follow(before: Texts, after: Texts) -> bool:
-    """Whether digests and sizes differ only where something that they are of does."""
+    """Return whether digests and sizes differ only where their content does."""
     old, new = (program(*pair)[1] for pair in ((before, after), (after, before)))
     if old.keys() != new.keys():
         return False
@@ -184,7 +184,7 @@ def _interface(payload: str) -> tuple[tuple[str, ...], ...]:
 def reordered(
     graph: str, payloads: Sequence[Decoded | str], other: str, others: Sequence[Decoded | str]
 ) -> bool:
-    """Whether two programs, graph and payloads each, have the same but for names, numbers and order.
+    """Return whether two programs, graph and payloads each, differ only in names, numbers and order.
 
     The order of inputs and outputs of delegates counts as such: the graph around them undoes it, or the program's
     outputs would differ.
@@ -201,7 +201,7 @@ def reordered(
 
 
 def _is_reordered(one: Decoded | str, other: Decoded | str) -> bool:
-    """Whether two delegates differ in names and order only, that of their inputs and outputs included."""
+    """Return whether two delegates differ in names and order only, those of their inputs and outputs included."""
     return all(
         not change.content or (isinstance(change, BoundaryChanged) and change.order_only)
         for change in compare(one, other).changes

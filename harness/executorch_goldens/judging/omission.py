@@ -78,5 +78,5 @@ def _programs(outcomes: Sequence[Outcome]) -> list[Lowered]:
 
 
 def gives_wrong(outcomes: Sequence[Outcome]) -> bool:
-    """Whether an output of some export is not what eager gives."""
+    """Return whether an output of some export differs from eager."""
     return any(line for program in _programs(outcomes) for line in rightness.wrong_outputs(program))

@@ -1,4 +1,4 @@
-"""Whether an export failed in the repository's own code: in a file of its zoo, or of the distribution of its target.
+"""Detects exports that failed in the repository's own code: a file of its zoo, or of its target's distribution.
 
 Such a failure is a mistake of the repository's, and says nothing about the release. The innermost frame of the first
 cause decides: what torch or ExecuTorch raises is theirs, also where a model or a target called it.

@@ -1,4 +1,4 @@
-"""Whether a program is right: its outputs, its constants, the wiring of its delegates, the model left as it was."""
+"""Checks that a program is right: its outputs, its constants, the wiring of its delegates, the unmodified model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from executorch_goldens.judging.otherwise import unexplained
 
 @dataclass(frozen=True)
 class Excess:
-    """How far the outputs of a wrong program are beyond the tolerance.
+    """How far the outputs of a wrong program exceed the tolerance.
 
     Attributes
     ----------
@@ -277,7 +277,7 @@ HANDING_ON = frozenset({"CONST", "IDENTITY", "TRANSPOSE", "RESHAPE", "CONCAT", "
 
 
 def only_holds(lowered: Lowered) -> bool:
-    """Whether the delegates compute nothing: then what they give must be in them as constants."""
+    """Return whether the delegates compute nothing: then their outputs must be constants in them."""
     graphs = [graph for decoded in decode_delegates(lowered) for graph in decoded.graphs]
     return all(operator.type in HANDING_ON for graph in graphs for operator in graph.operators)
 

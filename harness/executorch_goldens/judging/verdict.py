@@ -63,7 +63,7 @@ AGREEING = ("corrupt", "failed")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the harness says about a cell.
+    """The result for a cell.
 
     Attributes
     ----------
@@ -108,12 +108,12 @@ class Verdict:
 
     @property
     def is_of_harness(self) -> bool:
-        """Whether the harness itself failed: nothing is known of the program."""
+        """True if the harness itself failed: the program was not judged."""
         return self.name == "crashed" and f": {OF_HARNESS}" in self.reason
 
     @property
     def accepted(self) -> bool:
-        """Whether nothing is left for a person to do."""
+        """True if a person has nothing left to do."""
         return self.name == "stable" or self.recorded or self.known or self.allowed
 
 
@@ -236,7 +236,7 @@ def group_by_content(outcomes: Sequence[Outcome]) -> list[Group]:
 
 
 def have_one_program(groups: Sequence[Group]) -> bool:
-    """Whether groups differ in nothing but what the program gave when it ran."""
+    """Return whether groups differ only in what the program gave when it ran."""
     return len({_content(_result(group)) for group in groups}) == 1
 
 
@@ -249,7 +249,7 @@ def _content(result: Lowered | Failure) -> object:
 
 
 def _agree(one: Lowered | Failure, other: Lowered | Failure) -> bool:
-    """Whether two exports of the same program give the same outputs, and are both right or both wrong."""
+    """Return whether two exports of the same program give the same outputs, and are both right or both wrong."""
     if isinstance(one, Failure) or isinstance(other, Failure):
         return True
     if one.unjudged != other.unjudged:
@@ -346,7 +346,7 @@ def _made_texts(lowered: Lowered) -> Iterator[tuple[str, str]]:
 
 
 def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:
-    """Whether results compute the same by the same delegates and differ only in names, numbers and order."""
+    """Return whether results compute the same in the same delegates and differ only in names, numbers and order."""
     if not all(isinstance(result, Lowered) for result in results):
         return False
     lowered = [result for result in results if isinstance(result, Lowered)]

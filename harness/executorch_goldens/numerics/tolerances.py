@@ -1,4 +1,4 @@
-"""How far each element of an output may be from what is expected, by what rounding was seen to move.
+"""Tolerances of output elements, from the measured effect of rounding.
 
 An output may hold numbers of different sizes side by side: boxes in pixels and scores of at most one, joined along an
 axis. What rounding does to the large says nothing of the small. So elements are taken in groups: slices along an axis
@@ -34,7 +34,7 @@ FEW = 8.0
 
 @dataclass(frozen=True)
 class Allowed:
-    """What is allowed of an output in one sample.
+    """The tolerance of an output in one sample.
 
     Attributes
     ----------

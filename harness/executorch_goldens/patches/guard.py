@@ -26,7 +26,7 @@ Fits = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Kind:
-    """What is guarded, and what its messages say about the way out.
+    """A kind of guarded code, with the words of its messages.
 
     Attributes
     ----------
@@ -269,7 +269,7 @@ def _bound(value: Any) -> Iterator[str]:
 
 
 def _is_of_python(function: FunctionType) -> bool:
-    """Whether a function is of the standard library, which no release brings."""
+    """Return whether a function is of the standard library, which no release ships."""
     file = Path(function.__code__.co_filename)
     folders = (Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib"))
     library, *packages = folders
@@ -289,7 +289,7 @@ def _text(function: FunctionType) -> str:
 
 
 def _is_written(function: FunctionType) -> bool:
-    """Whether the code of a function is what its module's file has; True where nothing can say so."""
+    """Return whether a function's code matches its module's file; True where that cannot be told."""
     module = _module(function.__globals__.get("__loader__"), str(function.__globals__.get("__name__")))
     if module is None or module.co_filename != function.__code__.co_filename:
         # Of a different file: its text says so.

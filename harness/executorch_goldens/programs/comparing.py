@@ -17,7 +17,7 @@ RIGHT = frozenset((SAME, ROUNDING, KEPT))
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a program.
+    """The result of a frozen program.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a corpus is: values and programs in memory, and the manifest that is written of them.
+"""The format of a corpus: values and programs in memory, and its manifest.
 
 The manifest is JSON, read with a declared type for everything in it: what is not declared here is an error. Tensors
 and programs are raw bytes in files of their own, named by their SHA-256: a header of a format of arrays would be one
@@ -162,7 +162,7 @@ class Value:
 
 @dataclass(frozen=True)
 class FrozenSample:
-    """What a program is run on, and what it gives.
+    """Inputs and expected outputs of a program.
 
     Attributes
     ----------
@@ -239,7 +239,7 @@ Dimensions = Annotated[tuple[Length, ...], Meta(max_length=MOST_DIMENSIONS)]
 
 
 class _Struct(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What is in a manifest."""
+    """Base of the structures in a manifest."""
 
 
 class TensorEntry(_Struct):
@@ -303,7 +303,7 @@ class CellEntry(_Struct):
 
 
 class Manifest(_Struct):
-    """What a corpus holds, and which versions of what made it."""
+    """The contents of a corpus, and the versions of the tools that made it."""
 
     format: int
     made_with: Annotated[dict[Name, Name], Meta(max_length=MOST_TENSORS)]
@@ -312,7 +312,7 @@ class Manifest(_Struct):
 
 
 class Head(msgspec.Struct):
-    """As much of a manifest as every version has."""
+    """The fields that every version of a manifest has."""
 
     format: int
 

@@ -1,4 +1,4 @@
-"""What an exporting process writes down of one export for the process that freezes it."""
+"""The record of one export that an exporting process writes for the freezing process."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def of_call(name: str, inputs: tuple[Value, ...], outputs: tuple[Value, ...], bo
 
 @dataclass(frozen=True)
 class Record:
-    """What a program was run on.
+    """The inputs that a program was run on.
 
     Attributes
     ----------

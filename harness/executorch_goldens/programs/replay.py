@@ -48,7 +48,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_.+-]+")
 
 
 def is_listed(program: ProgramEntry) -> bool:
-    """Whether a device runs it: a TOSA delegate by itself is no program of ExecuTorch's."""
+    """Return whether a device runs it: a TOSA delegate alone is not a program of ExecuTorch's."""
     return program.engine != REFERENCE_MODEL
 
 

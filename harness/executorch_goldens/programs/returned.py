@@ -33,7 +33,7 @@ DAMAGED = (ValueError, TypeError, SyntaxError, RecursionError, tokenize.TokenErr
 
 @dataclass(frozen=True)
 class Judged:
-    """What came of a sample.
+    """The result of a sample.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ class RunningError(HarnessError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a program may take.
+    """Resource limits of a program.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of a program.
+    """The result of running a program.
 
     Attributes
     ----------
@@ -248,7 +248,7 @@ def _put(program: Program, folder: Path) -> None:
 
 
 class _Output(msgspec.Struct):
-    """What a program says of an output: it may be anything."""
+    """An output as a program describes it: it may be anything."""
 
     dtype: Name
     shape: Dimensions

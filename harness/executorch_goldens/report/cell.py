@@ -48,7 +48,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Page:
-    """What the page of a cell shows.
+    """The content of a cell's page.
 
     Attributes
     ----------
@@ -102,12 +102,12 @@ class Page:
 
     @property
     def more(self) -> int:
-        """How many places there are beyond those that a reader is shown."""
+        """Number of places beyond those shown."""
         return max(len(self.hunks) - MOST_HUNKS, 0)
 
     @property
     def directed(self) -> bool:
-        """Whether more than in the first artifact is worse: it is the golden."""
+        """True if an increase is worse: the first artifact is the golden."""
         return self.labels == (GOLDEN, NOW)
 
     @property

@@ -210,7 +210,7 @@ def _box(key: str, kind: str, label: str, detail: str = "") -> Box:
 
 
 class _Size:
-    """What grandalf asks of a box, and where it puts it."""
+    """The size and position of a box, in grandalf's interface."""
 
     def __init__(self, width: float, height: float) -> None:
         self.w, self.h = width, height
@@ -242,7 +242,7 @@ class _Link(Edge):
 
 
 class _Way:
-    """Where grandalf leads an edge."""
+    """The route of an edge, in grandalf's interface."""
 
     def __init__(self) -> None:
         self.points: list[tuple[float, float]] = []

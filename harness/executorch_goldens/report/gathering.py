@@ -29,7 +29,7 @@ GOLDEN, NOW = "golden", "now"
 
 @dataclass(frozen=True)
 class Found:
-    """What a run found of a cell.
+    """A run's findings for a cell.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Gathered:
-    """What a report is made of.
+    """The input of a report.
 
     Attributes
     ----------

@@ -99,7 +99,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Error:
-    """How far an output is from what eager gives, and how far it may be.
+    """Error of an output against eager, and its tolerance.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What is wrong with a cell, as far as a script can show it by itself."""
+"""The defect of a cell, where a script can show it by itself."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Defect:
     tolerances: tuple[float, ...] = ()
 
     def is_like(self, other: Defect) -> bool:
-        """Whether two programs show the same, names and numbers of either aside."""
+        """Return whether two programs show the same defect, names and numbers aside."""
         return (self.kind, self.verdict, self.stage, signature(self.reason)) == (
             *(other.kind, other.verdict, other.stage, signature(other.reason)),
         )

@@ -33,7 +33,7 @@ LATER, TIMES = 60.0, 5.0
 
 @dataclass(frozen=True)
 class Options:
-    """How programs are tried; see `executorch_goldens.settings.exports.Settings`.
+    """Settings for trying programs; see `executorch_goldens.settings.exports.Settings`.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class Repro:
         return find(cell, self.sweep.again(cell, tried))
 
     def shows(self, program: Program, defect: Defect) -> bool:
-        """Whether a program shows the same as the cell."""
+        """Return whether a program shows the same defect as the cell."""
         try:
             return self.shown(program, defect.seeds).is_like(defect)
         except NotShownError:

@@ -151,7 +151,7 @@ OF_CUSTOM = ("torch.ops.llama.", "torch.ops.preprocess.")
 
 
 def emits(defect: Defect) -> bool:
-    """Whether a script makes the ``.pte``, which takes out variants that libraries of kernels bring."""
+    """Return whether a script makes the ``.pte``, without the variants that kernel libraries add."""
     return defect.stage == "emit" or defect.kind == "follows-seed"
 
 

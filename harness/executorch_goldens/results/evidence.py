@@ -1,4 +1,4 @@
-"""What a run keeps of a cell for its page in a report, and what neither its texts nor its line of results hold.
+"""Evidence of a cell for its page in a report that neither its texts nor its result row hold.
 
 ``evidence.json`` in the folder of a cell has the message, the variations that agree, the commands and the graphs after
 the pass at which variations diverge. ``evidence.npz`` beside it has the tensors that a golden's text only summarizes.
@@ -89,7 +89,7 @@ class ShownTensor:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a run keeps of a cell.
+    """Evidence that a run keeps of a cell.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class _Tensor(msgspec.Struct):
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
-    """What the file holds; see `Evidence`."""
+    """The content of an evidence file; see `Evidence`."""
 
     message: list[str] = []
     agreeing: list[list[str]] = []

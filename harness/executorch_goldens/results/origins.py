@@ -1,4 +1,4 @@
-"""What a run with ``--explain all`` keeps of a cell: the pass that made each operator of its delegates.
+"""The pass that made each operator of a cell's delegates, as ``--explain all`` keeps it.
 
 ``origins.json`` in the folder of a cell has this of every variation; variations of which it is the same share it.
 """

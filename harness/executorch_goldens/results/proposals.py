@@ -1,4 +1,4 @@
-"""What a cell proposes: the golden that it would get, and how that was made.
+"""Proposals: the golden that a cell would get, and how it was made.
 
 A run leaves ``proposal.json`` in the folder that it keeps of a cell. Where the artifact may be recorded, the
 golden-to-be is beside it in ``proposal/``, and the file has its digest. A compact golden-to-be is there in its
@@ -43,7 +43,7 @@ def _refusal(path: Path, what: str) -> ProposalError:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a run says that a cell is now.
+    """The result that a run proposes for a cell.
 
     Attributes
     ----------

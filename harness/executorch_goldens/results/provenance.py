@@ -1,4 +1,4 @@
-"""What a folder of results came from: ``run.json``, which says whether results of several runs belong together."""
+"""Origin of a folder of results: ``run.json``, which decides whether results of several runs belong together."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GIBIBYTE = 2**30
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a run was: what it ran on, how, and which cells.
+    """Origin of a run: machine, settings and cells.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ def _said(repository: Path, *words: str) -> bytes:
 
 
 def has(repository: Path, commit: str) -> bool:
-    """Whether a commit is one of the checkout in `repository`."""
+    """Return whether a commit is in the checkout `repository`."""
     return bool(
         _said(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
     )

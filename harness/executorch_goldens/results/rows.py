@@ -1,4 +1,4 @@
-"""What a run leaves behind apart from the goldens: a line per cell, and the files of the cells that need a look.
+"""Results of a run: a row per cell, and the files of cells that need a look.
 
 ``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked. Where a cell is neither stable nor
 accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode, and
@@ -238,7 +238,7 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 
 class _Row(msgspec.Struct):
-    """What a line must be; fields came one by one, and further ones may."""
+    """The schema of a row; fields were added over time, and more may follow."""
 
     release: str
     target: str
@@ -273,7 +273,7 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def is_kept(row: Mapping[str, Any], folder: Path) -> bool:
-    """Whether files of the cell of a line are kept beside ``results.jsonl``, in `folder`, if its exports left any."""
+    """Return whether files of a row's cell are kept beside ``results.jsonl``, in `folder`, if its exports left any."""
     return (row["verdict"] != "stable" and not row["recorded"]) or (folder / origins.FILE).is_file()
 
 

@@ -1,4 +1,4 @@
-"""How benign what a cell proposes is: how far it is from eager, and from its golden, before and after."""
+"""Rates how benign a proposal is: its distance from eager and from its golden, before and after."""
 
 from __future__ import annotations
 

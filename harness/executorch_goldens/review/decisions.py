@@ -1,4 +1,4 @@
-"""What persons have decided about cells, whatever a run found: accepted, rejected, or declared as known defects.
+"""Decisions about cells, whatever a run found: accepted, rejected, or declared as known defects.
 
 A cell is accepted where its golden is by now what the run made. So nothing needs to be kept of an acceptance, and one
 that is taken back in the checkout no longer counts.

@@ -1,4 +1,4 @@
-"""What the difference of a cell from its golden is, in words that are the same for every cell that shows it."""
+"""Describes a cell's difference from its golden, in the same words for every cell that shows it."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Edit:
 
     @property
     def place(self) -> tuple[int, str]:
-        """Where a title names it."""
+        """The place that a title names."""
         return ORDER.index(self.kind), self.what
 
 
 @dataclass(frozen=True)
 class Quantities:
-    """How much more there is than in the golden; less is negative.
+    """Changes in quantities against the golden; negative where there is less.
 
     Attributes
     ----------

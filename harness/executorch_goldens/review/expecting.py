@@ -17,7 +17,7 @@ from executorch_goldens.review.groups import Member
 
 @dataclass(frozen=True)
 class Updated:
-    """What `update` made of the file of a root.
+    """Changes that `update` made to the file of a root.
 
     Attributes
     ----------

@@ -112,12 +112,12 @@ class Member:
 
     @property
     def wrong(self) -> bool:
-        """Whether it may not be recorded because it is wrong, or does not repeat."""
+        """True if the cell is wrong or does not repeat, so that it may not be recorded."""
         return self.proposal.verdict not in DECIDED
 
     @property
     def size(self) -> int:
-        """How much there is to read of it."""
+        """The amount of text to read."""
         return sum(map(len, (self.after or {}).values()))
 
 
@@ -154,7 +154,7 @@ class Group:
 
     @property
     def proof(self) -> str:
-        """What an export without the pass proves, with the cell that shows it; empty where nothing does."""
+        """The result of an export without the pass, with its cell; empty where there is none."""
         found = (member.proposal for member in self.members if member.proposal.proof)
         return next((f"{proposal.proof} ({proposal.cell})" for proposal in found), "")
 
@@ -174,7 +174,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """What `--accept` names it by: a digest of all that was proposed and of what it would replace."""
+        """Its name for `--accept`: a digest of all proposals and of the goldens that they would replace."""
         return _digest([_contents(member.proposal) for member in self.members])
 
     @property
@@ -184,7 +184,7 @@ class Group:
 
     @property
     def title(self) -> str:
-        """Which pass it was and what it changed."""
+        """The pass, and what it changed."""
         first = self.members[0]
         if NAMES_ALONE in first.edits:
             cells = f"{count(len(self.members), 'cell')}, as " if len(self.members) > 1 else ""
@@ -214,7 +214,7 @@ class Group:
 
     @property
     def counts(self) -> str:
-        """How many of its cells have each verdict, those that are wrong first: ``8 corrupt, 5 changed``."""
+        """The number of cells by verdict, wrong ones first: ``8 corrupt, 5 changed``."""
         number = Counter(member.proposal.verdict for member in self.members)
         ordered = sorted(number, key=lambda verdict: (verdict in DECIDED, -number[verdict], verdict))
         return ", ".join(f"{number[verdict]} {verdict}" for verdict in ordered)
@@ -226,7 +226,7 @@ class Group:
 
     @property
     def extent(self) -> str:
-        """How many cells of how many releases."""
+        """The number of cells and of releases."""
         releases = {member.proposal.release for member in self.members}
         return f"{count(len(self.members), 'cell')}, {count(len(releases), 'release')}"
 
@@ -256,7 +256,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Edited:
-    """How one cell differs from its golden.
+    """The difference of one cell from its golden.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a person has rejected, with the reason: shown when the same cause is proposed again."""
+"""Rejections with their reasons: shown when the same cause is proposed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person has said so far in a review, group by group; drawing it and writing it is done elsewhere."""
+"""Decisions of a person in a review, group by group; other modules draw and write them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Session:
 
     @property
     def doubt(self) -> str:
-        """What a person has to affirm before cells of the group are accepted; empty where nothing speaks against it."""
+        """The doubt to confirm before cells of the group are accepted; empty where there is none."""
         return doubt(self.group) if self.group.state == PENDING else ""
 
     def accept_group(self, although: bool = False) -> None:
@@ -197,7 +197,7 @@ class Session:
 
     @property
     def decided(self) -> bool:
-        """Whether every group that can be accepted is accepted whole or rejected."""
+        """True if every group that can be accepted is accepted whole or rejected."""
         return all(
             self.decision(group) in ("accepted", "rejected")
             for group in self.groups

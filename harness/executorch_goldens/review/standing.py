@@ -1,4 +1,4 @@
-"""Whether a proposal still is what a run would propose: of the same commit and settings, against the same golden."""
+"""Checks that a proposal is still current: the same commit, settings and golden."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Standing:
-    """What is in the checkout now.
+    """Current state of the checkout.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a change does to goldens, in ten lines of Markdown: for the comment on a pull request."""
+"""Summary of a change's effect on goldens, in ten lines of Markdown: for the comment on a pull request."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Row = tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Summary:
-    """What runs found, beside what runs of the base found.
+    """Findings of runs, beside those of runs of the base.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which cells a change in the repository can reach: what ``--changed-since REV`` runs, and why.
+"""Finds the cells that a change in the repository can reach: those that ``--changed-since REV`` runs, and why.
 
 The store knows what the last export of a cell depended on (`store.facts`). A file counts for the cells whose
 exports read it or looked for it, and for those of which no export is known as it would be made now.
@@ -54,7 +54,7 @@ class ChangedError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class Reached:
-    """What a changed file can reach.
+    """The cells that a changed file can reach.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ def _git(folder: Path, *words: str) -> str:
 
 
 class Reach:
-    """What files can reach, of the cells of one run.
+    """Finds the cells of one run that files can reach.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class Changes:
-    """What ``--changed-since`` chose.
+    """The choice of ``--changed-since``.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ from executorch_goldens.workers.sweep import Sweep
 
 @dataclass
 class Explainer:
-    """What a run looks into, and what it has looked into so far.
+    """Diagnostics of a run, and their results so far.
 
     Attributes
     ----------

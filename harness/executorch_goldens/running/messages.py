@@ -1,4 +1,4 @@
-"""What a person reads of a run: the message of each cell that needs a look, and the summary at the end."""
+"""Messages of a run: one for each cell that needs a look, and the summary at the end."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _read_by(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a run was asked for: the command line, read, and ``[tool.goldens]`` where it says nothing.
+    """Options of a run: the command line, completed by ``[tool.goldens]``.
 
     Fields that an option says are explained by the option's help. The others are:
 
@@ -332,17 +332,17 @@ class Options:
 
     @property
     def updating(self) -> bool:
-        """Whether goldens may be written."""
+        """True if goldens may be written."""
         return self.update.any
 
     @property
     def takes(self) -> bool:
-        """Whether exports are taken from the cache."""
+        """True if exports are taken from the cache."""
         return CACHES[self.cache][0]
 
     @property
     def keeps(self) -> bool:
-        """Whether exports are put into the cache."""
+        """True if exports are put into the cache."""
         return CACHES[self.cache][1]
 
     @property
@@ -352,7 +352,7 @@ class Options:
 
     @property
     def origins(self) -> bool:
-        """Whether exports say which pass made each operator, which is left beside the results."""
+        """True if exports record the pass that made each operator, beside the results."""
         return self.explain == "all"
 
 

@@ -1,4 +1,4 @@
-"""What a run is going to do: settled before anything is exported or written, and printed by ``goldens run --plan``."""
+"""Plan of a run: settled before anything is exported or written, and printed by ``goldens run --plan``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from executorch_goldens.workers import seconds
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run is going to do.
+    """The plan of a run.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a person sees of a run while it goes: one live line in a terminal, a line a minute elsewhere.
+"""Progress of a run: one live line in a terminal, a line a minute elsewhere.
 
 Everything is written by the thread of the tests, between two of them: it cannot garble what pytest writes.
 """
@@ -33,7 +33,7 @@ DECIDED = ("changed", "renamed", "new")
 
 
 class Screen(Protocol):
-    """What is used of pytest's terminal reporter."""
+    """The part of pytest's terminal reporter that is used."""
 
     def rewrite(self, line: str, **markup: bool) -> None: ...
     def write_line(self, line: str, **markup: bool) -> None: ...
@@ -41,7 +41,7 @@ class Screen(Protocol):
 
 
 class Progress:
-    """How far a run has come.
+    """The progress of a run.
 
     Parameters
     ----------

@@ -272,7 +272,7 @@ class Run:
         return dataclasses.replace(self.release, known={}) if rewritten else self.release
 
     def _settles(self, found: Judged) -> bool:
-        """Whether what is wrong with a cell may be written: to a compact root, and not in place of what is there."""
+        """Return whether a known defect of a cell may be written: to a compact root, and never over an existing one."""
         update = self.plan.options.update
         if not self.plan.compact or not update.any:
             return False
@@ -352,7 +352,7 @@ class Run:
         return grouped(proposed, self.plan.goldens, standing)
 
     def is_whole(self) -> bool:
-        """Whether every cell of the zoo and the release was checked."""
+        """True if every cell of the zoo and the release was checked."""
         return set(self.verdicts) == set(self.plan.zoo)
 
     def leftovers(self) -> roots.Leftovers:

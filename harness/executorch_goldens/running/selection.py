@@ -1,4 +1,4 @@
-"""What a run works on: the release that is installed, the cells that it and the zoo make, those that were chosen."""
+"""Selection of a run: the installed release, all cells of it and the zoo, and the chosen ones."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ PATIENCE = 5.0
 
 @dataclass
 class Suite:
-    """What the tests of one session share: a release, templates that stay warm, and the names that are taken.
+    """State shared by the tests of a session: a release, warm templates, and the names in use.
 
     Attributes
     ----------

@@ -81,7 +81,7 @@ class FileCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Config:
-    """What a repository sets for its goldens; empty or None is what it does not set.
+    """Settings of a repository for its goldens; an unset one is empty or None.
 
     Attributes
     ----------
@@ -221,7 +221,7 @@ _Most = Annotated[int, Meta(ge=0)] | UnsetType
 
 
 class _Limits(msgspec.Struct, forbid_unknown_fields=True):
-    """What a budget states of the cells of a pattern: some of `QUANTITIES`, and `SQNR`."""
+    """Limits of a budget for cells that match a pattern: some of `QUANTITIES`, and `SQNR`."""
 
     outside: _Most = UNSET
     memory: _Most = UNSET

@@ -35,7 +35,7 @@ IGNORED = ("build/", ".nox/", ".venv/", "__pycache__/", "goldens/**/.*.lock")
 
 @dataclass(frozen=True)
 class Beginning:
-    """What the files are made from.
+    """The sources of the generated files.
 
     Attributes
     ----------

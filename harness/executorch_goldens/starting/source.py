@@ -37,7 +37,7 @@ class ModelName:
 
     @property
     def is_program(self) -> bool:
-        """Whether the file is the model itself."""
+        """True if the file is the model itself."""
         return self.file.suffix == PROGRAM
 
     def __str__(self) -> str:

@@ -108,7 +108,7 @@ def _searched(path: str) -> str:
 
 
 def is_read(variable: str) -> bool:
-    """Whether what an export makes may depend on the value of an environment variable that no Python code reads."""
+    """Return whether an export may depend on an environment variable that no Python code reads."""
     return variable.startswith(VARIABLES) and not variable.startswith(OTHER_VARIABLES)
 
 

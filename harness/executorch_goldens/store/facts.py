@@ -1,4 +1,4 @@
-"""What an export depended on, and whether it still is so.
+"""Dependencies of an export, and checks that they are unchanged.
 
 A record (`exporting.recording`) becomes a list of facts. An artifact is used again where all of its facts hold.
 Places are named relative to what may be elsewhere: the repository, the environment, its Python, the harness.
@@ -60,7 +60,7 @@ class UnsettledError(Exception):
 
 
 class Fact(msgspec.Struct, frozen=True, array_like=True, order=True):
-    """What an export saw.
+    """A dependency of an export, with the value it had.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 @dataclass(frozen=True)
 class Record:
-    """What a process left of what it depended on.
+    """The dependencies that a process recorded.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class Digests:
         return digest
 
     def is_as_before(self, file: str) -> bool:
-        """Whether a file says what it said when this process began."""
+        """Return whether a file has the content that it had when this process began."""
         return file in self._before and self._before[file] == self.of(file)
 
     def learn(self, files: Iterable[str]) -> None:
@@ -215,7 +215,7 @@ def digest_of(file: str) -> str:
 
 
 def changed_since(file: str, began: int) -> bool:
-    """Whether what a file said may have been read before its last change."""
+    """Return whether a file may have been read before its last change."""
     try:
         changed = state_of(file)[2]
     except OSError:
@@ -229,7 +229,7 @@ def digest_of_names(names: Iterable[str]) -> str:
 
 @dataclass
 class View:
-    """What is so here and now, as the exports of one environment would see it.
+    """The current values, as exports of one environment would see them.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which files of a package some of its modules import, for what no process has run yet; read from their text."""
+"""Finds the files that modules of a package import, from their text: for modules that no process has run yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of an export, as a listing of named ingredients: what no file says of what it makes.
+"""Request of an export as named ingredients: the part of its key that no file holds.
 
 Everything else that an artifact depends on its record says (`executorch_goldens.store.facts`).
 

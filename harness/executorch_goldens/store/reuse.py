@@ -1,4 +1,4 @@
-"""What one run takes from the store of artifacts, puts into it, and exports again to check it."""
+"""Reuse of stored artifacts in one run: those it takes, adds, and exports again as a check."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ReuseError(HarnessError):
 
 @dataclass(frozen=True)
 class Recheck:
-    """How many of the reused exports are made again, as a part of 1, and the seed that chooses them."""
+    """The fraction of reused exports that are made again, and the seed that chooses them."""
 
     part: float = 0.0
     seed: int = 0
@@ -346,7 +346,7 @@ class Reuse:
 
 
 def _of_the_environment(fact: Fact | None) -> bool:
-    """Whether a fact is of installed packages or variables, and not of a repository's own files."""
+    """Return whether a fact is of installed packages or variables, and not of a repository's own files."""
     return fact is not None and (fact.kind == VARIABLE or fact.place.startswith("<environment>"))
 
 
@@ -384,7 +384,7 @@ def _name(settings: Settings, wanted: Wanted) -> str:
 
 
 def is_lasting(outcome: Outcome) -> bool:
-    """Whether an export like this one would come to the same end: not that of a crash or of a full disk."""
+    """Return whether a repeated export would end the same; a crash or a full disk need not recur."""
     if not isinstance(outcome.result, Artifact):
         return False
     result = outcome.result.result
@@ -392,7 +392,7 @@ def is_lasting(outcome: Outcome) -> bool:
 
 
 def same(one: Outcome, other: Outcome) -> bool:
-    """Whether two exports of one cell have the same content."""
+    """Return whether two exports of one cell have the same content."""
     if not isinstance(one.result, Artifact) or not isinstance(other.result, Artifact):
         return False
     return len(group_by_content([one, other])) == 1

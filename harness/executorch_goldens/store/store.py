@@ -125,7 +125,7 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Store:
-    """What exports made, in a directory.
+    """Results of exports, in a directory.
 
     Attributes
     ----------
@@ -166,11 +166,11 @@ class Store:
         return self.root / folder / key[:2] / key
 
     def holds(self, key: str) -> bool:
-        """Whether there is an entry, damaged or not."""
+        """Return whether there is an entry, damaged or not."""
         return self.path(key).exists()
 
     def is_sound(self, key: str) -> bool:
-        """Whether there is an entry that is not damaged; a damaged one is deleted. The entry counts as used now."""
+        """Return whether there is a sound entry, which then counts as used now; a damaged one is deleted."""
         if self._content(key) is None:
             return False
         with contextlib.suppress(OSError):

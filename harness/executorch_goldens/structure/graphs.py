@@ -33,7 +33,7 @@ NAMES_OF_GRAPHS = frozenset({"then_graph", "else_graph", "cond_graph", "body_gra
 
 @dataclass(frozen=True)
 class Pairing:
-    """Which operators and values of two graphs are the same, whatever their names and positions.
+    """Matching operators and values of two graphs, whatever their names and positions.
 
     Attributes
     ----------

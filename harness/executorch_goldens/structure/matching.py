@@ -27,7 +27,7 @@ Pair = tuple[int, int]
 
 @dataclass
 class Matching:
-    """Which operators are the same.
+    """Matching operators.
 
     Attributes
     ----------

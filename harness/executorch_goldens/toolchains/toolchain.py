@@ -188,7 +188,7 @@ def _checkout_of(python: Path) -> str:
 
 @dataclass(frozen=True)
 class Fit:
-    """Which patches and shortcuts fit a toolchain.
+    """The patches and shortcuts that fit a toolchain.
 
     Attributes
     ----------

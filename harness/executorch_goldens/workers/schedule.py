@@ -1,4 +1,4 @@
-"""Which export comes next, and which templates are needed for those that are to come."""
+"""Order of exports, and the templates that the next ones need."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Job:
 
     @property
     def place(self) -> tuple[bool, int]:
-        """Where it is among the jobs that wait."""
+        """The position among waiting jobs."""
         return not self.again, self.number
 
 
@@ -73,7 +73,7 @@ class Schedule:
         return next(iter(self._queues.get(variation, ())), None)
 
     def needs(self, variation: Variation) -> bool:
-        """Whether jobs wait for the template of `variation`."""
+        """Return whether jobs wait for the template of `variation`."""
         return bool(self._queues.get(variation))
 
     def _first(self, variations: Iterable[Variation]) -> Job | None:

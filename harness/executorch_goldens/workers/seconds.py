@@ -1,4 +1,4 @@
-"""How long one export of each cell takes, as earlier runs have measured it.
+"""Duration of one export of each cell, measured by earlier runs.
 
 Two files remember it. ``<goldens>/<release>/seconds.txt`` is committed: a coarse table, the same in every clone, which
 balances shards. ``<sweeps>/<release>/seconds.json`` is this machine's, and every run adds to it. By both, what
@@ -121,7 +121,7 @@ def write_table(root: Path, measured: Mapping[Cell, float]) -> bool:
 
 
 class Remembered:
-    """What this machine has measured of a release.
+    """Durations of a release's exports on this machine.
 
     Parameters
     ----------

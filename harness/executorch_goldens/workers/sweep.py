@@ -308,7 +308,7 @@ class Sweep:
                 break
 
     def _may_take(self, template: TemplateProcess) -> bool:
-        """Whether a template may make its next export beside those that it makes: what killed another is made alone."""
+        """Return whether a template may start its next export now; a job that killed a template runs alone."""
         following = self.schedule.first(template.variation)
         again = following is not None and following.again
         return not template.running or not (again or any(job.again for job in template.running.values()))
@@ -580,7 +580,7 @@ class Sweep:
                 )
 
     def _is_overdue(self, template: TemplateProcess, number: int, now: float) -> bool:
-        """Whether a template should have answered of a job, and could have."""
+        """Return whether a template should have answered for a job, and could have."""
         if template.expected[number] > now:
             return False
         overdue = template.owes(number, now) and not template.is_starved()
@@ -626,7 +626,7 @@ def worth_warming(cells: Collection[Cell]) -> set[str]:
 
 
 def _too_long(template: TemplateProcess, seconds: float) -> bool:
-    """Whether a template has taken more than `TEMPLATE_LIMIT` lets it in so many seconds of wall time."""
+    """Return whether a template has used more wall time than `TEMPLATE_LIMIT` allows."""
     if seconds <= TEMPLATE_LIMIT:
         return False
     return seconds > WALL * TEMPLATE_LIMIT or processor_seconds(template.process.pid) > TEMPLATE_LIMIT

@@ -71,7 +71,7 @@ class TemplateProcess:
             self.process.stdin.flush()
 
     def owes(self, number: int, now: float) -> bool:
-        """Whether an answer of a job is due: it has not started, is past its end, or had ended at the last look."""
+        """Return whether an answer is due: the job is not started, is past its limit, or was ended at the last look."""
         if number not in self.children or now > self.ends[number] or number in self.over:
             return True
         if state_of(self.children[number]) in ENDED:
@@ -79,7 +79,7 @@ class TemplateProcess:
         return False
 
     def is_starved(self) -> bool:
-        """Whether it wants to run, or waits for a disk, and the machine does not let it."""
+        """Return whether the process is ready to run, or waits for a disk, and the machine does not let it."""
         return state_of(self.process.pid) in ("R", "D")
 
     def read(self) -> bytes:

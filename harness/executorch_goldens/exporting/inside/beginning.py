@@ -117,7 +117,7 @@ def beginning(
 
 
 def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> bool:
-    """Whether some output has the dtype and the shape that it should have, and not the values."""
+    """Return whether some output has the right dtype and shape, but wrong values."""
     return any(
         (expected.dtype, expected.shape) == (actual.dtype, actual.shape)
         and not expected.dtype.startswith("complex")

@@ -110,7 +110,7 @@ class Comparison:
         return order if -1 not in order and order != sorted(order) and self.output_departs() else []
 
     def departs(self, name: str, actual: torch.Tensor, eager: Evaluated | None = None) -> bool:
-        """Whether `actual` is not what the graph gives for a node, or gives in another run."""
+        """Return whether `actual` differs from the graph's value for a node, or from its value in another run."""
         eager = eager or self.eager
         node = self.nodes[name]
         return exceeds(real(node, eager.values[name])[0], real(node, actual)[0], eager.tolerances[name])
@@ -159,7 +159,7 @@ class Comparison:
         return None
 
     def is_carried_on(self, point: _Point, only_seen: Collection[Node]) -> bool:
-        """Whether something departs that follows from a value, if eager's is put in its place, in codes or not.
+        """Return whether a value downstream departs even if eager's value is used here, quantized or not.
 
         Eager's is in the place of values that are `only_seen` as well.
         """
@@ -199,7 +199,7 @@ class Comparison:
         return None
 
     def comes_of(self, point: _Point, given: Mapping[str, torch.Tensor]) -> bool:
-        """Whether a value is what its operator makes, eagerly, if it is given other values than the delegate's own."""
+        """Return whether a value is the eager result of its operator, given other inputs than the delegate's own."""
         own = {node.name: each.actual for node, each in self.points.items()}
         return bool(given) and not self.departs(
             point.node.name, point.actual, self.evaluate(given={**own, **given})
@@ -346,7 +346,7 @@ def uncoded(node: Node, own: Evaluated, *, cut_off: bool = False) -> dict[str, t
 
 
 def _converts(node: Node) -> bool:
-    """Whether `node` has a value of another in codes, or back from codes."""
+    """Return whether `node` quantizes or dequantizes the value of another node."""
     return is_quantize(node) or is_dequantize(node)
 
 

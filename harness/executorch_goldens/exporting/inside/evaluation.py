@@ -21,7 +21,7 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def exceeds(expected: Array, actual: Array, tolerance: Array) -> bool:
-    """Whether a number is farther from what is expected; where that is not finite, nothing is expected."""
+    """Return whether a number is farther from the expected one than allowed; a non-finite one allows anything."""
     judged = np.isfinite(expected)
     allowed = np.broadcast_to(tolerance, expected.shape)[judged]
     with np.errstate(invalid="ignore", over="ignore"):

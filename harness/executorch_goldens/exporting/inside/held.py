@@ -1,4 +1,4 @@
-"""What looking into a delegate gives: the values inside, by the nodes of the graph that it was lowered from."""
+"""Values inside a delegate, by the nodes of the graph that it was lowered from."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Opened: TypeAlias = Callable[[Sequence[torch.Tensor]], tuple[list[torch.Tensor],
 
 @dataclass(frozen=True)
 class Look:
-    """What a backend's delegates are looked into with.
+    """Reads the values inside the delegates of a backend.
 
     Attributes
     ----------

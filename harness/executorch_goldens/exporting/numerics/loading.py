@@ -53,7 +53,7 @@ WAYS: Mapping[str, Run] = {
 
 @dataclasses.dataclass(frozen=True)
 class Otherwise:
-    """What a way of loading gives: outputs by sample, or what it raised.
+    """The result of one way to load a program: outputs by sample, or the exception.
 
     Attributes
     ----------

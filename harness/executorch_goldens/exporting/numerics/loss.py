@@ -34,7 +34,7 @@ COUNTED = 1 << 16
 
 @dataclass(frozen=True)
 class Loss:
-    """What one quantization costs, or those together whose values are compared.
+    """Precision lost by one quantization, or by several whose values are compared together.
 
     Attributes
     ----------

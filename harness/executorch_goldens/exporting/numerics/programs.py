@@ -347,7 +347,7 @@ def _arguments(
 
 
 def _is_given(spec: InputSpec) -> bool:
-    """Whether the user gives an input: what is no tensor is what it was when the program was exported."""
+    """Return whether the user passes an input; inputs that are no tensors keep their value at export."""
     return spec.kind is InputKind.USER_INPUT and not isinstance(spec.arg, ConstantArgument)
 
 
@@ -471,7 +471,7 @@ def run_model(payload: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np
 
 
 def is_unpredictable(error: RuntimeError) -> bool:
-    """Whether the reference model says of what it was given that TOSA leaves open what comes out."""
+    """Return whether the reference model says that TOSA leaves the result for these inputs open."""
     return "TOSA_UNPREDICTABLE" in str(error)
 
 

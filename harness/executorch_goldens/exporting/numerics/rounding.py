@@ -1,4 +1,4 @@
-"""How far rounding alone may move what a model gives: measured, not guessed.
+"""Measures how far rounding alone may move the outputs of a model.
 
 The (quantized) eager graph is run a few times more, with every rounding in it moved by what a target's arithmetic may
 move it: a floating result by units in its last place, a quantization by a part of a code before it rounds. How far each
@@ -117,7 +117,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.state[tensor] = GIVEN
 
     def is_rounded(self, tensor: torch.Tensor) -> bool:
-        """Whether `tensor` follows from an input and was rounded on its way."""
+        """Return whether `tensor` depends on an input and was rounded on its way."""
         return self._state_of(tensor) == ROUNDED
 
     def _state_of(self, tensor: torch.Tensor) -> int | None:
@@ -262,7 +262,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return name == "quantize_per_token" or scale in self
 
     def _is_exact(self, value: torch.Tensor, scale: Any, name: str) -> bool:
-        """Whether both sides quantize the same value by the same scale, or what are codes already."""
+        """Return whether both sides quantize the same value by the same scale, or use codes already."""
         state = self._state_of(value) or GIVEN
         if self._is_chosen_anew(scale, name) or state == ROUNDED:
             return False
@@ -334,7 +334,7 @@ def distance(moved: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> np.
 
 @dataclass(frozen=True)
 class Moved:
-    """How far rounding alone moves the outputs of a model.
+    """The distances that rounding alone moves the outputs of a model.
 
     Attributes
     ----------
@@ -386,7 +386,7 @@ def moved(
 
 
 class _Distances:
-    """How far rounding moves the outputs of a model, over all runs so far.
+    """Distances that rounding moves the outputs of a model, over all runs so far.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the lowered program of a case is run on: its example, inputs like it and recorded, other sizes, steps."""
+"""Inputs for the lowered program of a case: its example, similar and recorded ones, other sizes, steps."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ FITS = {
 
 @dataclass(frozen=True)
 class _Override:
-    """What is in an operator's Python kernels while a program is decomposed.
+    """State of an operator's Python kernels while a program is decomposed.
 
     Attributes
     ----------

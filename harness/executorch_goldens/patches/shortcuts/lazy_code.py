@@ -57,7 +57,7 @@ FITS = {
 
 @dataclass(frozen=True)
 class _GraphAsItWas:
-    """What the generated code of a graph follows from, as it was when the graph was to be compiled.
+    """The inputs of a graph's generated code, as they were when the graph was to be compiled.
 
     A node's arguments are immutable and are replaced when they change, so that holding them is enough.
 
