@@ -69,7 +69,7 @@ class Finding:
 
     @property
     def rank(self) -> tuple[int, str]:
-        """What the index is sorted by: the severest first."""
+        """The sort key of the index: most severe first."""
         return get_args(Severity).index(self.severity), self.backend
 
 

@@ -1,4 +1,4 @@
-"""What an export costs against an older revision of this project, cell by cell and side by side."""
+"""Cost of exports against an older revision of this project, cell by cell and side by side."""
 
 from __future__ import annotations
 

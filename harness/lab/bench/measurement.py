@@ -1,4 +1,4 @@
-"""What is measured, how often, and what is kept of it."""
+"""Measured quantities, repetitions, and their records."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the repetitions of a run gave for one ratio."""
+    """All repetitions of one ratio in a run."""
 
     measurement: str
     goal: Goal

@@ -35,7 +35,7 @@ CELL_COLUMNS = ("exports of", "cells", "known")
 
 @dataclass(frozen=True)
 class Taken:
-    """What the exports of one group take.
+    """Branches that the exports of one group take.
 
     Attributes
     ----------

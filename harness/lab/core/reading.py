@@ -1,4 +1,4 @@
-"""What the cells of a zoo reach, as far as their goldens and the files of coverage tell.
+"""Coverage of a zoo's cells, from their goldens and the coverage files.
 
 What a cell reaches is read from its golden: its target, the passes and partitioners that changed its graph, with their
 pipelines, and the operators of its delegates with their attributes. No golden tells which node visitors ran:

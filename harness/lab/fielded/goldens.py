@@ -1,4 +1,4 @@
-"""What was reviewed of programs in other releases' runtimes: ``<goldens>/fielded/<N>-<M>.txt``, a line a program."""
+"""Reviewed results of programs in other releases' runtimes: ``<goldens>/fielded/<N>-<M>.txt``, a line a program."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ IN_ORDER = (STABLE, NOT_RUN, ILL_FORMED, REFUSED, "imprecise")
 
 @dataclass(frozen=True, order=True)
 class Cause:
-    """What failures of different models have in common.
+    """The common cause of failures of different models.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which findings (docs/lab/findings) explain what is wrong with drawn models: the table ``explained.toml``."""
+"""Failures of drawn models that findings (docs/lab/findings) explain: the table ``explained.toml``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLE = Path(__file__).with_name("explained.toml")
 
 @dataclass(frozen=True)
 class Explanation:
-    """What failures a finding explains.
+    """A finding, with the failures that it explains.
 
     Attributes
     ----------

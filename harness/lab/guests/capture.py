@@ -48,7 +48,7 @@ class _Ended(BaseException):
 
 @dataclass
 class HandedOver:
-    """What a test hands to a tester.
+    """The arguments that a test passes to a tester.
 
     Attributes
     ----------

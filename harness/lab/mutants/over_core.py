@@ -35,7 +35,7 @@ SHUFFLE = 15
 
 @dataclass(frozen=True)
 class Found:
-    """What the core says of a mutant.
+    """The core's result for a mutant.
 
     Attributes
     ----------
@@ -184,5 +184,5 @@ def summary(found: Sequence[Found], mutants: Sequence[Mutant]) -> str:
 
 
 def is_enough(found: Sequence[Found], mutants: Sequence[Mutant]) -> bool:
-    """Whether as many mutants are detected as must be; one that was not tried is not."""
+    """Return whether enough mutants are detected; an untried one is not."""
     return sum(bool(each.cell) for each in found) >= DETECTED * len(mutants)

@@ -1,4 +1,4 @@
-"""What is delegated, what is shared, and what one partition's lowering leaves behind for the next."""
+"""Mutants of partitioning: delegation, sharing, and state that one partition's lowering leaves for the next."""
 
 from __future__ import annotations
 

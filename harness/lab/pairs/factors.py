@@ -21,7 +21,7 @@ SIZES = (2, 3, 4, 6, 5)
 
 @dataclass(frozen=True)
 class Operator:
-    """What a model is about.
+    """The operator under test of a model.
 
     Attributes
     ----------

@@ -87,7 +87,7 @@ def _class(row: Row, form: str, shape: Sequence[int], has_y: bool, has_w: bool) 
 
 
 def _takes_other(row: Row, has_y: bool) -> bool:
-    """Whether the second operand is an input of its own."""
+    """Return whether the second operand is an input of its own."""
     return has_y and row.shared not in (*CONSTANT, "one twice")
 
 

@@ -134,7 +134,7 @@ def _dtype_fits(row: Mapping[str, Any]) -> bool:
 
 
 def _has_held(row: Mapping[str, Any]) -> bool:
-    """Whether the model holds weights or constants, or else nothing is said of what holds them."""
+    """Return whether the model holds weights or constants, or the holder is not specified."""
     return bool(OPERATORS[row["operator"]].weights) or row["shared"] in (
         "constant",
         "constant of two",

@@ -38,7 +38,7 @@ NONE = "UNKNOWN"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a service of vulnerabilities said.
+    """The answer of a vulnerability service.
 
     Attributes
     ----------

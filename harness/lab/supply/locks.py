@@ -46,7 +46,7 @@ MACHINES = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"))
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a lock is made from.
+    """The sources of a lock.
 
     Attributes
     ----------

@@ -116,7 +116,7 @@ LISTED = 3
 
 @dataclass(frozen=True)
 class Effort:
-    """What a source was measured with.
+    """The cells and the time of a source's measurement.
 
     Attributes
     ----------

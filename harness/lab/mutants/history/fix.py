@@ -1,4 +1,4 @@
-"""What a fix taken back is: one correction of upstream's, and the small edit that brings the old behaviour back.
+"""A reverted fix: one upstream correction, and the small edit that brings the old behaviour back.
 
 Importing this imports neither torch nor executorch; installing a fix taken back does.
 """

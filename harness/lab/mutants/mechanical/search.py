@@ -33,7 +33,7 @@ NOT_REACHED = "not reached"
 
 @dataclass(frozen=True)
 class Found:
-    """What some cells say of a mutant.
+    """Results of some cells for a mutant.
 
     Attributes
     ----------
