@@ -245,7 +245,7 @@ def channel_factors_beside_conv(data: Data) -> Example:
 
 
 class TwoLayouts(nn.Module):
-    """What a convolution made, met by tensors that never were channels-last: an input, a table, a flat view."""
+    """The result of a convolution, combined with tensors that never were channels-last (input, table, flat view)."""
 
     table: torch.Tensor
 

@@ -177,7 +177,7 @@ def reductions(data: Data) -> Example:
 
 
 class IntegerArgmax(nn.Module):
-    """Where the largest values are, as int32, which is what TOSA gives."""
+    """Indices of the largest values, as int32, the type in TOSA."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.argmax(x, dim=-1).to(torch.int32)

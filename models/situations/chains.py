@@ -9,7 +9,7 @@ from executorch_goldens import Data, Example, case
 
 
 class AnyOfAny(nn.Module):
-    """Whether any row has any element above zero."""
+    """True if any row has any element above zero."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.any(torch.any(x > 0.0, dim=1, keepdim=True))

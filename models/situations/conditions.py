@@ -204,7 +204,7 @@ def transposed_strides(data: Data) -> Example:
 
 
 class Argmaxima(nn.Module):
-    """Where the largest values are: of all, of a dimension that stays, of a middle one, and of integers."""
+    """Indices of the largest values: of all, of a kept dimension, of a middle one, and of integers."""
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return (

@@ -222,7 +222,7 @@ class BoundedLayer(nn.Module):
 
 
 class ComparedLayer(BoundedLayer):
-    """Whether what a layer gives is above integers."""
+    """Compares the result of a layer with integers."""
 
     def forward(self, x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
         return self.layer(x) > n  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What an Ethos-U55 does not take: other types, other kernels, longer strides."""
+"""Operators that an Ethos-U55 rejects: other types, other kernels, longer strides."""
 
 from __future__ import annotations
 
