@@ -1,4 +1,4 @@
-"""Which operator begins a departure from eager, and how that is said."""
+"""The operator that begins a departure from eager, and its message."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def moved(tensor: Tensor) -> Tensor:
 
 
 def imprecise(made: Lowered) -> Lowered:
-    """What rounding may move by anything, and the verdict thinks nothing of: only then operators are looked at."""
+    """Rounding may move the outputs by anything, so the verdict accepts them: only then operators are checked."""
     samples = tuple(
         replace(
             sample,

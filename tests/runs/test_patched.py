@@ -1,4 +1,4 @@
-"""What ExecuTorch is exported with in a repository of one's own: as it was published, or with the release's patches."""
+"""ExecuTorch in another repository: as published, or with the release's patches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs propose: of real exports made once (`tests.conftest.exports`), in the place of the sweep (`replay`)."""
+"""Proposals of runs, from real exports made once (`tests.conftest.exports`) and replayed (`replay`)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def proposed(proposing: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @dataclass(frozen=True)
 class Said:
-    """What a command ended with and printed."""
+    """Exit code and output of a command."""
 
     code: int
     out: str

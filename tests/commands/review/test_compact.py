@@ -76,7 +76,7 @@ def test_a_changed_compact_cell_is_proposed_and_accepted_with_those_of_its_cause
 
 
 def test_texts_that_only_digests_are_known_of_are_said_to_be_so(compacted: Runner) -> None:
-    """Nothing was kept: runs of `compacted` use no cache."""
+    """No run of `compacted` uses a cache, so nothing was kept."""
     (member,) = (
         member
         for group in found(compacted).values()

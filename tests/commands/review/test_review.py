@@ -1,4 +1,4 @@
-"""What runs propose, how it is grouped by cause, what is recorded of it and what is refused."""
+"""Proposals of runs, their grouping by cause, and what a review records and refuses."""
 
 from __future__ import annotations
 

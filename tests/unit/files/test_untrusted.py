@@ -1,4 +1,4 @@
-"""What a stranger has written runs no code, leaves no folder, takes no memory, moves no cursor: docs/security.md."""
+"""Untrusted files run no code, write nowhere else, exhaust no memory and move no cursor: docs/security.md."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_a_junit_file_declares_no_entities(shard: Path, tmp_path: Path) -> None:
 
 
 class Bomb:
-    """What unpickling it would run."""
+    """Runs this when it is unpickled."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

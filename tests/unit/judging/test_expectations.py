@@ -1,4 +1,4 @@
-"""Which goldens are a decision, what expects them, and what is written of that."""
+"""Goldens of failures that a decision accepts, and how it is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a device is told to run, in lines."""
+"""The script of a device, line by line."""
 
 from __future__ import annotations
 

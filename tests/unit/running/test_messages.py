@@ -1,4 +1,4 @@
-"""What a message says that a person can do about a corrupt cell."""
+"""Advice in the messages of corrupt cells."""
 
 from __future__ import annotations
 
