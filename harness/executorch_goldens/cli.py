@@ -22,15 +22,15 @@ from executorch_goldens.settings.arguments import Forms
 #: Subcommands, and what they are for.
 COMMANDS = {
     "bisect": "find the commit or distribution that changed a cell",
-    "compare": "show what two toolchains make of the same models: base against head, or an upgrade",
+    "compare": "compare the results of two toolchains: base against head, or an upgrade",
     "compile": "compile TOSA payloads for an Ethos-U or to VGF, and compare with goldens",
     "diff": "show how two payloads, goldens or releases differ",
     "env": "make, list and remove the environments of toolchains",
     "freeze": "keep the programs of chosen cells, with inputs and outputs, for later runtimes",
     "init": "set up goldens in your own repository and record the first one",
     "merge": "join the results of shards into those of one run, or summarize results",
-    "report": "write what runs found as one HTML file",
-    "repro": "write a script that shows what is wrong with a cell, without the harness",
+    "report": "write the results of runs as one HTML file",
+    "repro": "write a script that shows a cell's defect without the harness",
     "review": "review changed cells, cause by cause, and accept or reject them",
     "run": "check the cells of a zoo against their goldens",
     "show": "print a payload or a .pte as text, or open a cell in Model Explorer",

@@ -152,7 +152,7 @@ class Registry:
         if (case.module, case.name) in self._cases:
             raise ZooError(f"case {case.name!r} is registered twice in {case.module}: rename one")
         if not isinstance(case.guards, str) or not case.guards.strip() or "\n" in case.guards:
-            raise ZooError(f"case {case.name!r} must say in one line what it guards")
+            raise ZooError(f"case {case.name!r} needs guards=..., one line that names the behaviour it tests")
         for what in wrongs(case):
             raise ZooError(f"case {case.name!r} of {case.module}: {what}")
         self._cases[case.module, case.name] = case

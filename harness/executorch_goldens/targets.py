@@ -394,7 +394,7 @@ TARGETS: Mapping[str, Target] = {
 #: That of cases that make a whole program: quantizer, partitioners and memory plan are the case's own.
 BUILT = Target(
     name=BUILD,
-    description="what the function of a case makes: its own quantizers, partitioners and memory plan",
+    description="a program made by the case's function: its own quantizers, partitioners and memory plan",
     backend=BUILD,
     runs=EITHER,
     opt_in=True,

@@ -208,7 +208,7 @@ def of_releases(predicate: Predicate, good: str, bad: str, says: Callable[[str],
         yield f"{name} {was} -> {now} alone: {found}"
     yield _blame(blamed, moved, predicate.cell)
     if untried:
-        yield f"what {' and '.join(untried)} would change alone is not known"
+        yield f"not tried alone: {' and '.join(untried)}"
 
 
 #: What is said of a distribution that cannot be moved.

@@ -207,7 +207,7 @@ def clear(folder: Path) -> None:
     for name in (ARTIFACTS, RESULTS):
         shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).write_text("What goldens compare keeps; the next comparison in this folder deletes it.\n")
+    (folder / MARK).write_text("Files of goldens compare; the next comparison in this folder deletes them.\n")
 
 
 class _Screen:

@@ -104,9 +104,7 @@ class Exporter:
         if casualty is None and made is None:
             # A failure of the moment (executorch_goldens.store.reuse): not kept, and so nothing to hand over.
             assert isinstance(outcome.result, Artifact)
-            casualty = Casualty(
-                "crashed", f"what the machine {os.uname().nodename} had too little of ended it"
-            )
+            casualty = Casualty("crashed", f"ended for lack of memory or disk on {os.uname().nodename}")
         return {
             "cell": [wanted[0].target, wanted[0].case],
             "variation": wanted[1].name,

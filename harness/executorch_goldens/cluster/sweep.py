@@ -224,7 +224,7 @@ class ClusterSweep(Sweep):
         key, lists = row["made"]
         stored = self.reuse.accept(self.settings, self._wanted(job), Made(key, tuple(lists)))
         if stored is None:
-            raise self._error(f"what came back of {job} is damaged: run again")
+            raise self._error(f"the result of {job} arrived damaged: run again")
         self.kept += 1
         return stored
 

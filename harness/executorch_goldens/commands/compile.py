@@ -122,12 +122,12 @@ def add_to(subparsers: Any) -> None:
         "--against",
         type=Path,
         metavar="PYTHON",
-        help="compare with what the compiler of this environment makes of the same payloads, not with goldens",
+        help="compare with the compiler of this environment on the same payloads, not with goldens",
     )
     parser.add_argument(
         EXPORTED,
         action="store_true",
-        help=f"take the payloads that the last run has left in {BUILD}, and export nothing; needs --release",
+        help=f"compile the last run's payloads in {BUILD} and export nothing; needs --release",
     )
     parser.add_argument(UPDATE, action="store_true", help="record cells that are new or changed")
     forms = Forms(OPTIONS, lambda arguments: EXPORTED if arguments.exported else EXPORTING)
@@ -139,9 +139,11 @@ def run(arguments: argparse.Namespace) -> int:
     recording = arguments.snapshot_update
     repeats = variations(named(arguments.variations))
     if recording and arguments.against:
-        raise CommandError(f"{UPDATE} records what is compared with goldens; leave --against out")
+        raise CommandError(
+            f"{UPDATE} records goldens, and --against compares with none: leave one of them out"
+        )
     require_a_person(recording)
-    require_repeats(recording, len(repeats), "Say --variations full.")
+    require_repeats(recording, len(repeats), "Pass --variations full.")
     release = release_of(arguments)
     goldens = Goldens(arguments.goldens or config.load().goldens, release.version)
     cells, stale = chosen(goldens, release, arguments)
@@ -193,7 +195,10 @@ def compiler_of(
         )
     print(f"ExecuTorch {release.version}, {name} {compiler.version}", flush=True)
     if compiler.version != wanted:
-        print(f"  {release.version} names {wanted}: what differs below is what another one does", flush=True)
+        print(
+            f"  {release.version} names {wanted}: differences below come from the different version",
+            flush=True,
+        )
     return compiler
 
 

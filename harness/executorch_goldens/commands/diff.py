@@ -55,9 +55,9 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "diff",
-        description="Show how two payloads, texts of goldens, or folders of goldens differ, by structure: what is only "
-        "renamed or moved is one line. Of two releases that have goldens, report what changed from one to the other, "
-        "an entry per cause with its cells, as Markdown. Of a .pte and a cell, say whether the file is the cell's "
+        description="Show how two payloads, texts of goldens, or folders of goldens differ, by structure: a mere "
+        "rename or move is one line. For two releases with goldens, report the changes from one to the other, "
+        "an entry per cause with its cells, as Markdown. For a .pte and a cell, report whether the file is the cell's "
         "golden, in bytes or else in content.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -65,7 +65,7 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "before", metavar="A", help="a payload, a golden's text, a folder, a release; - for stdin"
     )
-    parser.add_argument("after", metavar="B", help="what to compare it with; of a .pte also a TARGET/CASE")
+    parser.add_argument("after", metavar="B", help="the other one; for a .pte also a TARGET/CASE")
     parser.add_argument("--limit", type=int, metavar="N", help="write out at most N differences of a payload")
     add_schemas(parser)
     of_releases = parser.add_argument_group("of two releases")

@@ -23,8 +23,8 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "env",
-        description="Commands make the environment of a toolchain when it is first asked for. This makes one before, "
-        "and prints its Python; lists what there is; and removes what is not needed any more.",
+        description="Commands make the environment of a toolchain when they first need it. This makes one in advance "
+        "and prints its Python, lists all environments, or removes unused ones.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -44,10 +44,10 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "merge",
-        description="Join results.jsonl, run.json, junit.xml and what was kept of cells that need a look. Results of "
-        "unlike runs, missing cells and cells that are there twice are refused. Ends with 1 where a cell is not as it "
-        "should be or a golden is stale. With --markdown, join nothing: print counts, causes, what got worse, and what "
-        "is otherwise than in the base, for the comment on a pull request.",
+        description="Join results.jsonl, run.json, junit.xml and the kept files of cells that need a look. Results of "
+        "unlike runs, missing cells and duplicate cells are refused. Exits with 1 if a cell is not as it "
+        "should be or a golden is stale. With --markdown, join nothing: print counts, causes, regressions, and "
+        "differences from the base, for the comment on a pull request.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -63,7 +63,9 @@ def add_to(subparsers: Any) -> None:
     )
     told = parser.add_argument_group("in place of joining")
     form = told.add_mutually_exclusive_group()
-    form.add_argument(MARKDOWN, action="store_true", help="print ten lines of Markdown: what runs found")
+    form.add_argument(
+        MARKDOWN, action="store_true", help="print the findings of runs in ten lines of Markdown"
+    )
     form.add_argument(
         ANNOTATIONS, action="store_true", help="print GitHub's commands that mark the changed goldens"
     )

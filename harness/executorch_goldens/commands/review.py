@@ -59,7 +59,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "review",
-        description="Group what the cells of past runs propose by what changed and by the pass that made it. Accepted "
+        description="Group the proposals of past runs by the change and by the pass that made it. Accepted "
         "groups are recorded as goldens, rejected ones kept with the reason. Nothing is exported.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -87,12 +87,12 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         ALTHOUGH,
         action="store_true",
-        help="with --accept: record what is right of a cause that makes other cells wrong",
+        help="with --accept: record the right cells of a cause that makes others wrong",
     )
     parser.add_argument(
         FEWER,
         action="store_true",
-        help="also record what fewer variations agreed on than on the golden that it replaces",
+        help="also record proposals with fewer agreeing variations than the golden",
     )
     share(parser.add_argument, "--sweeps")
     share(parser.add_argument, "--goldens")
@@ -200,8 +200,8 @@ def named(name: str, groups: Sequence[Group]) -> Group:
         if group.name == name:
             return group
     raise CommandError(
-        f"no group is called {name!r}: --list names them, and a group gets a new name when what its cells propose, or "
-        "the checkout, changes"
+        f"no group is called {name!r}: goldens review --list shows the names; a name changes with its group's "
+        "proposals or with the checkout"
     )
 
 
@@ -283,5 +283,5 @@ class Reviewed:
             file = self.sweeps / committing.FILE
             text = committing.message(self.groups, by_name, rejected)
             durable.replace(file, untrusted.shown(text.rstrip("\n")) + "\n")
-            print(f"read what was written: git diff {goldens}")
+            print(f"read the changes: git diff {goldens}")
             print(f"commit it: git add {shlex.quote(str(goldens))} && git commit -F {shlex.quote(str(file))}")

@@ -57,7 +57,7 @@ def _add_options(parser: argparse.ArgumentParser, every: bool) -> None:
         "--help-all", action=_HelpAll, nargs=0, help="show the options that few need as well, and exit"
     )
     adders = {title: with_short(parser.add_argument_group(title).add_argument) for title in options.GROUPS}
-    adders[options.SELECT]("--plan", action="store_true", help="print what the run would do, and do nothing")
+    adders[options.SELECT]("--plan", action="store_true", help="print the plan of the run and exit")
     options.add_syrupys(adders, every)
     options.add_to(adders, every)
 

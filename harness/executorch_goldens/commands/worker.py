@@ -35,7 +35,7 @@ def add_to(subparsers: Any) -> None:
         "--toolchain",
         action="append",
         default=[],
-        help="what to offer: a release, or the Python of an environment that has one; repeatable",
+        help="release to offer, or the Python of an environment that has one; repeatable",
     )
     share(parser.add_argument, "--jobs", default=cores())
     parser.add_argument(

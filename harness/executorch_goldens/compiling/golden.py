@@ -108,7 +108,7 @@ def delegates(
         try:
             found.append(facts(compiler, name, payload, result))
         except (stream.StreamError, vgf.TablesError) as error:
-            return Died("crashed", f"what it made cannot be read: {error}")
+            return Died("crashed", f"its result cannot be read: {error}")
     return tuple(found)
 
 

@@ -299,7 +299,7 @@ class BuiltExport(Export):
         if not isinstance(given, Built):
             raise ZooError(
                 f"case {self.case.name!r} of {self.case.module} gives a {type(given).__name__}, and no program: return "
-                "what to_executorch() gives, its bytes, or Built(pte, {name: data})"
+                "the result of to_executorch(), its bytes, or Built(pte, {name: data})"
             )
         try:
             if given.pte[4:8] == bundled.IDENTIFIER:

@@ -161,7 +161,7 @@ def require_leaves(what: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
             raise ZooError(
                 f"an input of {what} is a {type(leaf).__name__}: inputs are tensors, numbers, strings and None, also "
                 "in tuples, lists, dictionaries and classes that torch.export.register_dataclass knows; let the "
-                "module hold what is none of these"
+                "module hold anything else"
             )
 
 

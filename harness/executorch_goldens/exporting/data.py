@@ -420,8 +420,8 @@ def require_example(case: Case, built: object) -> Example:
         raise ZooError(f"{what} gives {_kind(built)}, and no Example: return Example(module, (input,))")
     if not isinstance(built.module, torch.nn.Module):
         raise ZooError(
-            f"the module of {what} is no torch.nn.Module but {_kind(built.module)}: what changes a model in place, "
-            "as a function that quantizes it, may return None"
+            f"the module of {what} is no torch.nn.Module but {_kind(built.module)}: a function that changes a model "
+            "in place, such as torchao's quantize_, may return None"
         )
     if not isinstance(built.inputs, tuple):
         raise ZooError(f"the inputs of {what} are no tuple but {_kind(built.inputs)}: write (input,)")
@@ -435,7 +435,7 @@ def require_example(case: Case, built: object) -> Example:
         if leaf is not TENSOR and shape is not None:
             raise ZooError(
                 f"dynamic_shapes of {what} declares {shape!r} of an input that is {leaf!r}: only dimensions of tensors "
-                "may change here; other inputs are what the program is exported with"
+                "may change here; other inputs are fixed at export"
             )
     return built
 

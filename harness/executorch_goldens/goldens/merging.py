@@ -17,8 +17,8 @@ _PATIENCE = 10.0
 
 #: How a golden that a merge left is resolved.
 WAY_OUT = (
-    "Resolve the models and the code first, then run the cell with --snapshot-update, which records what they make "
-    "now, and 'git add' it"
+    "Resolve the models and the code first, then run the cell with --snapshot-update, which records it "
+    "again, and 'git add' it"
 )
 
 

@@ -59,13 +59,13 @@ def check(root: Path, models: Sequence[str], adopting: bool, updating: bool) -> 
             raise GoldenError(
                 root,
                 f"holds goldens and no {ZOO} that says whose they are; the run is over {asked}",
-                f"Say --goldens DIR for a root of its own, or --adopt if these are the goldens of {asked}.",
+                f"Pass --goldens DIR for a root of its own, or --adopt if these are the goldens of {asked}.",
             )
     elif not set(owner) <= set(models) or (updating and set(owner) != set(models)):
         raise GoldenError(
             root,
             f"holds the goldens of {' '.join(owner)}, and the run is over {asked}",
-            f"Say --goldens DIR for a root of its own; where a zoo got a new name, change {root / ZOO}.",
+            f"Pass --goldens DIR for a root of its own; if the zoo was renamed, edit {root / ZOO}.",
         )
 
 

@@ -74,7 +74,7 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     def __post_init__(self) -> None:
         if self.what not in (FAILS, UNDELEGATED):
-            raise ValueError(f"what = {self.what!r} is neither {FAILS!r} nor {UNDELEGATED!r}")
+            raise ValueError(f"'what' is {self.what!r}, neither {FAILS!r} nor {UNDELEGATED!r}")
         patterns = [name for name in self.cells if is_pattern(name)]
         if patterns and self.what == FAILS and not self.cause:
             raise ValueError(f"{patterns[0]!r} takes every failure: name their cause")

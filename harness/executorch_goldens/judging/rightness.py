@@ -69,14 +69,12 @@ def beginning(lowered: Lowered) -> Iterator[str]:
     if not where.alone:
         yield "  no operator departs by itself: differences within the tolerance add up to one beyond it"
     elif where.before:
-        agrees = (
-            "agrees with eager" if where.agrees else "departs already, and does not explain what comes out"
-        )
+        agrees = "agrees with eager" if where.agrees else "departs already, and does not explain this value"
         yield f"  made from {', '.join(where.before)}, which {agrees}"
     else:
         yield "  made from constants only"
     if where.uncut:
-        yield "  it is given values that were not cut off where their quantization ends: that is all there is to it"
+        yield "  its inputs exceed their quantization range without being clamped, and that alone explains it"
     if where.unseen:
         yield f"  or at one of these just before it, whose values are not seen: {', '.join(where.unseen)}"
     tolerance = where.tolerance.array().astype(np.float64)
@@ -91,7 +89,7 @@ def of_a_build(lowered: Lowered) -> Iterator[str]:
     wrong = [sample.name for sample in lowered.samples if any(_wrong_in(lowered, sample))]
     if all("," in name.partition(":")[0] for name in wrong):
         yield (
-            "  each method by itself is right: what one leaves in the shared state does not reach the next "
+            "  each method alone is right: the state that one writes does not reach the next "
             "(MemoryPlanningPass(share_mutable_buffers=True) plans one memory for buffers of one name)"
         )
         return
@@ -99,7 +97,7 @@ def of_a_build(lowered: Lowered) -> Iterator[str]:
         name = method.samples[0].method or "forward" if method.samples else ""
         if name and any(wrong_outputs(method)) and not any(sample.floats for sample in method.samples):
             yield (
-                f"  {name} is held to its eager module; where it is quantized, name what it computes then: "
+                f"  {name} is compared with its eager module; if it is quantized, declare that: "
                 "build.quantized(module)"
             )
 

@@ -45,7 +45,7 @@ def require_a_person(updating: bool, asked: str = UPDATE) -> None:
     if updating and in_ci():
         raise UsageError(
             f"{asked} is refused because CI is set: goldens are accepted by a person, in a checkout. "
-            "Run it there and commit what it wrote."
+            "Run it there and commit the result."
         )
 
 

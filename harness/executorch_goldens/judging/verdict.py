@@ -149,7 +149,7 @@ def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
     )
     output = f"output {lost.output} is {left}"
     reason = f"useless quantization: {output}, and the floor of {cell.target} is {lost.floor:g} dB"
-    way_out = "leave what is named in float, or give its values another range"
+    way_out = "keep the named values in float, or give them a different range"
     if math.isfinite(lost.sqnr):
         accepted = math.floor(lost.sqnr) - 1
         way_out += f'; if so little is enough, accept it in the case: sqnr={{"{cell.target}": {accepted}}}'
@@ -420,10 +420,10 @@ def changed(
     if renames := diagnoses.of("whether names alone differ", lambda: names_alone(golden, received), unnamed):
         return _renamed(cell, renames)
     quantities = diagnoses.of(
-        "what there is more or less of", lambda: _quantities(golden, received, refusals), nothing
+        "the change in quantities", lambda: _quantities(golden, received, refusals), nothing
     )
     differences = diagnoses.of(
-        "what differs", lambda: tuple(text_difference(*sides, "golden", "now")), nothing
+        "the differences", lambda: tuple(text_difference(*sides, "golden", "now")), nothing
     )
     detail = (*_parts(old, new), *quantities, *diagnoses.failed, *differences)
     return Verdict(cell, "changed", reason, detail, recordable=True)

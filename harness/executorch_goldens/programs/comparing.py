@@ -46,7 +46,7 @@ class Result:
 def kept(program: Program) -> Result:
     """Return what is said of a program that no interpreter runs."""
     assert program.engine == DEVICE
-    return Result(KEPT, f"only what has {', '.join(program.backends) or 'its delegates'} runs it", (), 0.0)
+    return Result(KEPT, f"needs a runtime with {', '.join(program.backends) or 'its delegates'}", (), 0.0)
 
 
 def compare(program: Program, ran: Ran) -> Result:

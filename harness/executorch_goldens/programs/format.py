@@ -335,7 +335,7 @@ def require_whole(sample: SampleEntry) -> None:
             raise ValueError(f"a tensor of {tensor.size:,} bytes, more than {LARGEST_TENSOR:,}")
         _require_strides(tensor.shape, tensor.strides)
     if len(sample.outputs) != len(sample.expected):
-        raise ValueError("outputs and what is expected are not as many")
+        raise ValueError("the numbers of outputs and of expected outputs differ")
     _require_measures(sample.expected, sample.tolerances)
     for expected, tolerance in zip(sample.expected, sample.tolerances, strict=True):
         if expected.dtype in NOT_IN_NUMPY:
@@ -357,7 +357,7 @@ def _require_measures(
 ) -> None:
     """Raise ValueError unless each tensor that is expected has a tolerance: for all elements, or for each."""
     if len(expected) != len(tolerances):
-        raise ValueError("what is expected and tolerances are not as many")
+        raise ValueError("the numbers of expected outputs and of tolerances differ")
     for tensor, tolerance in zip(expected, tolerances, strict=True):
         if isinstance(tolerance, Value | TensorEntry) and (
             tolerance.dtype != "float64" or tolerance.shape not in ((), tensor.shape)

@@ -102,7 +102,7 @@ def programs(cell: Cell, exports: Exported, runtime: Runtime) -> tuple[Program, 
     """
     lowered = _right(cell, exports.outcomes)
     if exports.record is None:
-        raise RefusedError("its export did not say what it was run on")
+        raise RefusedError("its export recorded no inputs")
     if exports.record.constants:
         raise RefusedError(
             f"it has inputs that are no tensors ({exports.record.constants}), and a corpus holds tensors only"

@@ -59,7 +59,7 @@ class Corpus:
         data = _contents(path, untrusted.LARGEST_TEXT)
         seal = _contents(folder / SEAL, LARGEST_SEAL)
         if seal.split()[:1] != [hashlib.sha256(data).hexdigest().encode()]:
-            raise CorpusError(path, f"is not what {SEAL} has the digest of: one of them was changed", COPY)
+            raise CorpusError(path, f"does not have the digest in {SEAL}: one of them was changed", COPY)
         try:
             manifest = parsed(data)
         except UnknownFormatError as error:
@@ -85,7 +85,7 @@ class Corpus:
         if self.manifest.format > 1:
             path = self.folder / LISTING
             if _contents(path, untrusted.LARGEST_TEXT) != listing(self.manifest).encode():
-                raise CorpusError(path, f"was changed: it is not what {MANIFEST} says", COPY)
+                raise CorpusError(path, f"was changed: its digest is not the one in {MANIFEST}", COPY)
 
     def _objects(self) -> Iterator[tuple[str, int]]:
         for cell in self.manifest.cells:

@@ -264,7 +264,7 @@ def _taken(program: Program, folder: Path, answer: Mapping[str, Any], limits: Li
         try:
             outputs.append(_outputs(folder, number))
         except (ValueError, OSError, msgspec.MsgspecError, RecursionError) as error:
-            stopped, reason = REFUSED, f"what it gave for sample {sample.name} cannot be read: {error}"
+            stopped, reason = REFUSED, f"its outputs for sample {sample.name} cannot be read: {error}"
             break
     if not stopped and len(outputs) < len(program.samples):
         stopped, reason = CRASHED, f"ended without a result for sample {program.samples[len(outputs)].name}"

@@ -52,12 +52,12 @@ def tables(root: Path, releases: Sequence[str]) -> Iterator[Table]:
     """
     places = {
         f"coverage/{release}": (
-            f"What the zoo reaches of {release}",
+            f"Coverage of {release} by the zoo",
             root / "docs/lab/coverage" / f"{release}.md",
         )
         for release in releases
     }
-    places["mutants"] = ("What deliberate defects show", root / "docs/lab/mutants.md")
+    places["mutants"] = ("Deliberate defects", root / "docs/lab/mutants.md")
     for name, (title, path) in places.items():
         if path.is_file():
             try:

@@ -136,7 +136,7 @@ class Proposal:
         except GoldenError as error:
             raise _refusal(place, error.what) from error
         if texts is None or golden.digest(texts) != self.content:
-            raise _refusal(place, f"is not what {FILE} proposes, by digest")
+            raise _refusal(place, f"does not have the digest in {FILE}")
         return texts
 
     def replaced(self) -> Texts | None:

@@ -41,7 +41,7 @@ class Rejections:
             return cls(path, {})
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise RejectionError(
-                f"{path} is damaged ({error}): mend it, or delete it and what it says"
+                f"{path} is damaged ({error}): repair or delete it; deleting it forgets all rejections"
             ) from error
 
     def write(self, reasons: Mapping[str, str]) -> None:

@@ -103,8 +103,8 @@ class Standing:
         for name, now in wanted.items():
             if (was := proposal.settings.get(name)) != now:
                 return (
-                    f"was made by other settings, {name} {_shown(was)} where a run has {_shown(now)}: run the cell "
-                    "again without options that change what is exported, or record it with --snapshot-update"
+                    f"was made with different settings: {name} {_shown(was)}, and now {_shown(now)}. Run the cell "
+                    "again without options that change the export, or record it with --snapshot-update"
                 )
         return ""
 

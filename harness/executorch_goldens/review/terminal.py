@@ -94,7 +94,7 @@ class Screen:
     # What is drawn
 
     def _title(self) -> str:
-        return "what is written" if self.asking else self.session.title()
+        return "changes to write" if self.asking else self.session.title()
 
     def _body(self) -> Fragments:
         shown = self.session.conclusion() if self.asking else self.session.lines()
@@ -112,7 +112,7 @@ class Screen:
 
     def _prompt(self) -> str:
         if self.affirming is not None:
-            return f"type {YES} to accept what is not wrong of it: "
+            return f"type {YES} to accept its right cells: "
         last = self.session.last_reason
         return f"reason (enter: {last}): " if last else "reason: "
 

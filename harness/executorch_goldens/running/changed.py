@@ -249,7 +249,7 @@ class Reach:
         if cells := {
             cell for cell in self.known for each in patterns if fnmatch.fnmatchcase(str(cell), each)
         }:
-            yield Reached(name, f"what is expected on {self.release.version}", frozenset(cells))
+            yield Reached(name, f"expectations for {self.release.version}", frozenset(cells))
 
     def _matrix(self, name: str) -> Iterator[Reached]:
         before = self.checkout.text(name)

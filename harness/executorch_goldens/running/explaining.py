@@ -57,13 +57,15 @@ class Explainer:
         nowhere: tuple[str, ...] = ()
         judged = dataclasses.replace(
             judged,
-            attribution=looking.of("what it follows", lambda: self._attribution(judged, outcomes), None),
+            attribution=looking.of(
+                "the factor it follows", lambda: self._attribution(judged, outcomes), None
+            ),
         )
         after = looking.of("the graphs after the pass", lambda: self._after(judged, outcomes), no_graphs)
         where = looking.of("where it diverges", lambda: tuple(_where(judged, outcomes, after)), nowhere)
         judged = dataclasses.replace(judged, detail=(*where, *looking.failed, *judged.detail))
         return noting(
-            "what its page in a report shows",
+            "the evidence for its page",
             judged,
             lambda: self._evidence(judged, outcomes, after).write(folder),
         )
@@ -140,7 +142,7 @@ def _where(judged: Verdict, outcomes: Sequence[Outcome], after: Mapping[str, str
     elif judged.name in verdict.DISAGREEING:
         one_program = verdict.have_one_program(verdict.group_by_content(outcomes))
         made = "when the program runs" if one_program else "by serialization or emission"
-        yield f"no pass diverges: what differs is made {made}"
+        yield f"no pass diverges: the difference arises {made}"
     if judged.attribution is not None:
         yield judged.attribution.line
     if judged.divergence is not None and after:

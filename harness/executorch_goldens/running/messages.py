@@ -107,8 +107,9 @@ def unpatched(judged: Verdict, release: Release, asked: str, applied: Collection
     if wanting and asked != "auto":
         named = ", ".join(f"{each.name} ({_corrects(each)})" for each in wanting)
         yield (
-            f"patches: exported without {named}, which may be why: patches = "
-            f'"auto" under [tool.goldens] in pyproject.toml applies what {release.version} needs, or --patches auto'
+            f"patches: exported without {named}, which may be why: "
+            f'patches = "auto" under [tool.goldens] in pyproject.toml applies the patches of {release.version}, '
+            "or pass --patches auto"
         )
 
 
@@ -243,12 +244,12 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
         yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
     if run.confirmed:
         yield (
-            f"confirmed: {len(run.confirmed)} goldens now name these variations as well, and have what they had not "
-            "recorded yet"
+            f"confirmed: {len(run.confirmed)} goldens now name these variations as well, with fields that they "
+            "lacked"
         )
     if run.lacking:
         yield (
-            f"not recorded yet: {len(run.lacking)} goldens lack what goldens say now; {UPDATE} adds it and changes "
+            f"not recorded yet: {len(run.lacking)} goldens lack newer fields; {UPDATE} adds them and changes "
             "nothing else"
         )
     yield from stale_expectations(run)
@@ -292,7 +293,7 @@ def stale_expectations(run: Run) -> Iterator[str]:
         yield f"stale expectation: {len(found) - SHOWN_ACCEPTED} more"
     if any(each.name == UNEXPECTED for each in run.verdicts.values()):
         command = shlex.join(["goldens", "review", "--expect", f"--goldens={run.plan.goldens}"])
-        yield f"{UNEXPECTED}: {command} writes what the goldens that are there need"
+        yield f"{UNEXPECTED}: {command} writes the expectations for existing goldens"
 
 
 def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:

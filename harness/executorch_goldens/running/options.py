@@ -33,12 +33,12 @@ CACHES = {"on": (True, True), "fill": (False, True), "read": (True, False), "off
 EXPLAINED = {"off": 0, "some": 3, "all": math.inf}
 
 #: The groups of ``goldens run --help``.
-SELECT = "which cells"
-COMPARE = "what they are compared with"
-RECORD = "what is recorded"
-EXPORT = "how they are exported"
+SELECT = "selection of cells"
+COMPARE = "comparison"
+RECORD = "recording"
+EXPORT = "exporting"
 CACHE = "exports of earlier runs"
-DIAGNOSE = "what is reported"
+DIAGNOSE = "reporting"
 GROUPS = (SELECT, COMPARE, RECORD, EXPORT, CACHE, DIAGNOSE)
 
 #: Of syrupy: pytest has them, and ``goldens run --help`` lists them.
@@ -46,7 +46,7 @@ SYRUPYS: Mapping[str, dict[str, Any]] = {
     UPDATE: {
         "dest": "update_snapshots",
         "action": "store_true",
-        "help": "record what is right and repeats, in place of the goldens there are",
+        "help": "record new and changed cells that are right and repeat",
     },
     f"{UPDATE}-new-only": {
         "dest": "update_new_snapshots_only",
@@ -148,7 +148,7 @@ class Options:
         _option(
             "--changed-since",
             SELECT,
-            "only cells that what has changed since a git revision can reach",
+            "only cells that changes since a git revision can reach",
             metavar="REV",
         ),
     ] = None
@@ -307,14 +307,14 @@ class Options:
         _option(
             "--explain",
             DIAGNOSE,
-            "look into what is wrong by further exports: of some cells, or of all, then with the pass that made each "
+            "diagnose failures by further exports: of some cells, or of all, then with the pass that made each "
             "operator (default: some)",
             choices=tuple(EXPLAINED),
         ),
     ] = "some"
     report: Annotated[
         Path | None,
-        _option("--report", DIAGNOSE, "write what the run finds as one HTML file", type=Path, metavar="FILE"),
+        _option("--report", DIAGNOSE, "write the results as one HTML file", type=Path, metavar="FILE"),
     ] = None
     sweeps: Annotated[
         Path, _option("--sweeps", DIAGNOSE, "where results go (default: build/sweeps)", key="sweeps")

@@ -135,7 +135,7 @@ class Plan:
             there += f", {known_defects} more are known defects"
         if not self.options.updating:
             return f"{there}; none is written"
-        return f"{there}; {'those are' if not self.options.update.changed else 'what is right is'} recorded"
+        return f"{there}; {'those are' if not self.options.update.changed else 'right cells are'} recorded"
 
     def _cost(self, cells: Iterable[Cell]) -> str:
         """Say how long they take, as far as the committed table knows."""
@@ -277,5 +277,5 @@ def _variations(options: Options, tier: str) -> tuple[Variation, ...]:
         found = variations.variations(variations.named(options.variations or VARIATIONS[tier]))
     except variations.HashSeedError as error:
         raise UsageError(str(error)) from error
-    require_repeats(options.updating, len(found), "Say --variations quick, or leave it out.")
+    require_repeats(options.updating, len(found), "Pass --variations quick, or leave it out.")
     return found

@@ -119,7 +119,7 @@ class Prover:
             reviewed = golden.read(golden.directory(self.plan.root, judged.cell))
             return omission.proof(judged, left_out, suspect.gave_wrong, made, reviewed, self.plan.release)
 
-        return self.looking.of(f"what {what} is", find, "")
+        return self.looking.of(f"the result of {what}", find, "")
 
 
 def pair_of(plan: Plan, outcomes: Sequence[Outcome]) -> tuple[Variation, ...]:

@@ -41,7 +41,7 @@ from executorch_goldens.workers import seconds
 from executorch_goldens.workers.sweep import Sweep, worth_warming
 
 #: Why nothing that was held back is recorded.
-UNFINISHED = "the run ended before every cell was judged; goldens review shows what was"
+UNFINISHED = "the run ended before every cell was judged; goldens review shows the judged ones"
 
 
 class Run:

@@ -26,8 +26,8 @@ def require_repeats(updating: bool, count: int, way_out: str) -> None:
     """Raise UsageError where goldens would be written from fewer than `FEWEST_TO_RECORD` variations."""
     if updating and count < FEWEST_TO_RECORD:
         raise UsageError(
-            f"{UPDATE} needs at least {FEWEST_TO_RECORD} variations, and the run has {count}: a golden is what "
-            f"repeats agree on. {way_out}"
+            f"{UPDATE} needs at least {FEWEST_TO_RECORD} variations that agree, and the run has {count}. "
+            f"{way_out}"
         )
 
 

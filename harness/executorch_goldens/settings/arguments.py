@@ -77,7 +77,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "--sweeps": {
         "type": Path,
         "metavar": "DIR",
-        "help": "results of runs, or what merge made (default: build/sweeps)",
+        "help": "results of runs or of merge (default: build/sweeps)",
     },
     "--jobs": {"type": positive_int, "metavar": "N", "help": "exports at a time (default: all cores)"},
     "--export-timeout": {
@@ -87,7 +87,7 @@ SHARED: dict[str, dict[str, Any]] = {
     },
     "--toolchain": {
         "metavar": "NAME",
-        "help": "what exports: a release such as 1.5.1, '1.5.1 + torch==2.15.0', the Python of an environment, "
+        "help": "toolchain: a release such as 1.5.1, '1.5.1 + torch==2.15.0', the Python of an environment, "
         "'1.5.1 + CHECKOUT' (default: this Python's ExecuTorch, else the first of [tool.goldens])",
     },
     "--variations": {

@@ -274,7 +274,7 @@ class _Table(msgspec.Struct, rename="kebab"):
         default_factory=dict
     )
     allow: Annotated[
-        tuple[Literal["renames"], ...], Meta(description=f'a list of what may differ: ["{RENAMES}"]')
+        tuple[Literal["renames"], ...], Meta(description=f'a list of allowed differences: ["{RENAMES}"]')
     ] = ()
     known_defects: Annotated[Path | None, Meta(description="a file")] = None
     cases: Annotated[

@@ -79,7 +79,7 @@ def model_named(text: str, folder: Path) -> ModelName:
         return ModelName(file, file.stem)
     if file.suffix != ".py":
         raise UsageError(
-            f"{path} is no Python file: name what makes your model, as FILE:CLASS@CHECKPOINT, or a function that loads "
+            f"{path} is no Python file: name the model's class, as FILE:CLASS@CHECKPOINT, or a function that loads "
             "it and returns it, or it and its inputs, as FILE:FUNCTION"
         )
     state = (

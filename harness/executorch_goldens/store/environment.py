@@ -85,7 +85,7 @@ class Environment:
                 env=dict(variables),
             ).stdout
         except (OSError, subprocess.SubprocessError) as error:
-            raise UsageError(f"{interpreter} cannot be asked what it is: {error}") from error
+            raise UsageError(f"{interpreter} does not describe itself: {error}") from error
         facts: dict[str, Any] = json.loads(printed)
         ingredients = {
             **{name: facts[name] for name in ("python", "implementation", "platform", "libc")},

@@ -83,7 +83,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, order=True):
         if self.kind == VARIABLE:
             return f"variable {self.place}"
         place = re.sub(r"^<path \d+>/?", "", self.place) or "."
-        return f"what is in {place}" if self.kind == LISTING else place
+        return f"the listing of {place}" if self.kind == LISTING else place
 
 
 @dataclass(frozen=True)

@@ -295,9 +295,9 @@ class Reuse:
         if cell not in self.wrong:
             return None
         return ReuseError(
-            f"stale cache entry: {cell} [{', '.join(self.wrong[cell])}]: the stored artifact differs from what an "
-            "export makes now. The entry was replaced. Either something that the artifact depends on is in no record "
-            "(docs/running.md), or exports of this cell do not repeat under one variation"
+            f"stale cache entry: {cell} [{', '.join(self.wrong[cell])}]: the stored artifact differs from a new "
+            "export. The entry was replaced. Either a dependency of the artifact is not recorded "
+            "(docs/running.md), or exports of this cell differ under one variation"
         )
 
     def lines(self) -> Iterator[str]:

@@ -225,5 +225,7 @@ class Fit:
             ).stdout
         except subprocess.CalledProcessError as error:
             last = (error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"])[-1]
-            raise ToolchainError(f"{toolchain.name!r} cannot be asked what fits it: {last}") from error
+            raise ToolchainError(
+                f"{toolchain.name!r} does not report the patches that fit it: {last}"
+            ) from error
         return cls(*json.loads(printed.splitlines()[-1]))

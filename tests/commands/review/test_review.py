@@ -414,8 +414,8 @@ def test_a_proposal_has_to_have_the_patches_that_the_repository_sets(proposed: R
         return Standing(repository, proposed.goldens).objection(proposal)
 
     assert objection(patched, "auto") == objection(plain, "none") == ""
-    assert "patches none where a run has partition-order" in objection(plain, "auto")
-    assert "where a run has none" in objection(patched, "none")
+    assert "patches none, and now partition-order" in objection(plain, "auto")
+    assert ", and now none" in objection(patched, "none")
 
 
 def test_what_a_killed_review_has_recorded_does_not_keep_the_rest_from_being_accepted(
