@@ -81,7 +81,7 @@ class Release:
         What compiles its TOSA payloads further (`compiling`): distribution name to the version that upstream
         names. No environment of a release has them.
     known_in
-        The file that `known` stands in.
+        The file that holds `known`.
     """
 
     version: str

@@ -1,6 +1,6 @@
 """Exports both sides of a comparison, judges them, and keeps what a person looks at: ``build/compare``.
 
-What the base made stands there as goldens do, and what the head made as results of a run do that was compared with
+Results of the base are stored like goldens, and those of the head like a run that was compared with
 them: causes, evidence and reports are those of runs.
 """
 

@@ -40,7 +40,7 @@ ALLOWED = {"renames": "renamed", "order": "order"}
 RIGHT, FAILING, WRONG, UNSTABLE = range(4)
 #: The kind of a cell whose head is in a worse state than its base.
 _WORSE = {FAILING: "fails", WRONG: "wrong", UNSTABLE: "unstable"}
-#: Quantities of which more is a kind of its own, in the order of `KINDS`.
+#: Quantities whose increase is a kind of its own, in the order of `KINDS`.
 _QUANTITIES = {"outside": "outside", "memory": "memory", "constants": "bytes", "program": "bytes"}
 #: An error that takes this many times as much of its tolerance, and this part of it more, is less exact.
 TIMES, PART = 1.1, 0.01

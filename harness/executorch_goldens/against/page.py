@@ -24,7 +24,7 @@ SHOWN_DETAILS, DETAIL = 3, 200
 WITHOUT_CAUSE = ("better",)
 #: Quantities of the table of an upgrade, and their columns.
 TABLE = {"memory": "memory", "program": "bytes", "outside": "operators outside"}
-#: Stands in a comment, so that the next one is put in its place.
+#: Marks a comment, so that the next one replaces it.
 MARK = "<!-- executorch-goldens: compare -->"
 
 
@@ -88,7 +88,7 @@ class Page:
     def sections(self) -> Iterator[tuple[str, Sequence[Item]]]:
         """Yield the kinds of difference that there are, worst first: a heading, and what is under it.
 
-        A cause stands under the worst of its kinds, with all its cells, and is named again under the others.
+        A cause is listed under the worst of its kinds, with all its cells, and named again under the others.
         """
         by_cell = {each.cell: each for each in self.comparison.differing()}
         causes = [
@@ -225,14 +225,14 @@ def largest_first(cells: Sequence[Compared]) -> list[Compared]:
 def _details(group: Group) -> Iterator[str]:
     """Yield which tensors and operators of the cause's specimen differ, where that says more than its title."""
     member = group.specimen
-    told = [
+    details = [
         detail for edit, detail in member.edits.items() if detail and detail not in (edit.what, str(edit))
     ]
-    if told:
+    if details:
         yield f"in {member.proposal.cell}:"
-        yield from (f"  {detail:.{DETAIL}}" for detail in told[:SHOWN_DETAILS])
-        if len(told) > SHOWN_DETAILS:
-            yield f"  … {count(len(told) - SHOWN_DETAILS, 'more difference')}"
+        yield from (f"  {detail:.{DETAIL}}" for detail in details[:SHOWN_DETAILS])
+        if len(details) > SHOWN_DETAILS:
+            yield f"  … {count(len(details) - SHOWN_DETAILS, 'more difference')}"
 
 
 def of_cells(cells: Sequence[Compared]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from executorch_goldens.programs import comparing, freezing
 from executorch_goldens.programs.format import DEVICE
 from executorch_goldens.programs.running import Runtime
 
-#: What is said of a cell of which no program is run.
+#: Note for a cell without a program to run.
 UNFROZEN = "not frozen"
 
 

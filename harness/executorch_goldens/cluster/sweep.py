@@ -289,7 +289,7 @@ class Requests:
         except BlockingIOError:
             pass
         except BrokenPipeError:
-            # Why it ended stands in what it answered, or in its log.
+            # Its answer or its log has the reason.
             self._left.clear()
 
 

@@ -159,7 +159,7 @@ def run(arguments: argparse.Namespace) -> int:
         before = {cell: golden.read(goldens.path(cell)) for cell in payloads}
     found = judged(this, payloads, before)
     verdicts = [recorded(*each, goldens) if recording else each[0] for each in found]
-    return told([*verdicts, *stale])
+    return reported([*verdicts, *stale])
 
 
 def recorded(verdict: Verdict, made: golden.Golden, goldens: Goldens) -> Verdict:
@@ -172,7 +172,7 @@ def recorded(verdict: Verdict, made: golden.Golden, goldens: Goldens) -> Verdict
     return Verdict(verdict.cell, "stable" if verdict.name == "stable" else "recorded", refused)
 
 
-def told(verdicts: Sequence[Verdict]) -> int:
+def reported(verdicts: Sequence[Verdict]) -> int:
     """Print what is not stable, and counts; return the exit code."""
     for verdict in verdicts:
         if verdict.name != "stable":
@@ -220,7 +220,7 @@ def source(cell: Cell) -> Cell:
 def chosen(
     goldens: Goldens, release: releases.Release, arguments: argparse.Namespace
 ) -> tuple[list[Cell], list[Verdict]]:
-    """Return the cells to compile; and, without ``--cell``, those of which there is only a golden."""
+    """Return the cells to compile; and, without ``--cell``, those with only a golden."""
     recorded = goldens.cells()
     if arguments.exported:
         known = sorted({*recorded, *of_build(release.version)})

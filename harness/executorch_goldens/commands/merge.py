@@ -61,22 +61,22 @@ def add_to(subparsers: Any) -> None:
         action="store_true",
         help=f"write a row of {ledger.FILE} beside the goldens for each release: only for whole runs",
     )
-    told = parser.add_argument_group("in place of joining")
-    form = told.add_mutually_exclusive_group()
+    reporting = parser.add_argument_group("in place of joining")
+    form = reporting.add_mutually_exclusive_group()
     form.add_argument(
         MARKDOWN, action="store_true", help="print the findings of runs in ten lines of Markdown"
     )
     form.add_argument(
         ANNOTATIONS, action="store_true", help="print GitHub's commands that mark the changed goldens"
     )
-    told.add_argument(
+    reporting.add_argument(
         "--base",
         action="append",
         type=Path,
         metavar="DIR",
         help="results of the commit that they are based on; repeatable",
     )
-    told.add_argument("--link", default="", metavar="URL", help="where the whole report is")
+    reporting.add_argument("--link", default="", metavar="URL", help="where the whole report is")
     parser.set_defaults(run=run, forms=Forms(OPTIONS, form_of))
 
 
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     code = SAME
     with merging.at_rest(arguments.results):
         joined = list(merging.of_releases(merging.find(arguments.results), into))
-    # A review of what was joined before stands in the folder; grouping takes longer than joining.
+    # The folder may hold a review of earlier merged results; grouping takes longer than joining.
     groups = causes([into], goldens.resolve(), repository) if Rejections.read(into).reasons else []
     decided = decisions(joined, goldens.resolve(), repository, groups)
     for merged in joined:

@@ -10,7 +10,7 @@ from executorch_goldens import registry, targets
 from executorch_goldens.decode import Decoded, DecodeError, SchemaError, Schemas, decode
 from executorch_goldens.errors import CommandError
 
-#: Stands for standard input or output.
+#: Standard input or output.
 STANDARD = "-"
 
 

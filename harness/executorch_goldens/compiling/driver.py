@@ -1,7 +1,7 @@
 """Runs in a compiler's environment: compiles payloads, each in a process of its own.
 
 A request comes as JSON on the standard input, see `Request`. The compiler is imported once; each payload is compiled by
-a forked child, so that no payload sees what an earlier one left behind, and one that kills the compiler takes no other
+a forked child, so that no payload sees the state of an earlier one, and one that kills the compiler takes no other
 with it. A child leaves in its folder what it made, ``made`` and ``said.json``, or why there is nothing,
 ``refused.json``; and a log.
 """

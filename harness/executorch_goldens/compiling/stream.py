@@ -67,7 +67,7 @@ class StreamError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output: where it lies in its region.
+    """An input or output: its place in its region.
 
     Attributes
     ----------
@@ -213,7 +213,7 @@ def _opcodes(commands: bytes) -> Iterator[int]:
 
 
 def _command_stream(commands: bytes) -> tuple[int, ...]:
-    """Return the words of the command stream, behind the header that the driver reads."""
+    """Return the words of the command stream, after the header that the driver reads."""
     if commands[: len(FOURCC)] != FOURCC or len(commands) % 4:
         raise StreamError(f"the commands do not start with {FOURCC.decode()}, or are no whole words")
     words = struct.unpack(f"<{len(commands) // 4}I", commands)

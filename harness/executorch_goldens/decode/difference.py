@@ -111,7 +111,7 @@ def tensor_difference(before: TensorLike, after: TensorLike) -> TensorDifference
 
 
 def _differ(a: Array, b: Array) -> Array:
-    """Mark the elements of which any bit differs, or, for different types, the number."""
+    """Mark the elements with a differing bit or, for different types, a differing number."""
     if a.dtype != b.dtype:
         return np.asarray(a != b)
     if np.iscomplexobj(a):

@@ -11,7 +11,7 @@ class DecodeError(ValueError):
     path
         Where in the format, for instance ``TosaGraph.regions[0].blocks[0].operators[3].attribute``.
     offset
-        Byte offset in the payload at which the unexpected thing stands.
+        Byte offset of the unexpected thing in the payload.
     what
         What was expected and what was found.
     """

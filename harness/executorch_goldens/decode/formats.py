@@ -25,7 +25,7 @@ from executorch_goldens.decode.schemas import Schemas
 from executorch_goldens.decode.tosa import decode_tosa
 from executorch_goldens.decode.xnnpack import decode_xnnpack
 
-#: Where every format has its identifier: behind a FlatBuffer's root offset, or a header's four zeros.
+#: Offset of every format's identifier: after a FlatBuffer's root offset, or a header's four zeros.
 START = 4
 
 NamedData: TypeAlias = Mapping[str, bytes | memoryview]

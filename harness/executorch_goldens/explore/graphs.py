@@ -60,7 +60,7 @@ def drawn(artifacts: Mapping[str, Texts | None]) -> dict[str, Drawn]:
     Parameters
     ----------
     artifacts
-        One, or two of which the second is compared with the first.
+        One, or two to compare: the second with the first.
 
     Raises
     ------
@@ -154,7 +154,7 @@ class _Drawing:
         self.states = states
         self.ids = ids
         self.nodes: list[GraphNode] = []
-        #: What the names of the lowered graph stand for, by number of the result.
+        #: Values that the names of the lowered graph refer to, by number of the result.
         self.sources: dict[str, list[Source]] = {}
 
     def drawn(self, name: str) -> Drawn:

@@ -40,7 +40,7 @@ def overlays(
     Parameters
     ----------
     variation
-        Under which the artifact was made; None for a golden beside it, of which no error is known.
+        Under which the artifact was made; None for a golden beside it, whose error is unknown.
     makers
         What made an operator or constant, and the passes that converted it, by node.
     """

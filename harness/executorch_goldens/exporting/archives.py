@@ -1,4 +1,4 @@
-"""Reads exported programs, ``.pt2``, of which nothing is run while they are read.
+"""Reads exported programs, ``.pt2``, without running any of their code.
 
 torch's own reader unpickles, loads compiled code, and has sympy evaluate what an archive says of its sizes
 (``torch/export/pt2_archive/_package.py``, ``torch/_export/serde/serialize.py``; all five releases). Here it reads

@@ -140,7 +140,7 @@ class Build:
         Raises
         ------
         ZooError
-            For what is no module, or a method of which `method` has not said anything.
+            The argument is no module, or `method` was not called for the method.
         """
         if not isinstance(module, torch.nn.Module):
             raise ZooError(f"build.quantized({name!r}): a {type(module).__name__} is no torch.nn.Module")

@@ -22,7 +22,7 @@ CONSTANTS = (type(None), bool, int, float, str)
 
 
 class _Place:
-    """Stands in `Call.leaves` where a tensor does."""
+    """Marks a tensor in `Call.leaves`."""
 
     def __repr__(self) -> str:
         return "tensor"

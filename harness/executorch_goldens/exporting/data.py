@@ -48,7 +48,7 @@ def fan_in_bits(fan_in: int) -> int:
     """Return n such that weights uniform in -2**-n..2**-n keep activations near the size of the inputs.
 
     The standard deviation of such a weight is ``2**-n / sqrt(3)``; a sum over `fan_in` of them gains between
-    0.6 and 1.6 (about 1 with a ReLU behind it), so that stacks neither saturate nor fade.
+    0.6 and 1.6 (about 1 with a ReLU after it), so that stacks neither saturate nor fade.
 
     >>> [fan_in_bits(n) for n in (1, 4, 9, 27, 64, 144)]
     [0, 0, 1, 1, 2, 3]
@@ -460,7 +460,7 @@ def example_of(case: Case) -> Example:
 
 
 def _shapes(built: Example) -> Any:
-    """Return ``dynamic_shapes`` of an example, of which a collection refers to its inputs by their identity."""
+    """Return ``dynamic_shapes`` of an example; a collection refers to the inputs by identity."""
     shapes = built.dynamic_shapes
     if not isinstance(shapes, torch.export.ShapesCollection):
         return shapes

@@ -96,7 +96,7 @@ class Export:
     Attributes
     ----------
     samples
-        What is run, by name: steps, of which the outputs of the last count. None where the program is not to be run.
+        Steps to run, by sample name; the outputs of the last count. None where the program is not to be run.
     expected
         For each of them, the outputs of the eager model or, once quantized, of the quantized eager graph.
     moved
@@ -536,7 +536,7 @@ MASKS = (
 )
 
 
-#: What is printed of a set; a dictionary has colons with a space behind, and names of operators two without.
+#: A printed set; a dictionary has colons with a space after them, and names of operators two without.
 SET = re.compile(r"\{((?:[^{}:]|:(?! ))*)\}")
 
 

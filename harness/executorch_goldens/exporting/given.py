@@ -14,7 +14,7 @@ class Given:
     """The parameters and buffers of a model, as they are when it is given.
 
     Those that numpy cannot hold are left out: sparse ones, those without memory, those of classes of their own; and
-    those made in inference mode, of which torch does not count what is written to them.
+    those made in inference mode, whose writes torch does not count.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Limits of time that a busy machine does not reach: they count processor time, and wall time a long way behind.
+"""Limits of time that a busy machine does not reach: they count processor time, and have a much larger wall limit.
 
 Nothing of torch is imported here: templates, sweeps and what judges them use it.
 """

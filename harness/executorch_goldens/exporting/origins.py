@@ -27,7 +27,7 @@ MARK = "goldens_origin"
 
 #: A symbolic size, which is numbered again with each graph.
 SYMBOL = re.compile(r"\b[su]\d+\b")
-#: What inputs and constants are called, of which ``module()`` makes attributes and ``torch.export`` placeholders.
+#: Names of inputs and constants: ``module()`` makes attributes of them, ``torch.export`` placeholders.
 VALUE = "value"
 
 #: The values of a delegate with their origins.
@@ -62,7 +62,7 @@ class OriginMarks:
     Attributes
     ----------
     delegates
-        See `executorch_goldens.artifact.Watched.origins`. Values of which nothing is known are not there.
+        See `executorch_goldens.artifact.Watched.origins`. Unknown values are missing.
     constants
         Names of the constants of the graph that a backend's passes left.
     """
@@ -81,7 +81,7 @@ class OriginMarks:
         self._payloads: list[tuple[bytes, OfDelegate]] = []
 
     def note(self, module: GraphModule, maker: str) -> None:
-        """Note a graph, of which everything that was not there before was made by `maker`.
+        """Note a graph: everything new in it was made by `maker`.
 
         A node that is made of another one has its mark. Of several the first that is the same operator is taken for
         that one, and `maker` made the others. One alone that is a different operator is that one, converted.
@@ -103,7 +103,7 @@ class OriginMarks:
             self._last = module
 
     def _align(self, nodes: Sequence[Node]) -> None:
-        """Give nodes of which none has a mark those of the last graph; decomposition hands on parameters' alone."""
+        """Copy marks from the last graph if no node has one; decomposition keeps only those of parameters."""
         if self._last is not None and not any(
             MARK in each.meta for each in nodes if _operator(each) != VALUE
         ):

@@ -213,7 +213,7 @@ class Inputs:
         return given
 
     def _sharing(self, what: str, given: Sequence[torch.Tensor]) -> Tensors:
-        """Return inputs of which those are one tensor that are one in the example."""
+        """Return inputs with the aliasing of the example: those that are one tensor there are one here."""
         first: dict[int, int] = {}
         places = [first.setdefault(id(tensor), at) for at, tensor in enumerate(self.tensors)]
         for at, place in enumerate(places):

@@ -59,7 +59,7 @@ def _runs(program: Program) -> bool:
 
 
 def greedy(program: Program, shows: Test) -> Program:
-    """Simplify until nothing helps, going on behind the last simplification that did."""
+    """Simplify until nothing helps, going on after the last simplification that did."""
     position = 0
     while True:
         for number, candidate in enumerate(

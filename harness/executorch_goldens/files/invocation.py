@@ -65,7 +65,7 @@ def again(called: Sequence[str], *further: str) -> str:
 
 def _kept(called: Sequence[str]) -> Iterator[str]:
     dropped = SELECTING | WRITING
-    # Python's own -m says what runs; pytest's, further behind, selects.
+    # Python's own -m says what runs; pytest's, further right, selects.
     program = 3 if "-m" in called[1:2] and PurePath(called[0]).name.startswith("python") else 1
     yield from called[:program]
     words = iter(called[program:])

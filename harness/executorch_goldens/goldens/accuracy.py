@@ -53,7 +53,7 @@ class Accuracy:
     tolerance
         Largest tolerance of an element, likewise.
     used
-        Largest part of its tolerance that an element's difference takes: 1 is as far as it may be.
+        Largest part of its tolerance that an element's difference takes: 1 is the limit.
     sqnr
         Of a quantized program, the least ratio of signal to quantization noise of an output, in dB, at most `MOST`;
         see `Nearness`.

@@ -285,7 +285,7 @@ def write_folder(path: Path, texts: Texts) -> None:
 
 
 def _take_back(path: Path) -> None:
-    """Leave the golden as it was before a `write` that failed, as far as the disk lets us."""
+    """Restore the golden after a `write` that failed, where the disk allows it."""
     replaced = path.with_name(path.name + REPLACED)
     with contextlib.suppress(OSError):
         if replaced.exists() and not path.exists():

@@ -17,7 +17,7 @@ Budgets = Mapping[str, Mapping[str, float]]
 
 
 def measured(found: Reading) -> dict[str, int]:
-    """Return the quantities of which less is better, by key; none where there is no program.
+    """Return the quantities that should be small, by key; none where there is no program.
 
     A quantity that a compact golden has not recorded is left out.
     """

@@ -231,7 +231,7 @@ def of_tables(read: Mapping[str, Any]) -> tuple[Expected, ...]:
 
 
 def differing(before: Iterable[Expected], after: Iterable[Expected], release: str) -> frozenset[str]:
-    """Return the cells, or patterns of cells, of which something else is expected on a release."""
+    """Return the cells, or patterns of cells, whose expectation differs on a release."""
     old, new = (
         {(each.what, each.cause, name) for each in side if release in each.releases for name in each.cells}
         for side in (before, after)

@@ -83,7 +83,7 @@ def beginning(lowered: Lowered) -> Iterator[str]:
 
 
 def of_a_build(lowered: Lowered) -> Iterator[str]:
-    """Yield what may be behind wrong outputs of a program that its case made by itself."""
+    """Yield possible reasons for wrong outputs of a program that its case made by itself."""
     if not lowered.recipe:
         return
     wrong = [sample.name for sample in lowered.samples if any(_wrong_in(lowered, sample))]

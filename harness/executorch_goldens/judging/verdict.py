@@ -138,7 +138,7 @@ def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
 
 
 def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
-    """Object to a quantization of which too little is the model, whatever lowering makes of it."""
+    """Object to a quantization that loses too much of the model, whether it lowers or not."""
     lost = result.lost
     if lost is None:
         return None

@@ -132,7 +132,7 @@ def _reach(
 def _groups(values: Sequence[Array], moved: Sequence[Array], code: float) -> Iterator[_Group]:
     """Yield the groups of an output.
 
-    What is quantized has one scale, and a code is as much everywhere: it is one group. Elements of which rounding
+    What is quantized has one scale, and a code is as much everywhere: it is one group. Elements that rounding
     leaves nothing say nothing by themselves: they go with the next larger. None is allowed more than it would be if all
     were one group.
     """

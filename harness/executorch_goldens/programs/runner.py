@@ -45,7 +45,7 @@ def in_executorch(program: bytes, files: list[bytes], samples: list[list[Any]], 
     import torch
 
     for number, steps in enumerate(samples):
-        # Anew for each: a program with a state keeps it.
+        # Loaded again for each: a program keeps its state.
         run = _with_files(program, files) if files else _by_itself(program)
         outputs: Any = ()
         for name, step in steps:

@@ -31,7 +31,7 @@ MOST_HUNKS = 40
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity of which less is better, or more, in the artifact before and after; None where one has none."""
+    """A quantity with a better direction, in the artifact before and after; None where one has none."""
 
     what: str
     before: float | None

@@ -27,7 +27,7 @@ MOST_NEAR = 60
 #: Units of a drawing, which are pixels at its natural size.
 HEIGHT, CHARACTER, MARGIN, GAP, TITLE = 34.0, 6.4, 14.0, 26.0, 22.0
 NARROWEST, WIDEST = 60.0, 230.0
-#: Parts of a graph that hang together stand side by side, up to this width.
+#: Connected parts of a graph are placed side by side, up to this width.
 ROW = 1600.0
 #: Operators that hold a constant: drawn where they differ, a row of them would hide the others.
 HOLDING = ("CONST", "CONST_SHAPE")

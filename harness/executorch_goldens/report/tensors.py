@@ -89,7 +89,7 @@ class Shown:
     Attributes
     ----------
     lines
-        What is known of a side of which the numbers are not.
+        Description of a side whose numbers are unknown.
     """
 
     name: str

@@ -90,7 +90,7 @@ def at_rest(folders: Sequence[Path]) -> Iterator[None]:
             file.absolute() for folder in folders for file in sorted(folder.glob(f"**/{provenance.FILE}"))
         ):
             lock = results.lock(file.parent)
-            # Where no run was, there is none: results may have been handed over, and stand where nobody may write.
+            # Without a run there is none: results may be copies in a read-only folder.
             if not Path(lock.lock_file).is_file() or Path(lock.lock_file).is_symlink():
                 continue
             try:
@@ -257,7 +257,7 @@ def join_junit(files: Sequence[Path], target: Path, cells: Sequence[Cell]) -> No
 
 
 def _xml(file: Path) -> ElementTree.Element:
-    """Return the root of a JUnit file; it declares no entities, which could stand for gigabytes."""
+    """Return the root of a JUnit file; it declares no entities, which could expand to gigabytes."""
     text = untrusted.text(file)
     if "<!" in text.replace("<![CDATA[", ""):
         raise UntrustedError("it declares a document type")

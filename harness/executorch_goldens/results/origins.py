@@ -1,6 +1,6 @@
 """The pass that made each operator of a cell's delegates, as ``--explain all`` keeps it.
 
-``origins.json`` in the folder of a cell has this of every variation; variations of which it is the same share it.
+``origins.json`` in the folder of a cell has it for every variation; equal ones are stored once.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Quantities:
     Attributes
     ----------
     operators
-        In all delegates, by type; types of which there are as many as before are left out.
+        In all delegates, by type; types with an unchanged count are left out.
     program, constants
         Bytes of the ``.pte``, and of the constants in it.
     """
@@ -149,7 +149,7 @@ def _texts(before: Texts, after: Texts) -> Iterator[Edit]:
 
 
 def _digests(before: Texts, after: Texts) -> Iterator[Edit]:
-    """Yield the kinds of texts of which the digests of compact goldens say that they differ."""
+    """Yield the kinds of texts whose digests differ in compact goldens."""
     old, new = (golden.fields(each) for each in (before, after))
     for name in sorted({*old, *new}):
         if name.endswith(TEXTS) and old.get(name) != new.get(name):

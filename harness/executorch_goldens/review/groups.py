@@ -61,7 +61,7 @@ CLASSES = (
 )
 #: How cells differ in which names alone do, whichever pass named them.
 NAMES_ALONE = Edit(TEXT, "names alone")
-#: Verdicts of artifacts that are no worse than different: a person may let them stand.
+#: Verdicts of artifacts that are no worse than different: a person may leave them.
 DECIDED = ("changed", "renamed", "new", "failed", "over-budget", UNEXPECTED)
 #: A quantity that is this many times what most cells of a group show is unlike them.
 UNLIKE = 4.0
@@ -83,7 +83,7 @@ class Member:
     edits
         How these differ, with what this cell shows of each.
     objection
-        Why it cannot be recorded as things stand; empty if it can.
+        Why it cannot be recorded now; empty if it can.
     proposed
         The golden-to-be as it would be recorded; None for what may not be.
     recorded

@@ -90,7 +90,7 @@ def difference(member: Member) -> Iterator[str]:
 
 
 def _by_digest(member: Member, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
-    """Yield how a compact golden differs, of which no export is kept any more: its texts are known by their digests."""
+    """Yield how a compact golden without a kept export differs: only digests of its texts are known."""
     yield f"the golden's texts are known by their digests alone; those of now are in {member.proposal.folder}"
     others = any(before.get(name) != after.get(name) for name in {*before, *after} - {golden.MANIFEST})
     sides = (equality.without_digests(before), equality.without_digests(after)) if others else (before, after)
@@ -126,7 +126,7 @@ def cells(group: Group, accepted: Collection[str]) -> Iterator[str]:
 
 
 def _moved(before: float | None, after: float | None, form: str) -> str:
-    """Return a number before and after, each as far as it is known.
+    """Return a number before and after, where known.
 
     >>> _moved(0.25, 0.999, ".3g"), _moved(None, 41.25, ".1f"), _moved(None, None, ".1f")
     ('0.25 -> 0.999', '? -> 41.2', '-')

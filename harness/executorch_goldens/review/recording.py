@@ -38,7 +38,7 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
         if member.proposal.content is None:
             reason = f"{member.proposal.verdict}: {member.proposal.reason}"
             raise _refused(member.proposal, f"may not be recorded, it is {reason}")
-    now = standing.anew()
+    now = standing.refreshed()
     with _alone({member.proposal.release for member in accepted}, sweeps, goldens):
         texts = [(member.proposal, _reviewed(member, now)) for member in accepted]
         written = []

@@ -16,7 +16,7 @@ OVERVIEW, CELLS = "causes", "cells"
 
 @dataclass(frozen=True)
 class Said:
-    """The decisions, and where the review stands; undo goes back to one.
+    """The decisions and the current group; undo goes back to one.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ class Standing:
     _found: dict[object, Any] = field(default_factory=dict, compare=False)
 
     def objection(self, proposal: Proposal) -> str:
-        """Return why a proposal may not be recorded as things stand, and the way out; empty if it may."""
+        """Return why a proposal may not be recorded now, and the way out; empty if it may."""
         return (
             self._once(("source", proposal.commit, proposal.changes), proposal, self._source)
             or self._once(("settings", json.dumps(_by_settings(proposal))), proposal, self._settings)
@@ -66,7 +66,7 @@ class Standing:
         here = Expectations(self.goldens, proposal.release, stated, cases=cases)
         return here.missing(proposal.cell, proposed)
 
-    def anew(self) -> Standing:
+    def refreshed(self) -> Standing:
         """Return what is there by now."""
         return Standing(self.repository, self.goldens, self.fewer, self.expecting)
 

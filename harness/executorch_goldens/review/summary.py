@@ -26,9 +26,9 @@ from executorch_goldens.review.decisions import (
 from executorch_goldens.review.groups import Group, Member, count
 from executorch_goldens.settings.config import QUANTITIES
 
-#: Stands in the comment, so that the next run finds it and puts its own in its place.
+#: Marks the comment, so that the next run finds and replaces it.
 MARK = "<!-- executorch-goldens: summary -->"
-#: Verdicts of which a person decides whether they are meant; the others say that something is wrong.
+#: Verdicts for a person to decide: the change may be intended; the others are defects.
 DECIDED = ("changed", "renamed", "new", UNEXPECTED)
 #: Causes that are named.
 SHOWN_CAUSES = 4
@@ -96,7 +96,7 @@ class Summary:
             yield "; ".join(ways)
 
     def _head(self) -> str:
-        """Return the state and how many cells there are of which kind."""
+        """Return the state and the number of cells of each kind."""
         releases = {release for release, _ in self.rows}
         number = Counter(self.decided.kind(*row) for row in self.rows)
         open_rows = self._of(lambda kind: kind not in (ACCEPTED, REJECTED, KNOWN))

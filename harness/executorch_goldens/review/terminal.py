@@ -43,7 +43,7 @@ class Screen:
     asking
         Whether it asks for the confirmation.
     scrolled
-        Lines that stand above the window.
+        Lines above the window.
     known
         Whether the reason that is typed declares known defects.
     affirming

@@ -1,7 +1,7 @@
 """Finds the cells that a change in the repository can reach: those that ``--changed-since REV`` runs, and why.
 
 The store knows what the last export of a cell depended on (`store.facts`). A file counts for the cells whose
-exports read it or looked for it, and for those of which no export is known as it would be made now.
+exports read it or looked for it, and for those without a valid earlier export.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Reach:
     reuse
         Its store knows what exports depended on.
     variations
-        Under any of which an export may have been made.
+        Variations under which an export may have been made.
     """
 
     def __init__(

@@ -376,14 +376,14 @@ def add_to(adders: Mapping[str, Adder], every: bool = True, names: Collection[st
     adders
         What adds an option to a group, by the title of the group.
     every
-        Whether all stand in the help, or the first alone.
+        Whether the help lists all, or the first alone.
     names
         Of the options to add; None adds all.
     """
     for field, option in DECLARED.items():
         if names is not None and option.name not in names:
             continue
-        # No default: what is said must be told from what is not.
+        # No default: given options are distinguished from those left out.
         stated = {**option.how, "dest": field}
         _add(adders[option.group], option.name, stated, every or option.first)
 
@@ -444,7 +444,7 @@ def _said(said: argparse.Namespace, repository: config.Config) -> Iterator[tuple
 
 
 def _require_agreeing(options: Options) -> None:
-    """Raise UsageError for options of which one makes nothing of another."""
+    """Raise UsageError for options that contradict each other."""
     for option, asked in (("--prune", options.pruning), ("--adopt", options.adopting)):
         if asked and not options.updating:
             raise UsageError(f"{option} changes the root of the goldens: say {UPDATE} as well")

@@ -138,7 +138,7 @@ class Plan:
         return f"{there}; {'those are' if not self.options.update.changed else 'right cells are'} recorded"
 
     def _cost(self, cells: Iterable[Cell]) -> str:
-        """Say how long they take, as far as the committed table knows."""
+        """Return how long they take, by the committed table."""
         table = seconds.committed(self.root)
         if not table.measured:
             return "nothing is known yet of how long they take"

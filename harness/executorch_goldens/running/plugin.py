@@ -24,7 +24,7 @@ from executorch_goldens.running.run import Run
 #: The verbosity of -q -q, which is no progress and no summary of the job.
 OFF = -2
 
-#: Causes of which a cell's whole message is printed, and cells of no cause.
+#: Number of causes with a whole message of one cell, and of cells without a cause.
 MOST_MESSAGES = 5
 
 RUN = pytest.StashKey[Run]()

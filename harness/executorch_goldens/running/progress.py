@@ -106,7 +106,7 @@ class Progress:
         self.show(sweep)
 
     def passed(self, sweep: Sweep, cell: Cell) -> None:
-        """Note that a cell is done of which nothing is said yet."""
+        """Count a cell as done whose result is not printed yet."""
         self.left.pop(cell, None)
         self.show(sweep)
 

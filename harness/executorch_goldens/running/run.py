@@ -68,7 +68,7 @@ class Run:
     proofs
         What exports without a pass prove, by the cell that shows it.
     recorded
-        The causes of which goldens were replaced, each with how many.
+        The causes whose goldens were replaced, each with their number.
     """
 
     def __init__(self, plan: Plan) -> None:

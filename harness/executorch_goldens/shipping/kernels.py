@@ -38,7 +38,7 @@ SCALAR_TYPES: Mapping[str, int] = {
 }
 #: An operator's name, with its overload.
 OPERATOR = re.compile(r"\w+::\w+(\.\w+)?")
-#: Top-level keys of ``selected_operators.yaml``, of which one at least says what is selected.
+#: Top-level keys of ``selected_operators.yaml``, at least one of which selects kernels.
 SELECTING = ("operators", "et_kernel_metadata", "include_all_operators")
 #: What metadata of an operator has in place of kernel keys: every dtype.
 EVERY = "default"
@@ -84,7 +84,7 @@ class Selection:
     operators
         Their names.
     all_overloads
-        Names without overload of which every overload is selected.
+        Names without overload that select every overload.
     dtypes
         Operator to the numbers of its dtypes; without an entry, every dtype.
     """

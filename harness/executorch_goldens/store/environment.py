@@ -1,4 +1,4 @@
-"""The exporting environment: which Python, on which platform, where what stands. Nothing is imported from it."""
+"""The exporting environment: its Python, platform and folders. Nothing is imported from it."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ Ingredients = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Environment:
-    """The exporting environment, as far as no file of it says.
+    """The facts of the exporting environment that no file of it holds.
 
     Attributes
     ----------
     ingredients
         Interpreter, platform, processor, the variables that libraries may read.
     roots
-        Directories that stand elsewhere on other machines, by name; see `executorch_goldens.store.facts.Places`.
+        Directories that differ between machines, by name; see `executorch_goldens.store.facts.Places`.
     schemas
         See `executorch_goldens.artifact.Lowered`.
     """

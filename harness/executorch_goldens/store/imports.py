@@ -13,7 +13,7 @@ def imported_from(root: Path, starts: Iterable[str], without: Collection[str] = 
     Parameters
     ----------
     root
-        Directory that the package stands in.
+        Directory of the package.
     without
         Names of modules that are not followed.
     """

@@ -53,7 +53,7 @@ def request(
         **dict(environment.ingredients),
         **dict(_of_settings(settings)),
         "case": cell.case,
-        # A function of a distribution stands in its file.
+        # A function of a distribution is in its file.
         "target": json.dumps(asdict(target), sort_keys=True, default=repr),
         "patches": " ".join((*settings.patches, *further_patches)),
         "variation": variation.name,

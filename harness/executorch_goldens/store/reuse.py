@@ -122,7 +122,7 @@ class Reuse:
         self.unsettled: collections.Counter[str] = collections.Counter()
         self.trouble = ""
         self._environments: dict[tuple[Path, tuple[tuple[str, str], ...]], Environment] = {}
-        # What was known before anything is exported is told apart from what is learnt later.
+        # Facts known before the first export are kept apart from later ones.
         self._digests = Digests(store.root / "files" / "digests")
         self._to_check: dict[str, Stored] = {}
         self._templates: dict[Path, str] = {}
@@ -181,7 +181,7 @@ class Reuse:
         return request(settings, self._environment(settings), *wanted)
 
     def accept(self, settings: Settings, wanted: Wanted, made: Made) -> Stored | None:
-        """Return what reads an export that another machine has made, and all of whose facts hold; None if damaged."""
+        """Return a reader of an export from another machine whose facts all hold; None if damaged."""
         if not self.store.is_sound(made.key):
             return None
         self.store.remember(digest(self.listing(settings, wanted)), made)
@@ -359,7 +359,7 @@ class Lookup:
         self._known: dict[str, Fact | None] = {}
 
     def answer(self, asked: str) -> Made | None:
-        """Return the first sound answer to a request of which everything is as it was."""
+        """Return the first sound answer to a request whose facts all hold."""
         for made in self.store.made(asked):
             if self.differing(made) is None and self.store.is_sound(made.key):
                 return made

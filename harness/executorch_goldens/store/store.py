@@ -4,7 +4,7 @@ A store is a directory outside of any repository::
 
     <root>/artifacts/<first two digits>/<key>   what an export made, checked by its SHA-256
     <root>/lists/<first two digits>/<digest>    facts that exports depended on: most of them are the same for many
-    <root>/made/<first two digits>/<request>    of which artifacts, with which lists, a request has been answered by
+    <root>/made/<first two digits>/<request>    artifacts, and lists, that answered a request
     <root>/last/<first two digits>/<name>       what was asked for when an export of that name was made last
     <root>/files/digests                        digests of files, by size, times and inode
     <root>/runs/<nanoseconds>-<uuid>            when a run began, which holds it locked until it ends
@@ -323,7 +323,7 @@ class Store:
             try:
                 lock.acquire(timeout=0)
             except (filelock.Timeout, OSError):
-                # It is held, or somebody else's, of which nobody can tell.
+                # It is in use, or another user's, which cannot be checked.
                 with contextlib.suppress(ValueError):
                     began.append(int(path.name.partition("-")[0]) - CLOCK_NS)
                 continue

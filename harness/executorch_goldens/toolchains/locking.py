@@ -18,7 +18,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "locks"
 BUILD = "build"
 UPDATE = "nox -s lab -- locks --update"
 
-#: What compiles payloads further, in an environment of its own: the session, and its distributions, the first of which
+#: Compilers of payloads, each in its own environment: the session, and its distributions; the first
 #: gives the version.
 COMPILERS = {"vela": ("ethos-u-vela",), "vgf": ("ai-ml-sdk-model-converter", "ai-ml-sdk-vgf-library")}
 

@@ -19,7 +19,7 @@ from executorch_goldens.files import git
 from executorch_goldens.toolchains.environments import DIGITS, MADE, Environments, said_of
 from executorch_goldens.toolchains.naming import Sources, ToolchainError
 
-#: What the package has, of which at least one is in a checkout.
+#: Folders of the package; a checkout has at least one.
 PARTS = ("exir", "backends")
 #: Environments over one other that are kept.
 KEPT = 16

@@ -169,7 +169,7 @@ def _as_declared(installed: Installed, version: str) -> Release:
         nearest,
         version=version,
         pins=pins,
-        # Those of a release fit its own code, whatever stands beside.
+        # Those of a release fit its own code, whatever is installed beside it.
         patches=nearest.patches if version == nearest.version else (),
         issues={},
         known={},

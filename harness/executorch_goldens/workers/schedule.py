@@ -44,7 +44,7 @@ class Schedule:
         return sum(map(len, list(self._queues.values())))
 
     def add(self, jobs: Iterable[Job]) -> None:
-        """Let `jobs` wait, behind those that do; before them where a template that hung or died had them."""
+        """Let `jobs` wait after those that do; before them if a template that hung or died had them."""
         for job in jobs:
             self._queues.setdefault(job.variation, collections.deque()).append(job)
             if job.again:

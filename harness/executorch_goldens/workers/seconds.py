@@ -26,7 +26,7 @@ LOCAL = "seconds.json"
 #: Runs that the local file remembers: their median is not that of one busy hour.
 RUNS = 5
 
-#: Seconds of an export of which nothing is known, where nothing is known of any.
+#: Seconds of an export if no export has been measured.
 UNKNOWN = 2.0
 
 #: What a number of the table may be off before an update changes it: a table that is written again does not churn.
@@ -47,7 +47,7 @@ class SecondsError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class Seconds:
-    """Seconds of one export by cell, and what is taken for a cell of which none are known."""
+    """Seconds of one export by cell, and the default for cells without a measurement."""
 
     measured: Mapping[Cell, float]
 

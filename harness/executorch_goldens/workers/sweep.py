@@ -155,7 +155,7 @@ class Sweep:
 
     @functools.cached_property
     def modules(self) -> dict[str, str]:
-        """The module of each case, as far as this process has loaded the zoos: an export imports no other."""
+        """The module of each case of the loaded zoos: an export imports no other."""
         return {name: case.module for name, case in CASES.within(self.settings.models).items()}
 
     def start(self) -> None:

@@ -303,7 +303,7 @@ def finish_in_child(request: dict[str, Any], prepare: Callable[[], None] = lambd
 
 
 def tell(error: BaseException) -> None:
-    """Leave in the log what was raised, the words in its last line, as far as there is memory and room for it."""
+    """Write the exception to the log, the message in its last line, if memory and disk allow it."""
     with contextlib.suppress(MemoryError, OSError):
         import traceback
 

@@ -377,7 +377,7 @@ def module_of(node: Node, signature: ExportGraphSignature) -> str:
 
 
 def arrangements(value: torch.Tensor, expected: Any) -> Iterator[torch.Tensor]:
-    """Yield `value` in the shape and dtype of `expected`, as it lies, then in each order of dimensions that gives it.
+    """Yield `value` in the shape and dtype of `expected`: as is, then in each order of dimensions that fits.
 
     Backends store channels last, and add or leave out dimensions of one element.
     """

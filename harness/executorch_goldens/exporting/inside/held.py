@@ -34,7 +34,7 @@ Values: TypeAlias = Mapping[str, Sequence[Held]]
 Departs: TypeAlias = Callable[[str, torch.Tensor], bool]
 
 
-#: Runs a delegate of which the values inside are seen: from its inputs to its outputs and these.
+#: Runs a delegate and observes it: from its inputs to its outputs and inner values.
 Opened: TypeAlias = Callable[[Sequence[torch.Tensor]], tuple[list[torch.Tensor], Values]]
 
 

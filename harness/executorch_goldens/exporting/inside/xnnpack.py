@@ -181,7 +181,7 @@ class _Shorter:
 
 
 def _of_nodes(program: ExportedProgram, shown: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return the values of nodes, of which a quantize is shown by what its codes stand for."""
+    """Return the values of nodes; a quantize is represented by its dequantized codes."""
     nodes = {node.name: node for node in program.graph.nodes}
     return {
         name: operator(value, *nodes[name].args[1:])
@@ -292,7 +292,7 @@ def with_outputs(program: ExportedProgram, wanted: Iterable[Node], keep: bool) -
         for node in wanted:
             shown = nodes[node.name]
             if operator_of(shown.target) in numerics.DEQUANTIZE:
-                # One of its own: those that belong to an operator leave no value behind.
+                # One of its own: those that belong to an operator have no value.
                 shown = graph.call_function(shown.target, shown.args, shown.kwargs)
                 shown.meta = {key: value for key, value in node.meta.items() if key != IMPLICIT}
             given.append(shown)

@@ -1,7 +1,7 @@
 """Finds the quantizations that lose the signal of an output: each is done alone, and the output is compared with float.
 
 A mask of minus infinity, for instance, takes the whole range of the codes of what it is added to. What is left of the
-other values is nothing, and the codes that stand for the mask are exact: only the output shows it.
+other values is nothing, and the codes of the mask are exact: only the output shows it.
 """
 
 from __future__ import annotations

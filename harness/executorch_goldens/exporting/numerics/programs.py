@@ -48,7 +48,7 @@ QUANTIZE = frozenset(
         _DECOMPOSED.quantize_per_tensor.tensor2,
     }
 )
-#: What an output may be beside a tensor and None: types, the first of which it is one decides, what it is then, and the
+#: What an output may be beside a tensor and None: types (the first that matches decides), the result for each, and the
 #: dtype that holds it. A bool is an int to Python.
 NUMBERS: Sequence[tuple[tuple[type, ...], type, type]] = (
     ((bool, torch.SymBool), bool, np.bool_),

@@ -173,7 +173,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._noted(call, result)
 
     def _formula(self, call: _Call) -> Any:
-        """Compute an operator in the steps that targets take, each of which is moved."""
+        """Compute an operator in the steps that targets take, and move each."""
         given = floating(call.args[0])
         self.state[given] = call.state
         with self:
@@ -182,14 +182,14 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     def _decomposed(self, call: _Call) -> Any:
-        """Run the operators that torch's table takes an operator apart into, each of which is moved."""
+        """Run the operators of torch's decomposition, and move each."""
         with self:
             result = decomposition_table[call.func](*call.args, **call.kwargs)
         # A decomposition may cover some arguments only: that of an adaptive pool, sizes that are multiples.
         return self._approximated(call) if result is NotImplemented else result
 
     def _composite(self, call: _Call) -> Any:
-        """Run the operators that a composite one is written in, each of which is moved."""
+        """Run the operators of a composite one, and move each."""
         with self:
             result = call.func.decompose(*call.args, **call.kwargs)
         return self._approximated(call) if result is NotImplemented else result
@@ -432,7 +432,7 @@ class _Distances:
             self._note(index, given[index], outputs[index], rounding)
 
     def take_scales(self, scales: Sequence[float]) -> None:
-        """Let outputs that follow from no input go as far as a code, where they are quantized."""
+        """Allow quantized outputs that depend on no input to move by one code."""
         for index, scale in enumerate(scales):
             if index in self.constant and scale:
                 self.furthest[index].fill(scale)

@@ -129,7 +129,7 @@ class _GraphAsItWas:
 
 
 class _Uncompiled:
-    """Stands in a graph module's class for the method ``forward`` until someone looks for it.
+    """Placeholder of the method ``forward`` in a graph module's class, until it is looked up.
 
     It is what ``recompile`` returns as well, and has the fields of the code that is then generated.
     """
@@ -178,7 +178,7 @@ def _compile(module: Any) -> None:
 
 
 class _OfCode:
-    """Stands in ``GraphModule`` for an attribute that compiling gives each instance; theirs come first."""
+    """Placeholder in ``GraphModule`` of an attribute that compiling gives each instance; theirs come first."""
 
     def __init__(self, name: str) -> None:
         self.name = name
