@@ -106,7 +106,7 @@ class Joined(nn.Module):
 
 
 class JoinedThenDoubled(nn.Module):
-    """A concatenation in a part of the model that stays int8, and a sum behind it that does not."""
+    """A concatenation in a part of the model that stays int8, and a following sum that does not."""
 
     def __init__(self) -> None:
         super().__init__()

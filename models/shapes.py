@@ -38,7 +38,7 @@ def upsample(data: Data) -> Example:
 
 
 class Downscale(nn.Module):
-    """A sixteenth in both dimensions, which is as far as TOSA's RESIZE shrinks."""
+    """A sixteenth in both dimensions, the limit of TOSA's RESIZE."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return functional.interpolate(x, scale_factor=1 / 16, mode="bilinear")

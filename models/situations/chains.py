@@ -1,4 +1,4 @@
-"""One operator behind another of its kind: the second is rewritten from what the first was rewritten to."""
+"""Two operators of one kind in a row: the second is rewritten from the rewritten first."""
 
 from __future__ import annotations
 

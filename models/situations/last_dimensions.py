@@ -1,4 +1,4 @@
-"""Operators along one dimension, and sums, of what lies channels-last in memory."""
+"""Operators along one dimension, and sums, of tensors in channels-last memory."""
 
 from __future__ import annotations
 
