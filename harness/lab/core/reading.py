@@ -37,7 +37,7 @@ Reached = Mapping[str, Collection[Cell]]
 def reached(
     folder: Path, cells: Collection[Cell], coverage: visits.Reached = NO_COVERAGE
 ) -> dict[str, set[Cell]]:
-    """Return what `cells` reach, as far as the goldens in a release's folder and its tables of coverage tell.
+    """Return the coverage of `cells`, by the goldens in a release's folder and its tables of coverage.
 
     Raises
     ------

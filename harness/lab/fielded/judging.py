@@ -74,7 +74,7 @@ def is_break(text: str) -> bool:
 
 
 def judge(shipped: Shipped, ran: Sequence[Ran]) -> Outcome:
-    """Return what came of what was shipped, of which `ran` has what came of each program."""
+    """Return the outcome of shipped programs, given the result of each in `ran`."""
     kind, reason, furthest = _found(shipped, ran)
     return Outcome(kind, lasting(reason), shipped.own, shipped.release, furthest)
 

@@ -29,7 +29,7 @@ class Explanation:
     verdict, where, what
         Of the cause; the last two are regular expressions for a part of it.
     operators
-        Names of drawn operators of which the model has one; any model for none.
+        Drawn operators: the model has at least one of them; any model if empty.
     witness
         A drawn model that shows it, on a target: ``tosa-fp/drawn-1-000012``.
     release

@@ -28,7 +28,7 @@ def read_corpus(data: bytes, folder: Path) -> None:
 
 
 def read_whole_corpus(data: bytes, folder: Path) -> None:
-    """Read a corpus of which the manifest, its digest or a program is mutated; the first line says which."""
+    """Read a corpus with a mutated manifest, digest or program; the first line names it."""
     copied = corpus_in(folder)
     name, _, content = data.partition(b"\n")
     files = {MANIFEST: copied / MANIFEST, SEAL: copied / SEAL}

@@ -72,7 +72,7 @@ class Edit:
     function
         ``module:qualified.name``.
     old
-        Stands in the function's source exactly once.
+        Occurs in the function's source exactly once.
     new
         Written with the same indentation.
     """

@@ -16,7 +16,7 @@ from lab.mutants.mutant import Mutant
 VERDICTS_RIGHT = 0.95
 PASSES_RIGHT = 0.90
 
-#: Stands where no pass is expected or named.
+#: Marks that no pass is expected or named.
 NONE = "-"
 
 #: Columns of the table of what was found: `Judged.verdict` and `Judged.named` of each mutant.

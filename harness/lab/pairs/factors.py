@@ -400,7 +400,7 @@ OPERATORS: Mapping[str, Operator] = {
     ),
 }
 
-#: What stands before the operator, and behind it. What no partitioner takes is a sort.
+#: Code before the operator, and after it. No partitioner takes a sort.
 NEIGHBOURS = ("nothing", "view", "permute", "clone", "slice", "cat", "clamp", "outside")
 #: What only a second operand can be.
 OF_TWO = ("one twice", "constant", "constant of two")

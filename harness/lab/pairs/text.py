@@ -11,7 +11,7 @@ from lab.fuzz.model import LARGEST, LEAST
 from lab.pairs.factors import BOOLEAN, FLOATS, SIZES, Row
 from lab.pairs.wider import HALVES, NOTHING, OPERATORS, PARAMETER
 
-#: What stands before the operator: from ``given`` to ``x``, and the input's shape where that is another.
+#: Code before the operator: from ``given`` to ``x``, and the input's shape where it differs.
 BEFORE = {
     "nothing": "given",
     "view": "given.reshape(SHAPE)",
@@ -22,7 +22,7 @@ BEFORE = {
     "clamp": "given.clamp(-2, 2)",
     "outside": "given.sort(-1).values",
 }
-#: What stands behind it.
+#: Code after it.
 AFTER = {
     "nothing": "made",
     "view": "made.reshape(-1)",

@@ -42,7 +42,7 @@ class Fix(Edited):
     unreachable
         Why no cell of any zoo can see it here; empty where one could.
     unseen
-        Why no cell has seen it so far, as far as that was found out.
+        Why no cell has seen it so far, where known.
     """
 
     name: str

@@ -32,7 +32,7 @@ from lab.mutants.table import named
 #: A fix that so many cells have seen is not tried on others.
 ENOUGH = 10
 
-#: The same of sheets, which are many, and of cells without goldens, each of which takes two exports.
+#: The same for sheets, which are many, and for cells without goldens, which take two exports each.
 ENOUGH_SHEETS = 3
 ENOUGH_FURTHER = 1
 
@@ -88,7 +88,7 @@ class Tried:
 
 
 def key(fix: Fix) -> str:
-    """Return what stands for `fix` in the file: its number, and a digest of its edits."""
+    """Return the key of `fix` in the file: its number, and a digest of its edits."""
     return f"{fix.number}@{hashlib.sha256(repr(fix.edits).encode()).hexdigest()[:8]}"
 
 
