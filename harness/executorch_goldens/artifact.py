@@ -128,7 +128,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Failure:
-    """An exception that ended an export, without what varies from run to run.
+    """An exception that ended an export, without parts that vary from run to run.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class Failure:
     lost: Lost | None = field(default=None, compare=False)
 
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """Return what a golden records, as (field, value)."""
+        """Return the fields of a golden, as (field, value)."""
         return (
             ("stage", self.stage),
             ("type", self.type),
@@ -176,7 +176,7 @@ IMPRECISE = 0.1
 
 @dataclass(frozen=True)
 class Sample:
-    """One set of inputs: what it should have given, and what it gave.
+    """One set of inputs, with expected and actual outputs.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class Altered:
 
 @dataclass(frozen=True)
 class Departure:
-    """A value inside a delegate that is not what eager gives, though what it is made from is.
+    """A value inside a delegate that differs from eager although its inputs agree.
 
     Attributes
     ----------
@@ -329,7 +329,7 @@ class Validation:
     unread: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """Return what was checked, in one line."""
+        """Return a one-line summary."""
         return f"not validated: {'; '.join(self.unread)}" if self.unread else f"by {self.by}"
 
 
@@ -444,7 +444,7 @@ class Lowered:
     model: tuple[str, ...] = ()
 
     def by_method(self) -> tuple[Lowered, ...]:
-        """Return it once for each of its methods, with what is known of that one: outputs are numbered by method."""
+        """Return it once for each of its methods, with that method's facts: outputs are numbered by method."""
         if not self.methods:
             return (self,)
         return tuple(self._of(name) for name, _ in self.methods)
@@ -473,7 +473,7 @@ class Lowered:
         return np.ceil(reach / code) * code if code else reach
 
     def _allowed(self, sample: Sample, index: int) -> tolerances.Allowed:
-        """Return what is allowed of output number `index` of a sample, before it is rounded up to whole codes."""
+        """Return the tolerance of output number `index` of a sample, before it is rounded up to whole codes."""
         if self.methods:
             return self._of(sample.method)._allowed(sample, index)
         samples = self.samples if sample in self.samples else (*self.samples, sample)
@@ -488,7 +488,7 @@ class Lowered:
         return found[samples.index(sample)]
 
     def _code(self, index: int) -> float:
-        """Return a little more than what one code of output number `index` is worth; 0 where it is not quantized."""
+        """Return slightly more than one code of output number `index`; 0 where it is not quantized."""
         return (self.scales[index] if index < len(self.scales) else 0.0) * tolerances.ONE_CODE
 
     def sizes(self, sample: Sample, index: int) -> NDArray[np.float64]:

@@ -48,7 +48,7 @@ SAME, DIFFERENT, ERROR = 0, 1, 2
 
 
 class Shown:
-    """An output that shows what a terminal would obey as text."""
+    """An output that escapes control characters."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -62,7 +62,7 @@ class Shown:
 
 @contextlib.contextmanager
 def shown_output() -> Iterator[None]:
-    """Within it, what is printed goes through `Shown`."""
+    """Escape control characters of everything printed within it."""
     with (
         contextlib.redirect_stdout(cast("TextIO", Shown(sys.stdout))),
         contextlib.redirect_stderr(cast("TextIO", Shown(sys.stderr))),
@@ -71,7 +71,7 @@ def shown_output() -> Iterator[None]:
 
 
 class _Version(argparse.Action):
-    """Prints what a report of a defect needs: versions, and the kernels that programs are run with."""
+    """Prints the versions that a bug report needs, and the kernels that programs run with."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         for line in versions():
@@ -80,7 +80,7 @@ class _Version(argparse.Action):
 
 
 def versions() -> Iterator[str]:
-    """Yield the versions of this project and of what it exports with, and the kernels there are."""
+    """Yield the versions of this project and of the exporting packages, and the kernels."""
     for name in ("executorch-goldens", "executorch", "torch", "torchao", "tosa-tools"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             yield f"{name} {metadata.version(name)}"

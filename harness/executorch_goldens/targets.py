@@ -429,7 +429,7 @@ def find(name: str) -> Target:
 
 
 def better_conditioned(name: str) -> str:
-    """Return what to do about a case whose outputs rounding decides on a target."""
+    """Return advice for a case whose outputs rounding decides on a target."""
     target = available().get(name)
     floor = target.floor if target is not None else None
     by_sqnr = f', or let its SQNR judge it: sqnr={{"{name}": {floor:g}}}' if floor is not None else ""

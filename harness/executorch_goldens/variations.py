@@ -213,7 +213,7 @@ BYTES_HEADER = bytes(0).__sizeof__()
 
 
 def _block(size: int) -> tuple[Callable[..., object], tuple[int, ...]]:
-    """Return what makes an object whose memory is of size class `size`: there is one ``bytes(0)`` in a process."""
+    """Return a maker of an object whose memory is of size class `size`: there is one ``bytes(0)`` in a process."""
     if size > BYTES_HEADER:
         return bytes, (size - BYTES_HEADER,)
     return (object, ()) if size < float.__basicsize__ else (float, (size,))

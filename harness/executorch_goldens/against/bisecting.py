@@ -1,4 +1,4 @@
-"""Finds what made a cell another one: the commit of a checkout, or the distribution between two releases.
+"""Finds the change that altered a cell: the commit of a checkout, or the distribution between two releases.
 
 The predicate is ``goldens compare`` over the one cell, which exports what the store does not have: a commit is of after
 where it differs from the good one in the way that the bad one does, or in a worse way. Git goes through commits, by
@@ -118,7 +118,7 @@ def _differing(predicate: Predicate, base: str, head: str, good: str, bad: str) 
 
 
 def of_commits(predicate: Predicate, checkout: Path, over: str, good: str, bad: str) -> Iterator[str]:
-    """Yield what is found of the commits of a checkout from `good` to `bad`, laid over a toolchain.
+    """Yield the result of bisecting the commits of a checkout from `good` to `bad`, laid over a toolchain.
 
     Raises
     ------
@@ -222,7 +222,7 @@ AS_GOOD, AS_BAD, NEITHER = (
 
 
 def _place(predicate: Predicate, word: str, good: str, bad: str) -> str:
-    """Return what a cell is with a toolchain: `AS_GOOD`, `AS_BAD`, `NEITHER`, or why it cannot be said."""
+    """Return the state of a cell with a toolchain: `AS_GOOD`, `AS_BAD`, `NEITHER`, or why it is unknown."""
     found = predicate.found(good, word)
     if not found.kind:
         return f"{UNTRIED}: {found.words}"

@@ -69,7 +69,7 @@ class Made:
 
     @classmethod
     def of(cls, outcomes: Sequence[Outcome], release: Release, reviewed: Texts | None = None) -> Made:
-        """Judge what a side made; with `reviewed`, the base's artifact, the head against it."""
+        """Judge a side's artifact; with `reviewed`, the base's artifact, compare the head with it."""
         cell = outcomes[0].cell
         try:
             found = comparison.compare(cell, outcomes, reviewed, release)
@@ -106,7 +106,7 @@ class Made:
 
 
 def _told(outcome: Outcome, release: Release) -> object:
-    """Return what an export that is no golden made, in a form in which two of them can be compared."""
+    """Return an unsuccessful export in a form that can be compared with another."""
     if not isinstance(outcome.result, Artifact):
         return outcome.result.verdict, outcome.result.reason.partition("\n")[0]
     try:
@@ -172,7 +172,7 @@ def extent(base: Made, head: Made) -> float:
 
 
 def shown(kind: str, base: Made, head: Made) -> str:
-    """Return what a line says of a cell of a kind."""
+    """Return the message for a cell of a kind."""
     if head.state != base.state and head.state != RIGHT:
         return f"{head.verdict.name}: {_reason(head)}"
     if head.state != base.state:
@@ -185,7 +185,7 @@ def shown(kind: str, base: Made, head: Made) -> str:
 
 
 def _figures(kind: str, base: Made, head: Made) -> list[str]:
-    """Return in figures what differs of two programs that are right."""
+    """Return figures of the difference between two right programs."""
     old, new = measured(reading(base.texts or {})), measured(reading(head.texts or {}))
     names = {"outside": "operators outside", "memory": "bytes of memory", "program": "bytes"}
     lines = [

@@ -69,7 +69,7 @@ class Page:
         return f" ({wrong} of them wrong, unstable or failing on both sides)" if wrong else ""
 
     def facts(self) -> Iterator[str]:
-        """Yield what was compared, and how."""
+        """Yield the two sides and their settings."""
         sides = self.comparison.sides
         yield sides.base.line
         yield sides.head.line
@@ -116,7 +116,7 @@ class Page:
             yield f"{words}: {count(len(cells), 'cell')}", items
 
     def _cause(self, group: Group, members: Sequence[Compared], kind: str, again: bool) -> Iterator[Item]:
-        """Yield what is said of a cause under one of its kinds; `again` where a worse one has said the rest."""
+        """Yield a cause under one of its kinds; `again` where a worse one has listed the rest."""
         if again:
             yield 0, f"{group.title}, as above"
             here = [each for each in members if each.kind == kind]
@@ -161,7 +161,7 @@ class Page:
             yield from (f"- {markdown(line)}" for line in self.programs.lines)
 
     def table(self, programs: Programs) -> Iterator[Sequence[str]]:
-        """Yield the head, and for each cell in figures what an upgrade does to it."""
+        """Yield a table of an upgrade's effect: a head, and the figures of each cell."""
         yield (
             "model",
             *(TABLE[name] for name in TABLE),

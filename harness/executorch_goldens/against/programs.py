@@ -1,4 +1,4 @@
-"""An upgrade's last question: whether what the base made still runs, and gives the same, in the runtime of the head."""
+"""The last question of an upgrade: do the base's programs still run in the head's runtime, with the same results?"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Programs:
 
 
 def ran(comparison: Comparison) -> Programs:
-    """Run what the base made in the runtime of the head.
+    """Run the base's programs in the runtime of the head.
 
     Raises
     ------

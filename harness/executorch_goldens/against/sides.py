@@ -1,4 +1,4 @@
-"""The two sides of a comparison: what exports, and how both export alike."""
+"""The two sides of a comparison: their toolchains, and settings with which both export alike."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """Both sides, and what is left out so that they export alike.
+    """Both sides, and the settings left out so that they export alike.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ def _fitting(
     unfit: Mapping[str, Mapping[str, str]],
     left_out: list[str],
 ) -> Iterator[str]:
-    """Yield what both sides want and what fits both; of the rest, add a line to `left_out`."""
+    """Yield the names that both sides want and support; of the rest, add a line to `left_out`."""
     for name in dict.fromkeys(name for names in wanted.values() for name in names):
         lacking = [word for word, names in wanted.items() if name not in names]
         why = [f"{found[name]} ({word})" for word, found in unfit.items() if found.get(name)]

@@ -122,7 +122,7 @@ class ClusterSweep(Sweep):
             self._fail(error)
 
     def _spread(self, jobs: Sequence[Job]) -> None:
-        """Hand `jobs` to the client and deliver what comes back, until all are there or the sweep is stopped."""
+        """Pass `jobs` to the client and deliver the results, until all are there or the sweep is stopped."""
         python = Path(os.environ.get(PYTHON) or sys.executable)
         log = self.directory / "client.log"
         command = [*with_harness(python, MAIN), self.address, str(self.reuse.store.root)]
@@ -216,7 +216,7 @@ class ClusterSweep(Sweep):
                 self.changed.notify_all()
 
     def _ended(self, job: Job, row: Mapping[str, Any]) -> Callable[[], Outcome]:
-        """Return what reads the outcome of a job; raise SweepError where its entry is not what its key says."""
+        """Return a reader of a job's outcome; raise SweepError where its entry does not match its key."""
         if row["casualty"] is not None:
             figures = (row["seconds"], row["peak_mb"], row["core_seconds"])
             casualty = Outcome(job.cell, job.variation.name, Casualty(*row["casualty"]), *figures)
@@ -279,7 +279,7 @@ class Requests:
             selector.unregister(self.descriptor)
 
     def write(self) -> None:
-        """Write what the client takes now."""
+        """Write as much as the client accepts now."""
         try:
             while self._left:
                 written = os.write(self.descriptor, self._left[0])

@@ -49,7 +49,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was found; raise CommandError."""
+    """Print the result; raise CommandError."""
     from executorch_goldens.against.bisecting import Predicate, of_commits, of_releases
 
     words = [f"--models={module}" for module in arguments.models or ()]

@@ -1,4 +1,4 @@
-"""``goldens compare BASE HEAD``: what two toolchains make of the same models."""
+"""``goldens compare BASE HEAD``: the same models exported by two toolchains."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare; print what differs; return the exit code. Raises CommandError and what toolchains and sweeps raise."""
+    """Compare; print the differences; return the exit code. Raises CommandError and errors of toolchains and sweeps."""
     from executorch_goldens.against.page import allowed
 
     try:

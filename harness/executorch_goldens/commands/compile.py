@@ -1,4 +1,4 @@
-"""``goldens compile``: compiles TOSA payloads further, and compares what comes out with compiled goldens.
+"""``goldens compile``: compiles TOSA payloads further, and compares the results with compiled goldens.
 
 Vela does it for an Ethos-U, the model converter to VGF. ``nox -s "compile(1.4.1)"`` runs it with those that the release
 names. The cells of a run are those that have a golden; ``--cell`` names others.
@@ -135,7 +135,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what is said of each cell; return 0 if all are stable or were recorded, else 1."""
+    """Print the verdict of each cell; return 0 if all are stable or were recorded, else 1."""
     recording = arguments.snapshot_update
     repeats = variations(named(arguments.variations))
     if recording and arguments.against:
@@ -163,7 +163,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def recorded(verdict: Verdict, made: golden.Golden, goldens: Goldens) -> Verdict:
-    """Write what was made of a cell, if it may be recorded; return what is said of it then."""
+    """Write the result of a cell, if it may be recorded; return the verdict after that."""
     if verdict.name not in RECORDED:
         return verdict
     golden.write(goldens.path(verdict.cell), made)
@@ -173,7 +173,7 @@ def recorded(verdict: Verdict, made: golden.Golden, goldens: Goldens) -> Verdict
 
 
 def reported(verdicts: Sequence[Verdict]) -> int:
-    """Print what is not stable, and counts; return the exit code."""
+    """Print verdicts that are not stable, and counts; return the exit code."""
     for verdict in verdicts:
         if verdict.name != "stable":
             print("\n".join(verdict.lines()))
@@ -300,7 +300,7 @@ def payloads_of(
 def judged(
     this: Run, payloads: Mapping[Cell, Payloads], before: Mapping[Cell, golden.Golden | None]
 ) -> Iterator[tuple[Verdict, golden.Golden]]:
-    """Compile everything under each variation; yield what is said of each cell, and what would be recorded."""
+    """Compile everything under each variation; yield the verdict of each cell, and the golden it would get."""
     made = compiled(this, payloads)
     for cell, given in payloads.items():
         if given.failure:
@@ -317,7 +317,7 @@ def judged(
 
 
 def against(this: Run, python: Path, payloads: Mapping[Cell, Payloads]) -> dict[Cell, golden.Golden | None]:
-    """Return what the compilers of another environment make of the payloads, as goldens; None where one died."""
+    """Return the results of another environment's compilers for the payloads, as goldens; None where one died."""
     release = this.release
     others = {
         name: Compiler.find(name, python, release.compilers, release.version, "--against")
@@ -329,7 +329,7 @@ def against(this: Run, python: Path, payloads: Mapping[Cell, Payloads]) -> dict[
 
 
 def compiled(this: Run, payloads: Mapping[Cell, Payloads]) -> dict[str, dict[Cell, list[Result]]]:
-    """Return what was made of every delegate of every cell, by the name of the variation."""
+    """Return the compiled delegates of every cell, by the name of the variation."""
     found: dict[str, dict[Cell, list[Result]]] = {}
     for variation in this.variations:
         by_cell: dict[Cell, list[Result]] = {cell: [] for cell in payloads}

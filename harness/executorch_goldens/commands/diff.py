@@ -125,7 +125,7 @@ def _sides(before: str, after: str) -> Iterator[str]:
 
 
 def form_of(arguments: argparse.Namespace) -> str:
-    """Return which of `OPTIONS` two words are; raise CommandError for a mixture, and for what is missing."""
+    """Return which of `OPTIONS` two words are; raise CommandError for a mixture, and for missing files."""
     # Releases are versions, and no files.
     names = (arguments.before, arguments.after)
     if all(RELEASE.fullmatch(name) and not Path(name).exists() for name in names):
@@ -142,7 +142,7 @@ def form_of(arguments: argparse.Namespace) -> str:
 
 
 def _releases(arguments: argparse.Namespace) -> int:
-    """Print what changed from one release to the other, from their goldens alone."""
+    """Print the changes from one release to the other, from their goldens alone."""
     # Files do not wait for what reads whole releases.
     from executorch_goldens.compare.drift import Drift
 

@@ -23,7 +23,7 @@ from executorch_goldens.toolchains.toolchain import chosen
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Say what the file is, and what it is not."""
+    """Print whether the file is the golden, and how it differs."""
     name: str = arguments.before
     if arguments.rebuild and name == STANDARD:
         raise CommandError(

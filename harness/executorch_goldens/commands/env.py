@@ -34,7 +34,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what was asked; raise CommandError, and what a toolchain raises."""
+    """Run the chosen action; raise CommandError, and errors of a toolchain."""
     if arguments.action == "list":
         for name, folder in of_person().there().items():
             print(f"{name}  {said_of(folder)}  {folder}")

@@ -1,4 +1,4 @@
-"""``goldens freeze DIR``: keep the programs of chosen cells, with what they take and give."""
+"""``goldens freeze DIR``: keep the programs of chosen cells, with their inputs and outputs."""
 
 from __future__ import annotations
 

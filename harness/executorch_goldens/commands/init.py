@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def beginning_of(folder: Path, arguments: argparse.Namespace, toolchain: Toolchain) -> Beginning:
-    """Return what the files are made from, and ask for what was not given; raise UsageError."""
+    """Return the sources of the files, and ask for missing ones; raise UsageError."""
     ask = Questions(arguments.yes)
     model = _model(folder, arguments.model, ask)
     return Beginning(
@@ -148,7 +148,7 @@ def _own(arguments: argparse.Namespace) -> str | None:
 
 
 class Questions:
-    """Asks what has a default.
+    """Asks for values that have a default.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def _model(folder: Path, given: str | None, ask: Questions) -> ModelName:
 
 
 def _facts(folder: Path, model: ModelName, arguments: argparse.Namespace, ask: Questions) -> dict[str, Any]:
-    """Return what a run of the model shows of it, of `Beginning`; raise UsageError."""
+    """Return the facts that a run of the model shows, of `Beginning`; raise UsageError."""
     from executorch_goldens.exporting import archives, first
 
     if model.is_program:
@@ -235,7 +235,7 @@ def _asked(guess: Guess | None, ask: Questions) -> str:
 
 
 def described(beginning: Beginning) -> Iterator[str]:
-    """Yield what was found of the model, and what was not known."""
+    """Yield the known and the unknown facts about the model."""
     if beginning.model.is_program:
         yield f"{beginning.model} is a case as it is, with the inputs that it was exported with"
         return

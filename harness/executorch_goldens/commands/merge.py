@@ -1,4 +1,4 @@
-"""``goldens merge``: join the results of shards, or say in Markdown what runs found."""
+"""``goldens merge``: join the results of shards, or summarize runs in Markdown."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def form_of(arguments: argparse.Namespace) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Merge, and print what the end of one run would have; or say what was found."""
+    """Merge, and print the end of one whole run; or print the summary."""
     repository = config.load()
     if form_of(arguments) != JOINING:
         return tell(arguments, repository)
@@ -141,7 +141,7 @@ def parts_of(folders: Sequence[Path]) -> list[Part]:
 def causes(
     folders: Sequence[Path], goldens: Path, repository: Config, only: Container[str] | None = None
 ) -> list[Group]:
-    """Return the causes of what the results under some folders propose.
+    """Return the causes of the proposals under some folders.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``goldens report``: what runs found, as one HTML file."""
+"""``goldens report``: the results of runs, as one HTML file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the report; raise CommandError where it cannot be drawn or written, and the errors of what is read."""
+    """Write the report; raise CommandError where it cannot be drawn or written, and errors of its inputs."""
     try:
         from executorch_goldens.report import document, gathering, tables
     except ModuleNotFoundError as error:

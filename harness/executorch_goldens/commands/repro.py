@@ -1,4 +1,4 @@
-"""``goldens repro RELEASE TARGET/CASE``: one script that shows what is wrong with a cell, by itself."""
+"""``goldens repro RELEASE TARGET/CASE``: one script that shows a cell's defect by itself."""
 
 from __future__ import annotations
 

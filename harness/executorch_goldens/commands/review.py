@@ -1,4 +1,4 @@
-"""``goldens review``: go through what the cells of past runs propose, cause by cause."""
+"""``goldens review``: go through the proposals of past runs, cause by cause."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def updated(goldens: Path) -> Iterator[str]:
-    """Bring what is expected up to date with the goldens, and yield what that changed."""
+    """Bring expectations up to date with the goldens, and yield the changes."""
     found = update(goldens)
     yield (
         f"{goldens / expectations.FILE}: {count(found.written, 'expectation')} written, {len(found.gone)} deleted; "
@@ -160,7 +160,7 @@ def updated(goldens: Path) -> Iterator[str]:
 
 
 def _reason(arguments: argparse.Namespace, kept: str | None) -> str:
-    """Return why a cause is rejected: what was given, else what is kept of it; raise CommandError."""
+    """Return the reason to reject a cause: the given one, else the kept one; raise CommandError."""
     if reason := (arguments.reason or kept or "").strip():
         return reason
     raise CommandError("--reject GROUP takes --reason TEXT, which is kept and shown")
@@ -215,7 +215,7 @@ class Reviewed:
     rejections: Rejections
 
     def go_through(self) -> None:
-        """Let a person go through the groups in a terminal, and write what they say."""
+        """Let a person go through the groups in a terminal, and write the decisions."""
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise CommandError(
                 "there is no terminal: pass --list, --accept GROUP or --reject GROUP --reason TEXT"
@@ -237,7 +237,7 @@ class Reviewed:
     def conclude(
         self, accepted: Sequence[Member], rejected: Mapping[str, str], known: Collection[str] = ()
     ) -> None:
-        """Record what was accepted, keep the reasons against what was rejected, and say so.
+        """Record accepted groups, keep the reasons against rejected ones, and print both.
 
         Parameters
         ----------

@@ -86,7 +86,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def form_of(arguments: argparse.Namespace) -> str:
-    """Return which of `OPTIONS` it is: what is named as a cell is, and is neither a file nor in a folder, is a cell."""
+    """Return which of `OPTIONS` applies: a name of a cell's form that is neither a file nor in a folder is a cell."""
     if arguments.explore:
         return EXPLORE
     if arguments.tensor is not None:

@@ -71,7 +71,7 @@ def form_of(arguments: argparse.Namespace) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the corpus, run or take what is chosen, print."""
+    """Check the corpus, run the chosen programs or take a device's results, print."""
     corpus = Corpus.read(arguments.folder)
     corpus.check()
     chosen = programs(corpus, arguments.cell)
@@ -109,7 +109,7 @@ def programs(corpus: Corpus, patterns: Sequence[str] | None) -> list[Chosen]:
 def results(
     corpus: Corpus, chosen: Sequence[Chosen], runtime: Runtime
 ) -> Iterator[tuple[Cell, ProgramEntry, Result]]:
-    """Run programs one after the other, and yield what came of each."""
+    """Run programs one after the other, and yield the result of each."""
     for cell, entry in chosen:
         program = corpus.program(entry)
         result = kept(program) if program.engine == DEVICE else compare(program, runtime.run(program))
@@ -117,7 +117,7 @@ def results(
 
 
 def take(corpus: Corpus, chosen: Sequence[Chosen], folder: Path, as_data: bool) -> int:
-    """Compare what a device gave, and print what came of each sample; raise CommandError where there is nothing to."""
+    """Compare a device's results, and print each sample's; raise CommandError if there are none."""
     if not folder.is_dir():
         raise CommandError(
             f"there is no folder {folder}: --outputs names the folder with the device's results"
@@ -138,7 +138,7 @@ def take(corpus: Corpus, chosen: Sequence[Chosen], folder: Path, as_data: bool) 
 
 
 def judgements(corpus: Corpus, chosen: Sequence[Chosen], folder: Path) -> Iterator[Judged]:
-    """Yield what came of each sample on a device."""
+    """Yield the result of each sample on a device."""
     for cell, entry in chosen:
         if is_listed(entry):
             for sample in corpus.program(entry).samples:
@@ -150,7 +150,7 @@ def counted(words: Iterable[str]) -> str:
 
 
 def line(judged: Judged) -> str:
-    """Return what is printed of a sample."""
+    """Return the line for a sample."""
     reason = f": {judged.reason}" if judged.reason else ""
     return f"{judged.result}: {judged.cell} {judged.program}, sample {judged.sample}{reason}"
 
@@ -162,7 +162,7 @@ def listed(versions: Mapping[str, str]) -> str:
 def as_json(
     corpus: Corpus, versions: Mapping[str, str], found: Sequence[tuple[Cell, ProgramEntry, Result]]
 ) -> dict[str, Any]:
-    """Return what ``--json`` prints."""
+    """Return the data for ``--json``."""
     return {
         "made_with": corpus.manifest.made_with,
         "run_with": dict(versions),

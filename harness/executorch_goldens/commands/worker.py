@@ -45,7 +45,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Become a Dask worker; raises CommandError and what `find_release` raises."""
+    """Become a Dask worker; raises CommandError and errors of `find_release`."""
     if importlib.util.find_spec("distributed") is None:
         raise CommandError(f"this environment has no Dask: {EXTRA}")
     if not arguments.toolchain:

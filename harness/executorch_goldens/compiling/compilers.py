@@ -68,7 +68,7 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True)
 class Job:
-    """A payload, and what the compiler is called with."""
+    """A payload, and the compiler's arguments."""
 
     payload: bytes
     arguments: tuple[str, ...]
@@ -204,7 +204,7 @@ def environment(variation: Variation) -> dict[str, str]:
 
 
 def _result(folder: Path) -> Result:
-    """Return what a child left."""
+    """Return the result that a child wrote."""
     try:
         if (folder / "refused.json").exists():
             refused = untrusted.json_of(untrusted.text(folder / "refused.json"))

@@ -1,4 +1,4 @@
-"""Decodes what the Ethos-U backend makes of a delegate: the stream that ``VelaBinStream.cpp`` reads."""
+"""Decodes the Ethos-U backend's form of a delegate: the stream that ``VelaBinStream.cpp`` reads."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ESTIMATES: Mapping[str, tuple[str, str]] = {
 
 
 class StreamError(HarnessError, ValueError):
-    """Bytes that are no such stream; the message says where, and what is wrong there."""
+    """The bytes are not such a stream; the message says where, and why."""
 
 
 @dataclass(frozen=True)

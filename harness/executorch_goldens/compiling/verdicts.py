@@ -50,7 +50,7 @@ class Verdict:
 def judge(
     cell: Cell, made: Mapping[str, tuple[Facts, ...] | Died], golden: Golden | None, head: Mapping[str, str]
 ) -> Verdict:
-    """Judge what was made of a cell.
+    """Judge the compiled form of a cell.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def judge(
 
 
 def whose(cell: Cell, golden: Golden, made: Sequence[Facts], head: Mapping[str, str]) -> str:
-    """Say where a change came from: from what the compiler was given, or from the compiler."""
+    """Return where a change came from: the compiler's input, or the compiler."""
     distribution = TARGETS[cell.target].compiler
     title = KINDS[distribution].title
     before, after = golden.head.get(distribution), head[distribution]
@@ -94,7 +94,7 @@ def whose(cell: Cell, golden: Golden, made: Sequence[Facts], head: Mapping[str, 
 
 
 def differences(before: Sequence[Facts], after: Sequence[Facts]) -> Iterator[str]:
-    """Yield what differs between two lists of delegates, a fact a line."""
+    """Yield the differences between two lists of delegates, a fact a line."""
     if len(before) != len(after):
         yield f"{len(before)} -> {len(after)} delegates"
     for index, (one, other) in enumerate(zip(before, after, strict=False)):
@@ -118,7 +118,7 @@ def _short(text: str | None) -> str:
 
 
 def _unrecorded(made: Sequence[Facts]) -> str:
-    """Say that there is no golden; first, whether the compiler refuses what would be one."""
+    """Report a missing golden; first, whether the compiler refuses the payload."""
     if refused := [index for index, facts in enumerate(made) if "refused" in facts]:
         return f"{FAILS}: {len(refused)} of {len(made)} delegates refused; there is no golden"
     return "there is no golden"

@@ -11,7 +11,7 @@ from executorch_goldens.errors import HarnessError
 
 
 class TablesError(HarnessError, ValueError):
-    """Tables of a VGF file that are not as the library writes them; the message says what is missing."""
+    """Tables of a VGF file that differ from the library's; the message says what is missing."""
 
 
 def facts(made: bytes, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

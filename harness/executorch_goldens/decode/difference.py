@@ -1,4 +1,4 @@
-"""In what two tensors differ: the numbers a person needs to judge a changed constant or output."""
+"""Differences of two tensors: the numbers a person needs to judge a changed constant or output."""
 
 from __future__ import annotations
 

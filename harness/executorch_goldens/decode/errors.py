@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class DecodeError(ValueError):
-    """The bytes are not what the format says they are.
+    """The bytes break their format.
 
     Attributes
     ----------

@@ -106,7 +106,7 @@ class _Program:
         return self.payload[slice(*self.segments[at])]
 
     def part(self, at: int, offset: int, owner: Fields) -> tuple[memoryview, int]:
-        """Return what is left of a segment from an offset on, not counted as read, and where it is."""
+        """Return the rest of a segment from an offset on, not counted as read, and its offset."""
         if at >= len(self.segments):
             raise owner.fail(f"refers to segment {at} of {len(self.segments)}")
         start, stop = self.segments[at]

@@ -130,7 +130,7 @@ def _constant_type(constant: Constant) -> str:
 
 
 def constant_lines(constant: Constant, indent: str) -> Iterator[str]:
-    """Yield what a golden says about a constant's contents."""
+    """Yield the lines of a constant's contents in a golden."""
     yield f"{indent}sha256 {constant.sha256()}"
     if constant.codec.name == "bytes":
         return

@@ -53,7 +53,7 @@ class Adapted:
 
 
 def adapted(folder: Path, texts: Texts) -> Iterator[Adapted]:
-    """Yield what the adapters show of the files that a run left of one variation.
+    """Yield the adapters' graphs of one variation's files.
 
     Parameters
     ----------

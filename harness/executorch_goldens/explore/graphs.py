@@ -90,7 +90,7 @@ def _id(place: Place) -> str:
 
 
 def _compared(before: Texts, after: Texts) -> Iterator[tuple[Place, str, Place | None]]:
-    """Yield what is in delegates, its state, and where the same is in `after` if it is in `before` as well."""
+    """Yield nodes in delegates, with their state, and their counterpart in `after` if they are in `before` as well."""
     for name in dict.fromkeys([*before, *after]):
         if name.startswith("delegate_"):
             sides = [outline(texts[name]).graphs if name in texts else () for texts in (before, after)]
@@ -218,7 +218,7 @@ class _Drawing:
     def _graph(
         self, graph: OutlineGraph, file: str, number: int, namespace: str, arguments: tuple[str, ...]
     ) -> list[Source]:
-        """Draw a graph of a delegate, and return what its outputs are."""
+        """Draw a graph of a delegate, and return its outputs."""
         side = Side(graph)
         makers: dict[str, Source] = {}
         for position, name in enumerate(graph.inputs):

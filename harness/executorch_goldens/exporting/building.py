@@ -132,7 +132,7 @@ class Build:
         return module
 
     def quantized(self, module: torch.nn.Module, name: str = FORWARD) -> torch.nn.Module:
-        """Name what a quantized method computes, eagerly; return it.
+        """Declare the eager module that a quantized method computes; return it.
 
         That is what ``convert_pt2e`` gives, or a module whose weights torchao has quantized. The program has to match
         it, and it has to be near the module of `method`. Without it a quantized program is held to the float module.
@@ -158,7 +158,7 @@ class Build:
         sample: str = "recorded",
         bound: float = BOUND,
     ) -> None:
-        """Say what a method gave elsewhere.
+        """Declare the results of a method elsewhere.
 
         Parameters
         ----------

@@ -192,7 +192,7 @@ class Data:
 
 
 def in_mode(module: torch.nn.Module, training: bool = False) -> torch.nn.Module:
-    """Return `module` in eval or training mode, but for what sets its mode itself.
+    """Return `module` in eval or training mode, except submodules that set their own.
 
     What ``torch.export`` made has a mode that is part of its graph: its ``eval`` raises, or, after torchao's
     ``allow_exported_model_train_eval``, rewrites the graph. It stays as the case gives it.
@@ -270,7 +270,7 @@ def step_of(span: float) -> float:
 def map_memory(
     tensors: Sequence[torch.Tensor], change: Callable[[Mapping[int, torch.Tensor]], Sequence[torch.Tensor]]
 ) -> tuple[torch.Tensor, ...]:
-    """Return what `change` makes of each of `tensors`; a tensor that comes twice is changed once.
+    """Return `change(tensor)` for each of `tensors`; a repeated tensor is changed once.
 
     Parameters
     ----------
@@ -414,7 +414,7 @@ class Example:
 
 
 def require_example(case: Case, built: object) -> Example:
-    """Return what a case gives; raise `ZooError` for what is no `Example` of a module and a tuple of inputs."""
+    """Return the result of a case; raise `ZooError` unless it is an `Example` of a module and a tuple of inputs."""
     what = f"case {case.name!r} of {case.module}"
     if not isinstance(built, Example):
         raise ZooError(f"{what} gives {_kind(built)}, and no Example: return Example(module, (input,))")

@@ -16,7 +16,7 @@ FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 class Float8InFloat32(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Computes in float32 what torch has no kernel for in float8, and rounds every result to the dtype it has.
+    """Computes operators without a float8 kernel in float32, and rounds every result to its dtype.
 
     torch moves and casts float8, and little more. Its kernels for other narrow floats compute in float32 as well, and
     round once for each operator.

@@ -32,7 +32,7 @@ class Given:
         self._writers: dict[str, str] = {}
 
     def note(self, maker: str) -> None:
-        """Note that what was changed since the last note was changed by `maker`, and what is as it was again."""
+        """Attribute changes since the last note to `maker`, and drop those that were undone."""
         for name, state in self._states.items():
             if state._version == self._versions[name]:
                 continue
@@ -43,7 +43,7 @@ class Given:
                 self._writers.setdefault(name, maker)
 
     def altered(self) -> Iterator[Altered]:
-        """Yield those that are not, to the last bit, what they were, with who changed them."""
+        """Yield tensors that changed, to the last bit, with the one who changed them."""
         for name, state in self._states.items():
             if (after := _copy(state)) != self._before[name]:
                 yield Altered(name, self._before[name], after, self._writers.get(name, ""))

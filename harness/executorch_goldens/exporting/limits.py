@@ -73,7 +73,7 @@ def of_group(group: int) -> float:
 
 
 def _seconds(clock: str) -> float:
-    """Return what ``ps`` writes as a time, in seconds.
+    """Return a time that ``ps`` printed, in seconds.
 
     >>> _seconds("1-02:03:04"), _seconds("02:03:04"), _seconds("3:04.50")
     (93784.0, 7384.0, 184.5)

@@ -57,7 +57,7 @@ class Mark(NamedTuple):
 
 
 class OriginMarks:
-    """The origins of the nodes of one export, and of what is serialized from them.
+    """The origins of the nodes of one export, and of the serialized operators.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class OriginMarks:
         self._owners[number] = node
 
     def visited(self, node: Node, arguments: Sequence[Any]) -> None:
-        """Note what a payload holds that it did not hold before the visitor of `node` was called with `arguments`."""
+        """Attribute new content of a payload to `node`, whose visitor was called with `arguments`."""
         for argument in arguments:
             if isinstance(argument, _loaded("tosa_serializer", "TosaSerializer")):
                 self._note_tosa(node, argument)
@@ -163,7 +163,7 @@ class OriginMarks:
             self._values.setdefault(value, set()).add(node.meta[MARK].origin)
 
     def serialized(self, payload: bytes) -> None:
-        """Note that what was visited became `payload`."""
+        """Note that the visited operators became `payload`."""
         self._add_constants()
         # A name that two graphs of a payload have says nothing.
         known = tuple((value, origins.pop()) for value, origins in self._values.items() if len(origins) == 1)

@@ -34,7 +34,7 @@ DEFAULTS: Mapping[str, Any] = {"device": torch.device("cpu"), "pin_memory": Fals
 
 
 class NoProgramError(ValueError):
-    """A graph that cannot be written as straight-line code; the message says what is in the way."""
+    """A graph cannot be written as straight-line code; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Program:
     def of(
         cls, exported: GraphModule, inputs: tuple[torch.Tensor, ...], dynamic_shapes: Sequence[Any] = ()
     ) -> Program:
-        """Return the program of what ``ExportedProgram.module()`` gives; raise `NoProgramError`.
+        """Return the program of the result of ``ExportedProgram.module()``; raise `NoProgramError`.
 
         Assertions on dtypes, and arguments that only say what is the default on a CPU, are left out.
 

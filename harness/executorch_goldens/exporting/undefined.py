@@ -26,7 +26,7 @@ WRAPPING = frozenset({"add", "sub", "rsub", "mul", "neg", "abs", "sum", "cumsum"
 
 
 class Undefined(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is entered, notes which operators are given what they have no value for.
+    """While it is entered, records operators with inputs for which they are undefined.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ def run_nested(
 
 
 def _undefined(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Return what torch leaves open of a call; empty if nothing."""
+    """Return the reason why torch leaves a call undefined; empty if it does not."""
     name = func.overloadpacket.__name__
     if name in SHIFTS:
         return _undefined_shift(args)
@@ -125,7 +125,7 @@ def _undefined_division(args: Sequence[Any]) -> str:
 def _beyond(
     func: Any, given: Sequence[torch.Tensor], args: Sequence[Any], kwargs: Mapping[str, Any], made: Any
 ) -> str:
-    """Return in what way the result of a call leaves the numbers that it is given; empty if in none."""
+    """Return how the result of a call leaves the range of its inputs; empty if it does not."""
     results = _tensors(made)
     if _leaves_finite(given, args, results):
         return "gives no finite number for finite ones"

@@ -53,7 +53,7 @@ def value(called: Sequence[str], *names: str) -> str | None:
 
 
 def again(called: Sequence[str], *further: str) -> str:
-    """Return `called` without what selects cells or writes goldens, with `further` words, quoted for a shell.
+    """Return `called` without options that select cells or write goldens, with `further` words, quoted for a shell.
 
     >>> again(["pytest", "--jobs", "2", "--cell=a/*", "-k", "x", "--snapshot-update"], "--cell", "a/b")
     'pytest --jobs 2 --cell a/b'

@@ -1,4 +1,4 @@
-"""Reads what somebody else may have written, and shows what it says: docs/security.md.
+"""Reads files of unknown origin, and displays their content safely: docs/security.md.
 
 No link is followed, no device is read, and no more is read than a file of its kind may hold. A name that was read makes
 a path only by `inside`. What a terminal or a CI service would obey is shown as text.
@@ -68,12 +68,12 @@ def contents(path: Path, most: int = LARGEST_TEXT) -> bytes:
 
 
 def text(path: Path, most: int = LARGEST_TEXT) -> str:
-    """Return the text of a file; raises as `contents`, and UnicodeDecodeError for what is not UTF-8."""
+    """Return the text of a file; raises as `contents`, and UnicodeDecodeError unless it is UTF-8."""
     return contents(path, most).decode()
 
 
 def json_of(source: str) -> Any:
-    """Return what JSON says; raise ValueError, also where it nests too deep.
+    """Return the content of a JSON text; raise ValueError, also where it nests too deep.
 
     >>> json_of("[" * 65 + "]" * 65)
     Traceback (most recent call last):
@@ -98,7 +98,7 @@ def json_of(source: str) -> Any:
 
 
 def toml(path: Path) -> dict[str, Any]:
-    """Return what a TOML file says; raises as `text`, and ValueError for what is no TOML.
+    """Return the content of a TOML file; raises as `text`, and ValueError unless it is TOML.
 
     It may be a link: a person's configuration may be elsewhere, and nothing of it is shown to others.
     """

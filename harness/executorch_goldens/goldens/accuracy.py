@@ -121,7 +121,7 @@ class Nearness:
 
     @classmethod
     def of_pairs(cls, pairs: Sequence[tuple[Tensor, Tensor]]) -> Nearness:
-        """Measure what should be and what is, over all pairs."""
+        """Measure the actual outputs against the expected ones, over all pairs."""
         # Where the shape follows the values it may be another; a single number may have a dimension or none.
         if any(wanted.array().size != given.array().size for wanted, given in pairs):
             return cls("of another shape than the float model's")
@@ -159,7 +159,7 @@ def _of_numbers(wanted: npt.NDArray[Any], given: npt.NDArray[Any]) -> tuple[str,
 
 
 def nearnesses(lowered: Lowered) -> Iterator[Nearness]:
-    """Yield how near each output of a quantized program is to the float model's; nothing for what was not run.
+    """Yield the distance of each output of a quantized program from the float model's; none for outputs not run.
 
     Of several methods, the outputs of one after those of the other.
     """
@@ -206,7 +206,7 @@ def measure(metric: Metric) -> str:
 
 
 def sqnrs(texts: Iterable[str]) -> Iterator[float]:
-    """Yield the ratio of each field of a manifest that has one, in dB, on the example; `MOST` for what is exact.
+    """Yield the SQNR of each field of a manifest that has one, in dB, on the example; `MOST` for exact outputs.
 
     >>> list(sqnrs(["sqnr 41.3 dB, cosine 0.99996; example 44.0 dB", "exact", "7 of 8 equal"]))
     [44.0, 100.0]

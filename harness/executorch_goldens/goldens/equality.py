@@ -44,7 +44,7 @@ _PROGRAM = "pte"
 
 
 def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
-    """Return what is compared of `texts` with the golden `other`: what is the same wherever the same is made.
+    """Return the comparable part of `texts`, with the golden `other`: equal wherever the artifact is.
 
     That is every text but the trace, and of the manifest every line but the informative fields and the digest over
     everything. Bytes are compared by their digests where both goldens have digests of one architecture. Elsewhere the
@@ -81,7 +81,7 @@ def _without(texts: Texts, name: str) -> dict[str, str]:
 
 
 def without_digests(texts: Texts) -> Texts:
-    """Return texts without the digests of a manifest, for a person: what they are of is compared itself."""
+    """Return texts for display, without a manifest's digests: their content is compared itself."""
     manifest = texts.get(MANIFEST)
     return texts if manifest is None else {**texts, MANIFEST: _DIGEST.sub("", manifest)}
 
@@ -117,7 +117,7 @@ def digests(texts: Texts) -> dict[str, tuple[str, ...]]:
 
 
 def missing(reviewed: Texts, made: Texts) -> tuple[str, ...]:
-    """Return what a golden lacks because it was recorded before there was such: fields, lines of `COUNTED`, texts."""
+    """Return what an older golden lacks: fields, lines of `COUNTED`, texts."""
     known = fields(reviewed)
     lacking = [name for name in fields(made) if name.startswith(ADDED) and name not in known]
     lacking += [name for name in (PARTS, MODEL) if name in made and name not in reviewed]

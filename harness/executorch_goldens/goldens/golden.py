@@ -83,7 +83,7 @@ class ConflictError(GoldenError):
 
 
 class UnwritableError(GoldenError):
-    """A golden that cannot be written or deleted: that says nothing of what is there."""
+    """A golden cannot be written or deleted; the existing one may still be fine."""
 
 
 def sealed(texts: Texts) -> dict[str, str]:
@@ -115,7 +115,7 @@ def digest(texts: Texts) -> str:
 
 
 def directory(root: Path, cell: Cell) -> Path:
-    """Return where the golden of `cell` is under `root`; raise GoldenError for what could lead elsewhere."""
+    """Return the directory of the golden of `cell` under `root`; raise GoldenError for a path that leads elsewhere."""
     require_no_link(root)
     try:
         return untrusted.inside(root, cell.target, cell.case)
@@ -153,7 +153,7 @@ def read(path: Path) -> dict[str, str] | None:
 
 
 def _standing(path: Path) -> tuple[int, ...]:
-    """Return what changes when a golden is replaced: inode and time of its directory and of the one before.
+    """Return the state that changes when a golden is replaced: inode and time of its directory and of its parent.
 
     A file system gives a new directory the inode of one that was just deleted; only its time is another.
     """
@@ -210,7 +210,7 @@ def _table(path: Path) -> table.Table:
 
 
 def _checked(path: Path, texts: dict[str, str]) -> dict[str, str]:
-    """Return the texts of a golden as they are; raise GoldenError for what is none."""
+    """Return the texts of a golden unchanged; raise GoldenError unless they are a golden."""
     try:
         return _whole(path, texts)
     except GoldenError as error:
@@ -332,7 +332,7 @@ def rewrite_manifest(path: Path, texts: Texts) -> None:
 
 
 def recover(root: Path) -> None:
-    """Finish what an interrupted write left under `root`: a replaced golden without its successor comes back.
+    """Complete interrupted writes under `root`: a replaced golden without its successor comes back.
 
     Only for runs that hold the lock of `root`: without it, a different run may be writing there.
     """

@@ -112,7 +112,7 @@ def compared(text: str, other: str) -> str:
 
 
 def _ratio(said: str) -> tuple[str, str]:
-    """Return what a line says of accuracy, and the rest of it."""
+    """Return the accuracy in a line, and the rest of it."""
     words = said.split("; ")
     if len(words) < WORDS:
         return "", said
@@ -168,7 +168,7 @@ class _Graph:
         return self._known[name]
 
     def _of_delegate(self, getitem: _Node) -> str | None:
-        """Return the line of an output of a delegate; None for what is none, or cannot be followed."""
+        """Return the line of an output of a delegate; None if it is none, or cannot be followed."""
         call, _, place = getitem.given.removeprefix("args = (").partition("), ")[0].partition(", ")
         node = self.nodes.get(call.removeprefix("%"))
         if node is None or not node.target.endswith(_CALL):
@@ -184,7 +184,7 @@ class _Graph:
 
 
 def _of_payload(payload: Outline, place: int, inputs: int) -> tuple[list[str], list[int]] | None:
-    """Return what of a payload leads to an output, and the places of the inputs that this reads; None if unknown."""
+    """Return the part of a payload that leads to an output, and the places of its inputs; None if unknown."""
     if len(payload.graphs) != 1:
         return None
     (graph,) = payload.graphs

@@ -81,7 +81,7 @@ def is_compact(root: Path) -> bool:
 
 
 def _fields(path: Path) -> Mapping[str, str] | None:
-    """Return what a ``zoo.txt`` says; None where there is none; raise GoldenError."""
+    """Return the content of a ``zoo.txt``; None if missing; raise GoldenError."""
     try:
         text = untrusted.text(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -109,7 +109,7 @@ def lock(root: Path, version: str) -> filelock.BaseFileLock:
 
 
 def open_for_writing(folder: Path, its_lock: filelock.BaseFileLock, patience: float = 0.0) -> None:
-    """Take the lock, and finish what an interrupted run left in a release's folder; raise GoldenError.
+    """Take the lock, and complete interrupted writes in a release's folder; raise GoldenError.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _unwritable(path: Path, error: OSError) -> GoldenError:
 
 
 def leftovers(folder: Path, known: Collection[Cell]) -> Leftovers:
-    """Return what a release's folder holds besides the goldens of the cells `known`."""
+    """Return the files in a release's folder besides the goldens of the cells `known`."""
     stale, foreign = [], []
     try:
         cells = list(golden.recorded(folder))

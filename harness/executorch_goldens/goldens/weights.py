@@ -28,5 +28,5 @@ def changed(before: golden.Texts, after: golden.Texts) -> list[str]:
 
 
 def named(names: list[str]) -> str:
-    """Return what a person reads of `changed`."""
+    """Return the message for `changed`."""
     return f"weights that are not the golden's: {some(names)}"

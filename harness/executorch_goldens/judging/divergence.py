@@ -79,7 +79,7 @@ def _is_same(one: PassRun | None, other: PassRun | None) -> bool:
 
 
 def _renamed(run: PassRun, number: str) -> Divergence:
-    """Return the divergence of two runs that differ in what is compared beside the result: names, or tagged nodes."""
+    """Return the divergence of two runs with equal results but different names or tagged nodes."""
     line = f"{DIVERGES}: {_place(run)}, {number}, "
     if run.pipeline == PARTITIONING:
         return Divergence(f"{line}with the same tags on different nodes", run.name)
@@ -141,7 +141,7 @@ def _put_in(
 
 
 def _omission(run: PassRun, wanted: PassRun | None = None) -> Omission | None:
-    """Return what leaves out the run of a pass, or gives a partitioner's tags the order of the run `wanted`."""
+    """Return an omission of the run of a pass, or one that gives a partitioner's tags the order of the run `wanted`."""
     if run.start == 0 or run.pipeline == STAGE:
         return None
     if run.pipeline != PARTITIONING:

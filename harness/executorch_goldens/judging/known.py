@@ -86,7 +86,7 @@ def own(root: Path, release: str) -> bool:
 def of(
     root: Path, release: str, declared: Mapping[str, Mapping[str, KnownDefect]]
 ) -> Mapping[str, KnownDefect]:
-    """Return what is wrong on a release with the cells of a root of goldens, by cell.
+    """Return the known defects of a root's cells on a release, by cell.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def of(
 
 
 def settled(known: Mapping[str, KnownDefect], judged: Verdict) -> dict[str, KnownDefect]:
-    """Return `known` with what is now said of the cell: its defect, or that it has none."""
+    """Return `known` with the new state of the cell: its defect, or none."""
     others = {cell: defect for cell, defect in known.items() if cell != str(judged.cell)}
     passing = judged.name in NEVER or FROM_OUTSIDE in judged.reason or judged.is_of_harness
     if judged.recordable or judged.name == "stable" or passing:
@@ -110,7 +110,7 @@ def settled(known: Mapping[str, KnownDefect], judged: Verdict) -> dict[str, Know
 
 
 def forget(root: Path, release: str, cell: Cell) -> None:
-    """Delete what a compact root knows to be wrong with a cell, which is right now; raise `GoldenError`."""
+    """Delete the known defect of a cell in a compact root that is right now; raise `GoldenError`."""
     if roots.is_compact(root) and str(cell) in (known := read(root / release, release)):
         write(root / release, release, {name: defect for name, defect in known.items() if name != str(cell)})
 
@@ -126,7 +126,7 @@ def as_known(defect: KnownDefect | None, judged: Verdict) -> Verdict:
 
 
 def write(folder: Path, release: str, known: Mapping[str, KnownDefect]) -> None:
-    """Replace what a release's folder of goldens knows; raise `GoldenError`."""
+    """Replace the known defects of a release's folder of goldens; raise `GoldenError`."""
     path = folder / FILE
     causes: dict[tuple[str, str, str], _Cause] = {}
     for cell, defect in sorted(known.items()):

@@ -71,7 +71,7 @@ def names_alone(reviewed: Texts, made: Texts) -> Renames:
 
 
 def program(texts: Texts, other: Texts) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return what is compared of a program with that of `other`: its texts, and its fields of the manifest."""
+    """Return the comparable part of a program, with that of `other`: its texts, and its fields of the manifest."""
     compared = equality.compared(texts, other)
     said = golden.fields(compared)
     kept = _of_program(said)
@@ -158,7 +158,7 @@ def _is_reordered_program(before: Texts, after: Texts) -> bool:
 
 
 def _payloads(texts: Texts, other: Texts) -> list[tuple[str, str]]:
-    """Return the text of each delegate, and what of its bytes is compared with `other`."""
+    """Return the text of each delegate, and the part of its bytes that is compared with `other`."""
     fields = program(texts, other)[1]
     payloads = [(name, value) for name, value in fields.items() if _PAYLOAD.fullmatch(name)]
     return [

@@ -1,4 +1,4 @@
-"""Says what an export proves that was made without the pass that is blamed: compare LLVM's ``-opt-bisect-limit``."""
+"""Interprets an export without the blamed pass: compare LLVM's ``-opt-bisect-limit``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def proof(
     reviewed: golden.Texts | None,
     release: Release,
 ) -> str:
-    """Return what exports prove that were made without what is blamed; empty where they prove nothing.
+    """Return what exports without the blamed pass prove; empty if nothing.
 
     Parameters
     ----------

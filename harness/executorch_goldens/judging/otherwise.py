@@ -29,7 +29,7 @@ def is_far_moved(lowered: Lowered, index: int) -> bool:
 
 
 def unexplained(lowered: Lowered) -> Iterator[str]:
-    """Yield how all differences of an output together are not what rounding makes, where it moves single ones far.
+    """Yield outputs whose differences as a whole are not those of rounding, although it moves single ones far.
 
     Rounding moves elements up and down: over the elements of all samples the mean of the differences is no more than
     what the runs were moved by that showed how far rounding goes.

@@ -36,7 +36,7 @@ class Excess:
 
 
 def wrongs(lowered: Lowered) -> Iterator[str]:
-    """Yield the lines that say what is wrong with an artifact that all variations agree on; none if it is right."""
+    """Yield the defects of an artifact that all variations agree on; none if it is right."""
     outputs = list(wrong_outputs(lowered))
     yield from outputs
     yield from below_bound(lowered)
@@ -154,7 +154,7 @@ def forgotten(lowered: Lowered) -> Iterator[str]:
 
 
 def _remembered(lowered: Lowered, sample: Sample, alone: Sample, index: int) -> Deviation:
-    """Return what the steps before change in an output of the float model, where the program's is at no end of its own.
+    """Return the effect of the previous steps on an output of the float model, where the program's is not clamped.
 
     What is cut off there may be so with a state and without.
     """
@@ -169,7 +169,7 @@ def _remembered(lowered: Lowered, sample: Sample, alone: Sample, index: int) -> 
 
 
 def wrong_delegates(lowered: Lowered) -> Iterator[str]:
-    """Yield what is wrong with the delegates as they are, whatever they compute; none if they are right."""
+    """Yield the defects of the delegates themselves, whatever they compute; none if they are right."""
     yield from lowered.validation.invalid if lowered.validation is not None else ()
     if lowered.codes and only_holds(lowered):
         for index, codes in enumerate(lowered.codes):
@@ -182,7 +182,7 @@ def wrong_delegates(lowered: Lowered) -> Iterator[str]:
 
 
 def altered_states(lowered: Lowered) -> Iterator[str]:
-    """Yield what lowering changed of the model that it was given; nothing if it left it alone."""
+    """Yield changes that lowering made to the input model; none if there are none."""
     for state in lowered.altered:
         writer = f", in {state.writer}" if state.writer else ""
         yield f"lowering changed {state.name} of the model that it was given{writer}"
@@ -191,7 +191,7 @@ def altered_states(lowered: Lowered) -> Iterator[str]:
 
 
 def alteration(lowered: Lowered) -> Altered | None:
-    """Return what lowering first changed of the model that it was given, if nothing else is wrong."""
+    """Return the first change that lowering made to the input model, if nothing else is wrong."""
     others = (wrong_outputs, wrong_delegates, below_bound)
     if not lowered.altered or any(any(wrong(lowered)) for wrong in others):
         return None

@@ -236,7 +236,7 @@ def group_by_content(outcomes: Sequence[Outcome]) -> list[Group]:
 
 
 def have_one_program(groups: Sequence[Group]) -> bool:
-    """Return whether groups differ only in what the program gave when it ran."""
+    """Return whether groups differ only in the outputs of the program."""
     return len({_content(_result(group)) for group in groups}) == 1
 
 
@@ -449,7 +449,7 @@ def _parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[str, ...]:
 def _quantities(
     golden: Mapping[str, str], received: Mapping[str, str], refusals: Sequence[tuple[str, str]]
 ) -> tuple[str, ...]:
-    """Return what there is more or less of than in a golden, and why operators are outside that were not."""
+    """Return changes in quantities against a golden, and why operators newly stay outside."""
     before, after = reading(golden), reading(received)
     more = after.outside - before.outside
     outside = (f"  {operator} is outside: {why}" for operator, why in refusals if more[operator])
@@ -457,7 +457,7 @@ def _quantities(
 
 
 def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -> str:
-    """Return the first difference of the payload ``delegate_<n>`` from its golden; empty for what is no payload.
+    """Return the first difference of the payload ``delegate_<n>`` from its golden; empty if it is no payload.
 
     Where no pass has made a different graph, it says which operator, attribute or constant a node visitor serialized
     otherwise.
@@ -471,7 +471,7 @@ def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -
 
 
 def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
-    """Say what an artifact is that has no golden and no `objection`, and what of it was not checked.
+    """Describe an artifact without a golden and without `objection`, and the checks that it lacks.
 
     Parameters
     ----------
@@ -497,7 +497,7 @@ def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
 
 
 def _contents(found: Reading) -> str:
-    """Return what a program is made of: delegates, with the operators in them, and what is outside."""
+    """Return the contents of a program: delegates with their operators, and operators outside."""
     delegates, inside, outside = (each.total() for each in (found.delegates, found.operators, found.outside))
     named = [f"{name} ({number})" for name, number in found.outside.most_common(SHOWN_OUTSIDE)]
     more = ", …" if len(found.outside) > SHOWN_OUTSIDE else ""

@@ -32,7 +32,7 @@ Rule: TypeAlias = "Callable[[Operator, Sequence[Sizes]], Sizes]"
 
 
 class OpenSizeError(HarnessError, ValueError):
-    """A payload whose open sizes do not follow from its inputs; the message says what does not, and from what."""
+    """A payload has open sizes that do not follow from its inputs; the message names them."""
 
 
 def lacking(payload: bytes) -> str:

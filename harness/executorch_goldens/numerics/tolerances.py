@@ -70,7 +70,7 @@ class _Group:
 def allowed(
     expected: Sequence[NDArray[Any]], spreads: Sequence[NDArray[Any]], code: float, bound: float
 ) -> list[Allowed]:
-    """Return what is allowed of an output in each sample.
+    """Return the tolerance of an output in each sample.
 
     Nothing may be off in a sample where no rounding touches it. Where no element was seen to move by more than a code,
     in any sample, it may be off by that. Elsewhere an element may be off by `MARGIN` times what it moved, or what those
@@ -216,7 +216,7 @@ def _size(values: Sequence[Array], block: Block) -> float:
 
 
 def _seen(moved: Sequence[Array], block: Block) -> Array:
-    """Return what the elements of a block moved by that were seen to move."""
+    """Return the measured movements of a block's elements."""
     parts = [_part(each, block).ravel() for each in moved]
     together = np.concatenate(parts) if parts else np.zeros(0)
     return together[np.isfinite(together) & (together > TOUCHED)]
@@ -227,7 +227,7 @@ def _part(array: Array, block: Block) -> Array:
 
 
 def _at(array: Array, block: Block) -> tuple[Any, ...]:
-    """Return what an array is indexed with to get a block of it."""
+    """Return the index of a block in an array."""
     if all(places is None for places in block):
         return (...,)
     lengths = zip(block, array.shape, strict=True)
@@ -239,7 +239,7 @@ def _mean(moved: Array) -> float:
 
 
 def _finite(values: NDArray[Any]) -> Array:
-    """Return values without what is not finite: an infinity or a NaN would make every difference tolerable."""
+    """Return values without non-finite ones: an infinity or a NaN would make every difference tolerable."""
     return np.where(np.isfinite(values), values, 0.0).astype(np.float64)
 
 

@@ -139,7 +139,7 @@ def _copied(nodes: list[Any], outputs: list[Any]) -> tuple[Any, dict[Any, Any]]:
 
 
 def _clean(module: Any) -> None:
-    """Erase what can merge outputs, as the delegate's passes will, in the order of those passes."""
+    """Erase nodes that can merge outputs, in the order of the delegate's passes."""
     from executorch.backends.xnnpack._passes import XNNPACKRemoveCloneOpsTransform
     from executorch.exir.dialects._ops import ops as exir_ops
 

@@ -126,7 +126,7 @@ class Value:
 
     @classmethod
     def of_array(cls, array: np.ndarray[Any, Any]) -> Value:
-        """Return what the reference model takes or gives; of a dtype that numpy lacks, the bits as whole numbers."""
+        """Return an array of the reference model; of a dtype that numpy lacks, the bits as whole numbers."""
         bits = array if array.dtype.kind in "biufc" else array.view(f"u{array.dtype.itemsize}")
         return cls(str(bits.dtype), tuple(bits.shape), bits.tobytes())
 
@@ -189,7 +189,7 @@ class FrozenSample:
     methods: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError where tolerances do not fit what is expected, or methods the steps."""
+        """Raise ValueError where tolerances do not fit the expected outputs, or methods the steps."""
         _require_measures(self.expected, self.tolerances)
         _require_methods(self.methods, self.steps)
 
@@ -327,7 +327,7 @@ def tensors(sample: SampleEntry) -> Iterator[TensorEntry]:
 
 
 def require_whole(sample: SampleEntry) -> None:
-    """Raise ValueError where what a sample says of its tensors does not fit together."""
+    """Raise ValueError where the tensors of a sample do not fit together."""
     for tensor in tensors(sample):
         if tensor.dtype not in ITEMSIZE:
             raise ValueError(f"no dtype {tensor.dtype!r} is known")

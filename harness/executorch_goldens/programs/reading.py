@@ -71,7 +71,7 @@ class Corpus:
         return cls(folder, manifest)
 
     def check(self) -> None:
-        """Compare every file with its digest; raise `CorpusError` for the first that is not what it was."""
+        """Compare every file with its digest; raise `CorpusError` for the first that differs."""
         sizes: dict[str, int] = {}
         for digest, size in self._objects():
             if sizes.setdefault(digest, size) != size:
@@ -139,7 +139,7 @@ class UnknownFormatError(ValueError):
 
 
 def parsed(data: bytes) -> Manifest:
-    """Return what a manifest says; raise ValueError for what is none, UnknownFormatError for one of another version."""
+    """Return the content of a manifest; raise ValueError unless it is one, UnknownFormatError for another version."""
     try:
         version = msgspec.json.decode(data, type=Head).format
         if version not in READ:

@@ -38,7 +38,7 @@ class Call:
 
 
 def of_call(name: str, inputs: tuple[Value, ...], outputs: tuple[Value, ...], bound: float) -> FrozenSample:
-    """Return a call of a delegate as a sample: there is nothing else to measure it by than what it gave.
+    """Return a call of a delegate as a sample: its own outputs are the only reference.
 
     Integers are exact in TOSA. Floating values have the target's bound; none was measured inside of a program.
 

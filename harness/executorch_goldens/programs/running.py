@@ -45,7 +45,7 @@ INSTALLED_AS = {"executorch": "executorch and torch", "tosa-reference-model": "t
 
 
 class RunningError(HarnessError):
-    """An interpreter that programs cannot be run in; never a result of a program. The message says what to do."""
+    """An interpreter cannot run programs; never a result of a program. The message names the way out."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class _Output(msgspec.Struct):
 
 
 def _taken(program: Program, folder: Path, answer: Mapping[str, Any], limits: Limits) -> Ran:
-    """Return what a program left in its folder. It may have been led to write whatever it likes there."""
+    """Return the files that a program wrote to its folder. They may hold anything."""
     outputs: list[tuple[Value, ...]] = []
     stopped, reason = _end_of(folder, answer, limits)
     for number, sample in enumerate(program.samples):
@@ -296,7 +296,7 @@ def _end_of(folder: Path, answer: Mapping[str, Any], limits: Limits) -> tuple[st
 
 
 def _text(path: Path) -> str:
-    """Return what was written to a file, empty where nothing can be read."""
+    """Return the content of a file, empty if it cannot be read."""
     try:
         return untrusted.contents(path, LARGEST_LOG).decode(errors="replace")
     except (OSError, ValueError):

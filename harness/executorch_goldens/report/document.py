@@ -67,7 +67,7 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
 def _pages(
     environment: jinja2.Environment, gathered: Gathered, tables: Sequence[Table]
 ) -> Iterator[tuple[str, str]]:
-    """Yield what the address of each page ends in, and its HTML."""
+    """Yield the end of each page's address, and its HTML."""
     rejected = gathered.decided.reasons
     # Those that are decided come last.
     groups = sorted(worst_first(gathered.groups), key=lambda group: group.cause in rejected)

@@ -62,7 +62,7 @@ class LoweredNode:
 
 
 def nodes(graph: str) -> Iterator[LoweredNode]:
-    """Yield the nodes of a graph's text, not those of the graphs nested in it; what it returns comes last."""
+    """Yield the nodes of a graph's text, without nested graphs; its return comes last."""
     for line in graph.splitlines()[1:]:
         if end := _RETURN.fullmatch(line):
             read = tuple(_WORD.findall(end["arguments"]))

@@ -1,4 +1,4 @@
-"""The tables that a repository keeps in its documentation: what the zoo reaches of a release, and what mutants show."""
+"""Tables in a repository's documentation: the zoo's coverage of a release, and the results of mutants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Table:
     text: str
 
     def html(self) -> Markup:
-        """Return it as HTML; what HTML the text has is text, and links, which lead out of the report, are as well."""
+        """Return it as HTML; HTML in the text is escaped, and links, which lead out of the report, become text."""
         markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image"])
         rendered = markdown.render(self.text)
         # The text has none of these tags: they are escaped in it.

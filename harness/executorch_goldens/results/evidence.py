@@ -132,7 +132,7 @@ class Evidence:
 
     @classmethod
     def read(cls, folder: Path) -> Evidence:
-        """Return what a run left in the folder of a cell; nothing where it left none; raise EvidenceError."""
+        """Return the evidence in the folder of a cell; empty if there is none; raise EvidenceError."""
         path = folder / FILE
         try:
             fields = untrusted.json_of(untrusted.text(path))
@@ -175,7 +175,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write what `numpy.load` reads; `numpy.savez` would put the time into it."""
+    """Write arrays for `numpy.load`; `numpy.savez` would add the time."""
     with zipfile.ZipFile(path, "w") as archive:
         for key, array in arrays.items():
             member = zipfile.ZipInfo(f"{key}.npy")

@@ -75,7 +75,7 @@ def digest(folder: Path) -> str:
 
 
 def require_proof(merged: Merged) -> None:
-    """Raise LedgerError unless a run proves what the ledger says of it."""
+    """Raise LedgerError unless a run proves the ledger's entry."""
     came = merged.provenance
     full = [variation.name for variation in variations.variations()]
     lacking = [name for name in full if name not in came.variations]

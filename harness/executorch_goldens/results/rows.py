@@ -118,7 +118,7 @@ class Results:
             self.seconds.note(judged.cell, outcomes)
 
     def recorded(self, cells: Collection[Cell]) -> None:
-        """Note that what `cells` propose is recorded now, and delete what was kept of them."""
+        """Note that the proposals of `cells` are recorded now, and delete their files."""
         rows = read(self.file)
         for row in rows:
             if Cell(row["target"], row["case"]) in cells:
@@ -137,7 +137,7 @@ class Results:
         whole: golden.Texts | None = None,
         expected: str = "",
     ) -> Proposal:
-        """Leave, and return, what the cell would be recorded as, for a review.
+        """Write, and return, the cell's golden-to-be, for a review.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class Results:
             shutil.copyfile(file, self.root / JUNIT)
 
     def clear(self, cell: Cell) -> None:
-        """Delete what earlier runs kept of `cell`."""
+        """Delete files of earlier runs for `cell`."""
         folder = self.folder(cell)
         for place in folder.glob(VARIATION_FOLDERS):
             shutil.rmtree(place)
@@ -288,7 +288,7 @@ def _digest(outcomes: Sequence[Outcome]) -> str | None:
 
 
 def _measured(accuracy: Accuracy | None) -> dict[str, Any]:
-    """Return what a line says of the outputs' accuracy."""
+    """Return a row's accuracy of the outputs."""
     if accuracy is None:
         return {**dict.fromkeys(("difference", "tolerance", "used", "sqnr")), "unseen": ""}
     return {

@@ -40,7 +40,7 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class Edit:
-    """One difference, without what is a single cell's own.
+    """One difference, without parts of a single cell.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Quantities:
 
 
 def edits(before: Texts | None, after: Texts, *, delegates: bool = True) -> dict[Edit, str]:
-    """Return how `after` differs from `before`, a golden, each with what this cell shows of it; none is new.
+    """Return how `after` differs from `before`, a golden, each with this cell's detail; none is new.
 
     Parameters
     ----------

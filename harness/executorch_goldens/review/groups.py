@@ -179,7 +179,7 @@ class Group:
 
     @property
     def cause(self) -> str:
-        """A digest of why, whichever cells show it: what a rejection is kept under."""
+        """A digest of the reason, whichever cells show it: the key of a rejection."""
         return _digest(_key(self.members[0]))
 
     @property
@@ -231,7 +231,7 @@ class Group:
         return f"{count(len(self.members), 'cell')}, {count(len(releases), 'release')}"
 
     def with_proofs(self, proofs: Mapping[Cell, str]) -> Group:
-        """Return it with what exports of one run without its pass prove, noted with their proposals as well."""
+        """Return it with the results of exports of one run without its pass, noted with their proposals as well."""
         members = (
             replace(each, proposal=each.proposal.with_proof(proofs[each.proposal.cell]))
             if each.proposal.cell in proofs
@@ -297,7 +297,7 @@ def count(number: int, of: str) -> str:
 
 
 def grouped(proposals: Iterable[Proposal], goldens: Path, standing: Standing | None = None) -> list[Group]:
-    """Return the groups, those to decide on first, those of most cells first; what is recorded already is in none."""
+    """Return the groups, undecided ones first, then by number of cells; recorded cells are in none."""
     found: dict[object, list[Member]] = defaultdict(list)
     for proposal in proposals:
         member = seen(proposal, goldens, standing)
@@ -318,7 +318,7 @@ def worst_first(groups: Iterable[Group]) -> list[Group]:
 
 
 def _key(member: Member) -> tuple[str, ...]:
-    """Return what the cells of one cause have in common: the pass and the kind of edit.
+    """Return the common part of the cells of one cause: the pass and the kind of edit.
 
     Where no pass made it, and between variations that disagree, also what was edited. Where names alone differ, that
     is the cause.
@@ -407,7 +407,7 @@ def _edits(proposal: Proposal, before: Texts | None, after: Texts) -> Mapping[Ed
 def _sides(
     proposal: Proposal, reviewed: Texts | None, proposed: Texts | None
 ) -> tuple[Texts | None, Texts | None]:
-    """Return what a cell is compared with, and what was made of it: two forms of one kind."""
+    """Return the golden and the artifact of a cell: two forms of one kind."""
     if proposal.verdict in DISAGREEING:
         made = proposal.made()
         return (made[0], made[1]) if len(made) > 1 else (None, None)

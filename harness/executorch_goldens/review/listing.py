@@ -26,7 +26,7 @@ HEADINGS = {
 
 
 def listing(groups: Sequence[Group], rejected: Mapping[str, str]) -> Iterator[str]:
-    """Yield every group with its specimen, and what can be said to it.
+    """Yield every group with its specimen and the possible actions.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def listing(groups: Sequence[Group], rejected: Mapping[str, str]) -> Iterator[st
 
 
 def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
-    """Yield what there is to know of a group beside its title: quantities, cells, those unlike the others."""
+    """Yield the facts of a group beside its title: quantities, cells, exceptions."""
     if reason := rejected.get(group.cause):
         yield f"rejected: {reason}"
     if against := doubt(group):
@@ -76,7 +76,7 @@ def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
 
 
 def difference(member: Member) -> Iterator[str]:
-    """Yield how a cell differs from its golden, without what only numbers it; what is new, whole."""
+    """Yield how a cell differs from its golden, without mere numbering; a new artifact whole."""
     if member.after is None or (member.before is None and member.proposal.content is None):
         yield member.proposal.reason
         return
@@ -137,7 +137,7 @@ def _moved(before: float | None, after: float | None, form: str) -> str:
 
 
 def fewer_variations(member: Member) -> tuple[int, int] | None:
-    """Return how many variations agreed on a golden and on what would replace it, if these are fewer."""
+    """Return the agreeing variations of a golden and of its replacement, if these are fewer."""
     if member.before is None or member.after is None:
         return None
     before, now = (

@@ -1,4 +1,4 @@
-"""Records what a person has accepted: all of it, as it was reviewed, or nothing."""
+"""Records the accepted groups: all of them, as reviewed, or none."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
 
 
 def _reviewed(member: Member, standing: Standing) -> Texts:
-    """Return the golden-to-be of a cell, if it is what was reviewed and may be recorded; raise UsageError."""
+    """Return the golden-to-be of a cell, if it is the reviewed one and may be recorded; raise UsageError."""
     try:
         now = Proposal.read(member.proposal.folder / proposals.FILE)
         texts = now.texts()

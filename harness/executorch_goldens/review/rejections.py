@@ -45,7 +45,7 @@ class Rejections:
             ) from error
 
     def write(self, reasons: Mapping[str, str]) -> None:
-        """Replace what is in the file; raise RejectionError."""
+        """Replace the content of the file; raise RejectionError."""
         try:
             durable.replace(
                 self.path, json.dumps({"format": FORMAT, "reasons": dict(reasons)}, indent=1) + "\n"

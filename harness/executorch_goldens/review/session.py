@@ -119,7 +119,7 @@ class Session:
             self.next_group()
 
     def reject(self, reason: str, known: bool = False) -> None:
-        """Keep a reason against the group, take back what was accepted of it, and go on to the next.
+        """Reject the group with a reason, undo its acceptance, and go on to the next.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class Session:
         self.view = "" if self.view == view else view
 
     def undo(self) -> None:
-        """Take the last decision back, and look at what it was about."""
+        """Undo the last decision, and show its group."""
         if self._history:
             self.said = self._history.pop()
             self.view, self.message = "", "taken back"
@@ -209,7 +209,7 @@ class Session:
         return bool(self.said.accepted or self.said.rejected)
 
     def decision(self, group: Group) -> str:
-        """Return what was said to a group: ``accepted``, ``rejected``, how much of it, or nothing."""
+        """Return the decision about a group: ``accepted``, ``rejected``, with its extent, or empty."""
         if group.cause in self.said.rejected:
             return "rejected"
         cells = sum(member.proposal.name in self.said.accepted for member in group.members)
@@ -220,13 +220,13 @@ class Session:
     # What is shown
 
     def title(self) -> str:
-        """Return the head of the screen: which group this is, and what was said to it."""
+        """Return the head of the screen: the group and its decision."""
         decision = self.decision(self.group)
         said = f"  [{decision}]" if decision else ""
         return f"{self.said.at + 1}/{len(self.groups)}  {self.group.head}{said}"
 
     def overview(self) -> Iterator[str]:
-        """Yield how many causes are decided, and every cause with its counts and what was said to it."""
+        """Yield how many causes are decided, and every cause with its counts and decision."""
         decisions = [self.decision(group) for group in self.groups]
         counted = Counter("open" if "of" in each.split() else each or "open" for each in decisions)
         yield ", ".join(f"{counted[word]} {word}" for word in ("accepted", "rejected", "open"))
@@ -236,7 +236,7 @@ class Session:
             yield f"{mark} {number + 1}  {group.head}{f'  [{decision}]' if decision else ''}"
 
     def lines(self) -> Iterator[str]:
-        """Yield what is shown below it."""
+        """Yield the lines below it."""
         if self.view == OVERVIEW:
             yield from self.overview()
             return
@@ -263,7 +263,7 @@ class Session:
         return self._drawn[key]
 
     def conclusion(self) -> Iterator[str]:
-        """Yield what is asked before anything is written."""
+        """Yield the question before anything is written."""
         groups = [group for group in self.groups if self.decision(group)]
         for group in groups:
             yield f"{self.decision(group)}: {group.head}"

@@ -57,7 +57,7 @@ class Standing:
         )
 
     def undecided(self, proposal: Proposal) -> str:
-        """Return that what a proposal would record is a decision that nobody has taken; empty where it is none."""
+        """Return the decision that the proposal needs and nobody has taken; empty if there is none."""
         what = expectations.kind(proposed := proposal.texts())
         if self.expecting or not what or proposal.expected == what:
             return ""
@@ -67,7 +67,7 @@ class Standing:
         return here.missing(proposal.cell, proposed)
 
     def refreshed(self) -> Standing:
-        """Return what is there by now."""
+        """Return the current state."""
         return Standing(self.repository, self.goldens, self.fewer, self.expecting)
 
     def _once(self, key: object, proposal: Proposal, check: Any) -> Any:

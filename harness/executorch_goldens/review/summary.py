@@ -141,7 +141,7 @@ class Summary:
             yield f"{count(len(more), 'further reason')} ({count(sum(len(by_reason[each]) for each in more), 'cell')})"
 
     def directed(self) -> Iterator[str]:
-        """Yield what grew, then what shrank, over all cells that differ from their golden."""
+        """Yield quantities that grew, then those that shrank, over all cells that differ from their golden."""
         moved = _moved(member for group in self.groups for member in group.members)
         for word, sign in (("worse", 1), ("better", -1)):
             for key, of_cells in moved.items():
@@ -198,7 +198,7 @@ def _shortened(names: Sequence[str]) -> str:
 
 
 def _counts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield how many rows have each verdict, the most common first, and what of the new ones is no program."""
+    """Yield how many rows have each verdict, the most common first, and how many new ones are no program."""
     kinds = Counter(kind_of_new(row["verdict"], row["reason"]) for row in rows)
     named = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common() if kind)
     for verdict, number in Counter(row["verdict"] for row in rows).most_common():

@@ -87,7 +87,7 @@ class Screen:
         )
 
     def run(self) -> bool:
-        """Let a person go through the groups; return whether what they said is to be written."""
+        """Let a person go through the groups; return whether to write the decisions."""
         written: bool = self.application.run()
         return written
 
@@ -154,7 +154,7 @@ class Screen:
         return bindings
 
     def _after(self, action: Callable[[], object]) -> Callable[[Any], None]:
-        """Return what a key does: the action, then the question, if a decision has left nothing to decide."""
+        """Return the action of a key, then the final question, if every group is decided."""
 
         def pressed(_: Any) -> None:
             before = self.session.said
@@ -180,7 +180,7 @@ class Screen:
             event.app.exit(result=False)
 
     def _interrupted(self, event: Any) -> None:
-        """Ask what is to become of decisions; what was asked already is answered with no."""
+        """Ask whether to write decisions when interrupted; a second interruption means no."""
         if self.asking or not self.session.has_decisions:
             event.app.exit(result=False)
             return
@@ -188,7 +188,7 @@ class Screen:
         self._ask(True)
 
     def _accept(self, accept: Callable[[bool], None]) -> None:
-        """Accept what is not doubted; else ask a person to affirm it."""
+        """Accept a group without doubts; else ask a person to confirm."""
         if not self.session.doubt:
             accept(False)
             return
@@ -208,7 +208,7 @@ class Screen:
         self.application.layout.focus(self.reason)
 
     def _typed(self, _: Any) -> bool:
-        """Reject for the reason that was typed, or accept what was affirmed; return whether it stays there."""
+        """Reject for the typed reason, or accept after the confirmation; return whether the prompt stays."""
         text, accept = self.reason.text, self.affirming
         if accept is None:
             self._after(lambda: self.session.reject(text or self.session.last_reason, self.known))(None)

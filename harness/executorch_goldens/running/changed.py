@@ -110,7 +110,7 @@ class Checkout:
         return sorted({name for name in (differing + untracked).split("\0") if name})
 
     def text(self, name: str) -> str | None:
-        """Return what a file said in the revision; None where there was none."""
+        """Return the content of a file in the revision; None if missing."""
         try:
             return _git(self.top, "show", f"{self.revision}:{name}")
         except subprocess.CalledProcessError:
@@ -193,7 +193,7 @@ class Reach:
                 self.lookers.setdefault(path, {}).setdefault(wanted, set()).update(cells)
 
     def of(self, name: str) -> Iterator[Reached]:
-        """Yield what the changed file `name` can reach; nothing where no cell depends on it."""
+        """Yield the cells that the changed file `name` can reach; none if no cell depends on it."""
         path = self.checkout.top / name
         read = self._cells_that_read(name, path)
         if path.is_relative_to(self.goldens):
@@ -283,7 +283,7 @@ class Reach:
 
     @functools.cached_property
     def of_run(self) -> set[Path]:
-        """The files of the harness that a run imports, but for those that only tell what it has found."""
+        """The files of the harness that a run imports, except those that only report."""
         telling = {
             f"executorch_goldens.review.{path.stem}" for path in (self.harness / "review").glob("*.py")
         }
@@ -357,7 +357,7 @@ def since(
     variations: Sequence[Variation],
     matrix: Path = releases.MATRIX,
 ) -> Changes:
-    """Return the cells that what has changed since `revision` can reach, and why; raise `ChangedError`."""
+    """Return the cells that changes since `revision` can reach, and why; raise `ChangedError`."""
     checkout = Checkout.of(config.load().root, revision)
     names = checkout.changed()
     reach = Reach(checkout, settings, known, release, goldens, matrix, reuse, variations) if names else None

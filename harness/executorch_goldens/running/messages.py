@@ -52,7 +52,7 @@ BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def ways_out(judged: Verdict, release: str, zoo: bool, called: Sequence[str] = ()) -> Iterator[str]:
-    """Yield what a person can do about a corrupt cell.
+    """Yield the ways out of a corrupt cell.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _corrects(patch: Patch) -> str:
 
 
 def commands(plan: Plan, judged: Verdict) -> dict[str, str]:
-    """Return what can be typed about a cell that needs a look, by what it does."""
+    """Return commands about a cell that needs a look, by purpose."""
     this = ("--cell", str(judged.cell))
     typed = {"again": invocation.again(plan.options.called, *this)}
     if judged.recordable:
@@ -136,7 +136,7 @@ def _repro(judged: Verdict, release: str, called: Sequence[str]) -> str:
 
 
 def failure(run: Run, judged: Verdict) -> str:
-    """Return what a failing test prints: verdict, cell, reason, detail, way on."""
+    """Return the message of a failing test: verdict, cell, reason, detail, way on."""
     typed = commands(run.plan, judged)
     lines = [f"{judged.name}: {judged.cell} on ExecuTorch {run.release.version}: {judged.reason}"]
     lines += [f"  {line}" for line in judged.detail]
@@ -160,7 +160,7 @@ def failure(run: Run, judged: Verdict) -> str:
 
 
 def causes(run: Run, groups: Sequence[Group]) -> Iterator[str]:
-    """Yield what made the cells of a run what they are, worst first, and what can be typed about it."""
+    """Yield the causes of a run's verdicts, worst first, with commands."""
     if not groups:
         return
     cells = sum(len(group.members) for group in groups)
@@ -189,7 +189,7 @@ def _refusal(run: Run, group: Group) -> str:
 
 
 def shortened(message: str, whole: bool) -> tuple[str, list[str]]:
-    """Return the first line of a cell's message and the others; of a long one its beginning and what can be typed.
+    """Return the first line of a cell's message and the others; a long one is shortened and names commands.
 
     What ends with nothing to type is no message of a cell: an error that a test raised, whose last line matters most.
     """
@@ -204,7 +204,7 @@ def shortened(message: str, whole: bool) -> tuple[str, list[str]]:
 
 
 def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:
-    """Yield what is printed before goldens are deleted."""
+    """Yield the lines printed before goldens are deleted."""
     for cell in stale:
         yield f"prune: {golden.directory(run.plan.root, cell)}: a golden with no matching cell"
 
@@ -258,7 +258,7 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
 
 
 def counts(found: Iterable[tuple[str, str]]) -> str:
-    """Return how many cells have each verdict, of (verdict, reason); what new cells are comes last.
+    """Return how many cells have each verdict, of (verdict, reason); kinds of new cells come last.
 
     >>> counts([("stable", ""), ("new", "1 delegate"), ("stable", "")])
     '2 stable, 1 new'
@@ -367,7 +367,7 @@ def _label(judged: Verdict) -> str:
 
 
 def _counted(judged: Verdict) -> str:
-    """Return what a cell is counted as: its verdict, or why that is as it should be."""
+    """Return the category of a cell: its verdict, or the reason that makes it acceptable."""
     return KNOWN if judged.known else ALLOWED if judged.allowed else judged.name
 
 

@@ -82,13 +82,13 @@ class Option:
 
 
 def _option(name: str, group: str, help: str = "", key: str = "", first: bool = True, **how: Any) -> Option:
-    """Return an option; `how` and `help` go over what commands share of it."""
+    """Return an option; `how` and `help` override the shared definition."""
     stated = {**SHARED.get(name, {}), **how}
     return Option(name, group, {**stated, "help": help or stated["help"]}, key, first)
 
 
 def _read_by(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return what reads the word of an option, and says what is wrong with it as argparse shows it."""
+    """Return a reader of an option's word that reports errors through argparse."""
 
     def reading(text: str) -> Any:
         try:
@@ -399,7 +399,7 @@ def _add(add: Adder, name: str, stated: Mapping[str, Any], shown: bool) -> None:
 
 
 def read(said: argparse.Namespace, words: Sequence[str]) -> Options:
-    """Return what the command line says, and the repository's configuration where it says nothing.
+    """Return the options of the command line, completed by the repository's configuration.
 
     `words` is what pytest was called with. Raises `settings.config.ConfigError`, `errors.UsageError`.
     """
@@ -427,7 +427,7 @@ def read(said: argparse.Namespace, words: Sequence[str]) -> Options:
 
 
 def _of(said: argparse.Namespace, name: str) -> Any:
-    """Return what is said of an option; None where the command does not have it."""
+    """Return the value of an option; None where the command does not have it."""
     return getattr(said, name, None)
 
 

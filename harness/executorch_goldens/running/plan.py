@@ -99,7 +99,7 @@ class Plan:
         return [cell for cell in self.zoo if cell in self.selected]
 
     def reuse(self) -> Reuse | None:
-        """Return what takes exports from the cache and puts them there; None for a run that does neither."""
+        """Return the run's access to the cache; None without one."""
         asked = self.options
         if not (asked.takes or asked.keeps):
             return None
@@ -107,7 +107,7 @@ class Plan:
         return Reuse(store, asked.recheck, asked.takes, asked.keeps, needed=asked.cache_named)
 
     def lines(self) -> Iterator[str]:
-        """Yield what a person reads of it: the facts, and then a line per cell."""
+        """Yield the plan for a person: the facts, and then a line per cell."""
         asked, cells = self.options, self.cells
         stack = " ".join(f"{name}=={version}" for name, version in self.release.stack().items())
         yield f"release:    {self.release.version} ({stack}), in {self.settings.interpreter}"
@@ -147,7 +147,7 @@ class Plan:
 
 
 def plan(options: Options) -> Plan:
-    """Settle what a run over some cells of the installed release does.
+    """Settle the plan of a run over some cells of the installed release.
 
     Raises
     ------
@@ -272,7 +272,7 @@ def _of_tier(
 
 
 def _variations(options: Options, tier: str) -> tuple[Variation, ...]:
-    """Return what cells are exported under; raise UsageError for too few to record from."""
+    """Return the variations of the cells; raise UsageError for too few to record from."""
     try:
         found = variations.variations(variations.named(options.variations or VARIATIONS[tier]))
     except variations.HashSeedError as error:

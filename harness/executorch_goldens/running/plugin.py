@@ -169,7 +169,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _finish(session: pytest.Session, run: Run) -> None:
-    """Leave no process, the results in order, and what was asked for at the end; raise HarnessError, OSError."""
+    """End all processes, order the results, and write the requested reports; raise HarnessError, OSError."""
     run.finish()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
@@ -205,7 +205,7 @@ def _finish(session: pytest.Session, run: Run) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> Generator[None, None, None]:
-    """Print one message a cause, and the end of the run after what pytest prints of other tests."""
+    """Print one message a cause, and the end of the run, after pytest's own output."""
     run = config.stash.get(RUN, None)
     if run is None or run.sweep is None:
         return (yield)
@@ -272,7 +272,7 @@ def _summarize(terminalreporter: pytest.TerminalReporter, config: pytest.Config,
 
 
 def _say(config: pytest.Config, line: str) -> None:
-    """Show what a run still does after its last cell."""
+    """Show the work of a run after its last cell."""
     if (progress := config.stash.get(PROGRESS, None)) is not None:
         progress.say(line)
 

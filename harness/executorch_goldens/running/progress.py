@@ -79,7 +79,7 @@ class Progress:
         self._started = clock()
 
     def wait(self, sweep: Sweep, cell: Cell) -> None:
-        """Wait for the exports of `cell`, and show meanwhile what is going on."""
+        """Wait for the exports of `cell`, and show the progress meanwhile."""
         while not sweep.ready(cell, LIVE_INTERVAL):
             self.show(sweep)
 
@@ -126,24 +126,24 @@ class Progress:
             self.screen.write_line(line)
 
     def say(self, line: str) -> None:
-        """Show what is done after the last cell, in a terminal alone."""
+        """Show the work after the last cell, in a terminal alone."""
         if self.live:
             self.screen.rewrite(line[: shutil.get_terminal_size().columns - 1], erase=True)
 
     def erase(self) -> None:
-        """Take the live line away, for what is written next."""
+        """Erase the live line before other output."""
         if self.live:
             self.screen.rewrite("", erase=True)
             self.screen.write("\r")
 
     def seconds_left(self) -> float:
-        """Return what the cells to go take by what is remembered, at the pace of this run once that shows."""
+        """Return the time for the remaining cells: remembered seconds, at this run's pace once known."""
         left, took = sum(self.left.values()), self.clock() - self._started
         done = self.remembered - left
         return left * took / done if done and took >= SETTLED else left
 
     def line(self, doing: str) -> str:
-        """Return one line: cells done and to go, time left, what is being exported."""
+        """Return one line: cells done and to go, time left, current exports."""
         done = self.count - len(self.left)
         wrong = f", {self.wrong} not as they should be" if self.wrong else ""
         left = f"{len(self.left)} to go, about {duration(self.seconds_left())}"

@@ -1,4 +1,4 @@
-"""Arguments that several commands share: one table of what they are called, take and mean."""
+"""Arguments that several commands share: one table of names, values and help texts."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ SHARED: dict[str, dict[str, Any]] = {
 
 
 def with_short(add: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what adds arguments to a command line of argparse's, ``-t`` for ``--toolchain`` with it.
+    """Return a function that adds arguments to an argparse parser, ``-t`` for ``--toolchain`` with it.
 
     pytest keeps short options to itself.
     """

@@ -201,7 +201,7 @@ def _read(file: Path, table: Mapping[str, Any]) -> Config:
 
 
 def _custom(kind: type, value: object) -> object:
-    """Read what TOML has no type for: a path, or a number of bytes with its unit."""
+    """Read types that TOML lacks: a path, or a number of bytes with its unit."""
     if not isinstance(value, str) or not value:
         raise ValueError
     return _Bytes(amount(value)) if kind is _Bytes else Path(value)

@@ -95,7 +95,7 @@ class Selection:
     dtypes: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     def lacks(self, operator: str, dtypes: frozenset[str]) -> tuple[str, ...] | None:
-        """Return what is missing of an operator: its dtypes, none for all of it; None where nothing is missing."""
+        """Return the missing dtypes of an operator, none for all of it; None if nothing is missing."""
         overloads = operator.partition(".")[0] in self.all_overloads
         if not (self.everything or operator in self.operators or overloads):
             return ()

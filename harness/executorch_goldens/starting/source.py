@@ -55,7 +55,7 @@ class ModelName:
 
 
 def models_of(folder: Path) -> list[ModelName]:
-    """Return what the files of a folder have of models that no other model of their file is made from."""
+    """Return the models in the files of a folder that no other model of their file contains."""
     return [
         ModelName(file.relative_to(folder), name)
         for file in sorted(folder.rglob("*.py"))

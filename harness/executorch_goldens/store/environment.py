@@ -64,7 +64,7 @@ class Environment:
 
     @classmethod
     def of(cls, interpreter: Path, variables: Mapping[str, str]) -> Environment:
-        """Ask `interpreter` what it is.
+        """Ask `interpreter` to describe itself.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ def is_read(variable: str) -> bool:
 
 
 def processor() -> str:
-    """Return the processor's name and what it can do, by which kernels are chosen."""
+    """Return the processor's name and features, which decide the kernels."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -37,7 +37,7 @@ def imported_from(root: Path, starts: Iterable[str], without: Collection[str] = 
 
 
 def _imported(file: Path, name: str) -> Iterator[str]:
-    """Yield what a module may import; ``from a import b`` gives ``a`` and ``a.b``."""
+    """Yield possible imports of a module; ``from a import b`` gives ``a`` and ``a.b``."""
     package = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):

@@ -47,7 +47,7 @@ def request(
     variation: Variation,
     further_patches: Sequence[str] = (),
 ) -> Ingredients:
-    """Return what is asked for where `cell` is exported under `variation`, with `further_patches` installed as well."""
+    """Return the request for an export of `cell` under `variation`, with `further_patches` installed as well."""
     target = targets.find(cell.target)
     found = {
         **dict(environment.ingredients),

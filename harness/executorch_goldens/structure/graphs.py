@@ -116,7 +116,7 @@ class _Graphs:
         yield from self.order()
 
     def pair_values(self) -> None:
-        """Pair results of matched operators, then graph inputs, then what operators read, then the rest by name."""
+        """Pair results of matched operators, then graph inputs, then inputs of operators, then the rest by name."""
         pairs = [*sorted(self.matching.forth.items()), *self.matching.replaced]
         for one, other in pairs:
             self.names.update(zip(self.before.outputs(one), self.after.outputs(other), strict=False))

@@ -66,7 +66,7 @@ class Seconds:
 
 
 def of_exports(outcomes: Sequence[Outcome]) -> float:
-    """Return what one export of a cell took: core seconds, or how long one that came to no end was waited for."""
+    """Return the cost of one export of a cell: core seconds, or the wait for one that never finished."""
     return statistics.median(
         outcome.seconds if isinstance(outcome.result, Casualty) else outcome.core_seconds
         for outcome in outcomes
@@ -74,7 +74,7 @@ def of_exports(outcomes: Sequence[Outcome]) -> float:
 
 
 def committed(root: Path) -> Seconds:
-    """Return what the table of a release's goldens says; nothing where there is none; raise SecondsError."""
+    """Return the table of a release's goldens; empty if missing; raise SecondsError."""
     path = root / TABLE
     try:
         lines = untrusted.text(path).splitlines()
@@ -97,7 +97,7 @@ def committed(root: Path) -> Seconds:
 
 
 def _measured(value: Any) -> float:
-    """Return what can be a number of seconds; raise ValueError."""
+    """Return the value as a number of seconds; raise ValueError."""
     if not 0.0 <= float(value) < math.inf:
         raise ValueError(f"{value!r} is no number of seconds")
     return float(value)
@@ -142,12 +142,12 @@ class Remembered:
             self.runs = {}
 
     def over(self, table: Seconds) -> Seconds:
-        """Return `table` with what was measured here in place of what it says."""
+        """Return `table` updated with this machine's measurements."""
         here = {Cell.named(cell): statistics.median(values) for cell, values in self.runs.items() if values}
         return Seconds({**table.measured, **here})
 
     def note(self, cell: Cell, outcomes: Sequence[Outcome]) -> None:
-        """Remember what the exports of `cell` took."""
+        """Remember the seconds of the exports of `cell`."""
         if (value := of_exports(outcomes)) > 0.0:
             self.runs[str(cell)] = [*self.runs.get(str(cell), ()), round(value, 2)][-RUNS:]
 

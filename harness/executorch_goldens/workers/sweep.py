@@ -84,7 +84,7 @@ PLACE = "Stack (most recent call first):"
 
 
 class SweepError(HarnessError, RuntimeError):
-    """The harness itself could not export; never a verdict of a cell. The message says what to do."""
+    """The harness itself could not export; never a verdict of a cell. The message names the way out."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class Sweep:
         return [job for template in list(self.templates.values()) for job in list(template.running.values())]
 
     def doing(self) -> str:
-        """Say what is being exported, and which interpreters that will export still import torch and ExecuTorch."""
+        """Return the current exports, and the interpreters that still import torch and ExecuTorch."""
         running = ", ".join(map(str, self.running()))
         starting = ", ".join(
             variation.name for variation, template in list(self.templates.items()) if not template.ready
@@ -245,7 +245,7 @@ class Sweep:
                 template.end(PATIENCE)
 
     def _take_stored(self) -> None:
-        """Deliver what the store has; what is left is exported, and no template is started for what is not."""
+        """Deliver stored exports; the rest is exported, and templates are started only for those."""
         reuse = self.settings.reuse
         jobs = self.schedule.empty() if reuse is not None else []
         if reuse is None or not jobs:
@@ -459,7 +459,7 @@ class Sweep:
             self.changed.notify_all()
 
     def _outcome(self, job: Job, answer: Mapping[str, Any], casualty: Casualty | None) -> Outcome:
-        """Return what became of an export; the file that it left is deleted."""
+        """Return the outcome of an export, and delete its file."""
         result: Artifact | Casualty | None = casualty
         if result is None:
             result = pickle.loads((self._scratch(job) / "artifact").read_bytes())
@@ -481,7 +481,7 @@ class Sweep:
         return outcome
 
     def _require_environment(self) -> None:
-        """Raise SweepError where what exports is no more: that an export fails then says nothing about its cell."""
+        """Raise SweepError where the environment is gone: a failing export then says nothing about its cell."""
         if not absolute(self.settings.interpreter).exists():
             raise SweepError(
                 f"{self.settings.interpreter} was deleted while its exports were made: make its environment again, "
@@ -519,7 +519,7 @@ class Sweep:
         return Casualty("crashed", f"{how}\n{tail}".rstrip())
 
     def _harness_failed(self, job: Job, status: int, log: Path) -> Casualty:
-        """Return what an error of the harness's own makes of a cell; raise SweepError for one that concerns the run."""
+        """Return the verdict for an error of the harness's own; raise SweepError for one that concerns the run."""
         self._require_environment()
         lines = _lines(log)
         if not lines:
@@ -545,7 +545,7 @@ class Sweep:
         return f"it needs more than {shown} of data (--export-memory)"
 
     def _template_died(self, template: TemplateProcess) -> None:
-        """Make again, once, what a template that has died was exporting: somebody else may have killed it."""
+        """Export again, once, the jobs of a template that died: somebody else may have killed it."""
         status = template.end(PATIENCE)
         del self.templates[template.variation]
         if template.finished:
@@ -600,7 +600,7 @@ class Sweep:
         self._export_again(list(template.running.values()))
 
     def _export_again(self, jobs: Sequence[Job]) -> None:
-        """Let `jobs`, whose template is no more, come next; nothing of what they left is there."""
+        """Let `jobs`, whose template is gone, come next; their files are deleted."""
         for job in jobs:
             for folder in (self._working_directory(job), self._scratch(job)):
                 shutil.rmtree(folder, ignore_errors=True)

@@ -83,7 +83,7 @@ class TemplateProcess:
         return state_of(self.process.pid) in ("R", "D")
 
     def read(self) -> bytes:
-        """Return what it has answered since, nothing at the end of its answers."""
+        """Return new answers; empty at the end of its answers."""
         return os.read(self.answers.fileno(), 1 << 16)
 
     def finish(self) -> None:
@@ -110,7 +110,7 @@ class TemplateProcess:
         return status
 
     def _kill_children(self) -> None:
-        """Kill what a template that is no more has left running; each child leads a process group."""
+        """Kill the processes that a dead template has left running; each child leads a process group."""
         for process in self.children.values():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process, signal.SIGKILL)

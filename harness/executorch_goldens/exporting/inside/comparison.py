@@ -174,7 +174,7 @@ class Comparison:
         )
 
     def own(self, values: Values) -> Evaluated:
-        """Note the values inside; return what each operator makes, eagerly, of the delegate's own."""
+        """Note the values inside; return the eager result of each operator on the delegate's own values."""
         for node in self.nodes.values():
             for point in self.matches(node, values):
                 known = self.points.get(point.node)
@@ -184,7 +184,7 @@ class Comparison:
         return self.seen_by_operators()
 
     def seen_by_operators(self, but: Collection[Node] = ()) -> Evaluated:
-        """Return what each operator makes, eagerly, of the delegate's own values, those that are seen `but` some."""
+        """Return the eager result of each operator on the delegate's own values, the seen ones `but` some."""
         return self.evaluate(
             given={node.name: point.actual for node, point in self.points.items() if node not in but}
         )
@@ -206,7 +206,7 @@ class Comparison:
         )
 
     def matches(self, node: Node, values: Values) -> list[_Point]:
-        """Return what the tensors that were made of `node` show: its value, its codes, and what is fused with it.
+        """Return the tensors made of `node`: its value, its codes, and values fused with it.
 
         Of operators that left no trace of their own, only a match says that they were fused, but for those that always
         are, into the constants of the operator before them.
@@ -325,7 +325,7 @@ def following(node: Node) -> set[Node]:
 
 
 def uncoded(node: Node, own: Evaluated, *, cut_off: bool = False) -> dict[str, torch.Tensor]:
-    """Return what the operator of `node` is given if its inputs are not quantized, by the nodes that dequantize them.
+    """Return the inputs of an operator if they were not quantized, by the nodes that dequantize them.
 
     TOSA's passes leave out a RESCALE to int8 with the one back to int32: that neither rounds to codes nor cuts off.
 
@@ -358,7 +358,7 @@ def computed_by(node: Node) -> Node:
 
 
 def _called(node: Node) -> str:
-    """Return what a maintainer calls the operator of a node: ``aten.linear``; for an input, its name."""
+    """Return the usual name of a node's operator: ``aten.linear``; for an input, its name."""
     if node.op != "call_function":
         return f"input {node.name}"
     return str(operator_of(node.target)).removesuffix(".default")
@@ -396,6 +396,6 @@ def arrangements(value: torch.Tensor, expected: Any) -> Iterator[torch.Tensor]:
 
 
 def _distance(expected: Array, actual: Array) -> float:
-    """Return the mean absolute difference of what is finite in both."""
+    """Return the mean absolute difference over elements that are finite in both."""
     finite = np.isfinite(expected) & np.isfinite(actual)
     return float(np.abs(actual[finite] - expected[finite]).mean()) if finite.any() else 0.0

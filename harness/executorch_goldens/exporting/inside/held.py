@@ -58,5 +58,5 @@ class Look:
 
     @classmethod
     def of_outputs(cls, run: Simulator) -> Look:
-        """Return what sees of a delegate that `run` runs its outputs alone."""
+        """Return an observer for a delegate that `run` runs: it sees its outputs alone."""
         return cls(run, lambda *_: {}, lambda lowered: lambda inputs: (run(lowered, inputs), {}))

@@ -1,4 +1,4 @@
-"""Every operator inside the delegates, compared with what eager makes of the values that it was really given.
+"""Compares every operator inside the delegates with eager, given its actual inputs.
 
 Whatever the outputs of a program may be off by, each of its operators may be off by its own rounding only.
 """
@@ -40,7 +40,7 @@ def looked_into(
     samples: Mapping[str, numerics.Steps],
     off: Approximations,
 ) -> tuple[Beginning | None, Inside]:
-    """Return the first operator of a program that is beyond its own rounding, and what was looked at.
+    """Return the first operator of a program beyond its own rounding, and the checked ones.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def said(error: BaseException) -> str:
 
 
 class _Walk(numerics.EdgeInterpreter):
-    """Runs a lowered program and looks at what is inside its delegates.
+    """Runs a lowered program and inspects its delegates.
 
     Attributes
     ----------

@@ -224,7 +224,7 @@ def _span(numbers: torch.Tensor) -> str:
 
 
 def produced(node: Node) -> str:
-    """Return what a node quantizes: the operator that makes it with its node and its module, or the input or weight."""
+    """Return the source of a quantized value: its operator with node and module, or the input or weight."""
     source = node.args[0]
     assert isinstance(source, Node)
     if source.op == "placeholder":

@@ -83,7 +83,7 @@ class _Call:
 
 
 class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is entered, every rounding of what follows from `inputs` is moved.
+    """While it is entered, every rounding of values that depend on `inputs` is moved.
 
     Parameters
     ----------
@@ -142,11 +142,11 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return HANDLERS[kind_of(func)](self, call)
 
     def _exact(self, call: _Call) -> Any:
-        """Run what chooses, moves or compares."""
+        """Run an operator that chooses, moves or compares."""
         return self._noted(call, call.run(), CODED if call.name.startswith("dequantize_") else GIVEN)
 
     def _quantize(self, call: _Call) -> Any:
-        """Run what rounds to codes, on a value that is moved by a part of a code."""
+        """Run an operator that rounds to codes, on a value that is moved by a part of a code."""
         value, scale = call.args[:2]
         if call.name == "quantize_per_channel":
             with self:
@@ -157,7 +157,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._noted(call, call.func(moved, *call.args[1:], **call.kwargs), ROUNDED)
 
     def _sum(self, call: _Call) -> Any:
-        """Run what adds up, and move the result by what each partial sum may round."""
+        """Run an operator that sums, and move the result by the rounding of its partial sums."""
         result = _sum_of_float16(call.func, call.args, call.kwargs)
         for made in _movable(result):
             self._move(made, self._error_of_sum(call, made), call.name)
@@ -165,7 +165,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._noted(call, result)
 
     def _approximated(self, call: _Call) -> Any:
-        """Run what rounds once, and move the result by units in its last place."""
+        """Run an operator that rounds once, and move the result by units in its last place."""
         result = call.run()
         for made in _movable(result):
             self._move(made, made.abs(), call.name)
@@ -195,12 +195,12 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._approximated(call) if result is NotImplemented else result
 
     def _approximate(self, call: _Call, made: torch.Tensor) -> None:
-        """Move a result by what the backend's approximation of the operator is off."""
+        """Move a result by the error of the backend's approximation of the operator."""
         if call.name in self.off:
             made += self._draw(made) * self.off[call.name](floating(call.args[0]))
 
     def _noted(self, call: _Call, result: Any, own: int | None = None) -> Any:
-        """Note what became of each tensor of a result, and return the result.
+        """Record the state of each tensor of a result, and return the result.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ def _movable(result: Any) -> Iterator[torch.Tensor]:
 
 
 def _sum_of_float16(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return what `func` gives, which adds up; what it is given in float16, it adds up in float32, and rounds once.
+    """Return the result of `func`, which sums; float16 inputs are summed in float32 and rounded once.
 
     Without oneDNN torch multiplies matrices of float16 a hundred times slower than those of float32.
     """
@@ -417,7 +417,7 @@ class _Distances:
         self.constant = {index for index, tensor in enumerate(self.expected) if not tensor.kind}
 
     def move(self, direction: float | None, source: np.random.Generator) -> None:
-        """Run the model once, with every rounding moved of what follows from an input."""
+        """Run the model once, with every rounding moved of values that depend on an input."""
         given, outputs, rounding = self._run(direction, source, ())
         for index, (value, made) in enumerate(zip(given, outputs, strict=True)):
             self._note(index, value, made, rounding)
@@ -442,7 +442,7 @@ class _Distances:
     def _run(
         self, direction: float | None, source: np.random.Generator, states: Sequence[torch.Tensor]
     ) -> tuple[Sequence[Any], Sequence[Tensor], Rounding]:
-        """Return what the model gives with every rounding moved of what follows from its inputs and `states`."""
+        """Return the model's outputs with every rounding moved of values that depend on its inputs and `states`."""
         own = self._inputs()
         given_to = [*pytree.tree_leaves(own), *states]
         with torch.no_grad(), Rounding(given_to, direction, source, self.off) as rounding:
@@ -471,6 +471,6 @@ class _Distances:
 
 
 def _shift(made: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
-    """Return how far the mean of what is finite in both was moved."""
+    """Return how far the mean of the elements that are finite in both was moved."""
     finite = np.isfinite(made) & np.isfinite(expected)
     return float(np.abs((made[finite] - expected[finite]).mean())) if finite.any() else 0.0

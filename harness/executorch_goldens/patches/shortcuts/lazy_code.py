@@ -84,7 +84,7 @@ class _GraphAsItWas:
         return cls(nodes, graph._codegen, getattr(graph._codegen, "pytree_info", None))
 
     def is_still(self, graph: Any) -> bool:
-        """Say whether `graph` is what it was: the very same nodes with the very same arguments."""
+        """Return whether `graph` is unchanged: the very same nodes with the very same arguments."""
         now = _GraphAsItWas.of(graph)
         return (
             self.codegen is now.codegen
@@ -109,7 +109,7 @@ class _GraphAsItWas:
         )
 
     def again(self) -> Any:
-        """Return a graph that is what this one was."""
+        """Return a graph equal to the earlier state of this one."""
         from torch.fx import Graph
         from torch.fx.node import map_arg
 
