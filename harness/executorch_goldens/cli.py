@@ -54,7 +54,7 @@ class Shown:
         self._stream = stream
 
     def write(self, words: str) -> int:
-        return self._stream.write(untrusted.shown(words))
+        return self._stream.write(untrusted.escape_controls(words))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -126,7 +126,7 @@ def main(
         print(f"{parser.prog}: interrupted", file=sys.stderr)
         return interrupts.INTERRUPTED
     except HarnessError as error:
-        print(untrusted.shown(f"{parser.prog}: {error}"), file=sys.stderr)
+        print(untrusted.escape_controls(f"{parser.prog}: {error}"), file=sys.stderr)
         return ERROR
     except BrokenPipeError:
         # The reader has seen enough (a pager, head): not an error. Nothing more may be written at exit.

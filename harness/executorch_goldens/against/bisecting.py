@@ -67,9 +67,9 @@ class Found:
     Attributes
     ----------
     kind
-        One of `outcome.KINDS`, or `outcome.SAME`; empty where nothing can be said.
+        One of `outcome.KINDS`, or `outcome.SAME`; empty if unknown.
     words
-        Kind, cause and figures; or why nothing can be said.
+        Kind, cause and figures; or why it is unknown.
     """
 
     kind: str
@@ -105,7 +105,7 @@ def judge() -> NoReturn:
 
 
 def _differing(predicate: Predicate, base: str, head: str, good: str, bad: str) -> Found:
-    """Return how the cell differs between both ends; raise CommandError where it does not, or nothing can be said."""
+    """Return how the cell differs between both ends; raise CommandError where it does not, or that is unknown."""
     found = predicate.found(base, head)
     if found.is_same:
         raise CommandError(f"{predicate.cell} is the same at {good} and at {bad}: there is nothing to find")
@@ -133,14 +133,14 @@ def of_commits(predicate: Predicate, checkout: Path, over: str, good: str, bad: 
         asked = [predicate.command(before, f"{over} + {tree}"), str(Path.cwd()), ends.kind]
         judge = [*with_harness(Path(sys.executable), JUDGE), json.dumps(asked)]
         try:
-            said = _git(tree, "bisect", "run", *judge)
+            output = _git(tree, "bisect", "run", *judge)
             first = _git(tree, "rev-parse", "--verify", "refs/bisect/bad").strip()
             left = _git(tree, "for-each-ref", "--format=%(refname)", "refs/bisect/skip-*").split()
         finally:
             _git(tree, "bisect", "reset", tolerant=True)
-    if "first bad commit" not in said:
+    if "first bad commit" not in output:
         raise CommandError(
-            f"git bisect found no first commit, {len(left)} could not be judged: {said.strip()[-300:]}"
+            f"git bisect found no first commit, {len(left)} could not be judged: {output.strip()[-300:]}"
         )
     yield _git(checkout, "show", "--no-patch", "--format=%h %s%n  %an, %ad", "--date=short", first).strip()
     at = f"{over} + {checkout}@{first}"
@@ -172,8 +172,8 @@ def _git(folder: Path, *words: str, tolerant: bool = False) -> str:
     except FileNotFoundError as error:
         raise CommandError("there is no git on the PATH, which commits are gone through with") from error
     except subprocess.CalledProcessError as error:
-        said = " ".join((error.stderr or error.stdout).split())
-        raise CommandError(f"git {words[0]} in {folder}: {said[-400:]}") from error
+        message = " ".join((error.stderr or error.stdout).split())
+        raise CommandError(f"git {words[0]} in {folder}: {message[-400:]}") from error
     return done.stdout
 
 
@@ -211,7 +211,7 @@ def of_releases(predicate: Predicate, good: str, bad: str, says: Callable[[str],
         yield f"not tried alone: {' and '.join(untried)}"
 
 
-#: What is said of a distribution that cannot be moved.
+#: Reason for a distribution that cannot be moved.
 UNTRIED = "cannot be tried"
 #: What a cell is with one distribution moved.
 AS_GOOD, AS_BAD, NEITHER = (

@@ -77,7 +77,9 @@ class Made:
             found = comparison.Comparison(comparison.undecodable(cell, error, release))
         made = outcomes[0].result.result if isinstance(outcomes[0].result, Artifact) else None
         ran = isinstance(made, Lowered) and bool(made.samples)
-        every = () if found.texts is not None else tuple(_told(outcome, release) for outcome in outcomes)
+        every = (
+            () if found.texts is not None else tuple(_comparable(outcome, release) for outcome in outcomes)
+        )
         return cls(
             found.verdict,
             found.texts,
@@ -105,7 +107,7 @@ class Made:
         return FAILING if self.verdict.name == "failed" else WRONG
 
 
-def _told(outcome: Outcome, release: Release) -> object:
+def _comparable(outcome: Outcome, release: Release) -> object:
     """Return an unsuccessful export in a form that can be compared with another."""
     if not isinstance(outcome.result, Artifact):
         return outcome.result.verdict, outcome.result.reason.partition("\n")[0]

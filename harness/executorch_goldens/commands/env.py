@@ -8,7 +8,7 @@ from typing import Any
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.settings import config
-from executorch_goldens.toolchains.environments import said_of
+from executorch_goldens.toolchains.environments import name_of
 from executorch_goldens.toolchains.toolchain import Toolchain, of_person
 
 EXAMPLES = """\
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the chosen action; raise CommandError, and errors of a toolchain."""
     if arguments.action == "list":
         for name, folder in of_person().there().items():
-            print(f"{name}  {said_of(folder)}  {folder}")
+            print(f"{name}  {name_of(folder)}  {folder}")
         return SAME
     if not arguments.names:
         raise CommandError(f"goldens env {arguments.action}: name a toolchain, e.g. 1.5.1")

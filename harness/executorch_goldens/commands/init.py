@@ -143,7 +143,7 @@ def _portable(toolchain: Toolchain) -> str:
 
 
 def _own(arguments: argparse.Namespace) -> str | None:
-    """Return where this project is installed from, which the Python that takes over cannot know; None if said."""
+    """Return where this project is installed from, which the Python that takes over cannot know; None if given."""
     return None if arguments.harness is not None else installed_from()
 
 
@@ -205,12 +205,12 @@ def _facts(folder: Path, model: ModelName, arguments: argparse.Namespace, ask: Q
         "gives_inputs": made.inputs is not None,
         "inputs": (),
     }
-    said = arguments.example or " ".join(arguments.input or ())
-    if not said and made.inputs is not None:
+    given = arguments.example or " ".join(arguments.input or ())
+    if not given and made.inputs is not None:
         first.require_runs(made.module, made.inputs, f"the second value that {model} returns")
         return facts
-    guess = None if said else first.guessed(made.module)
-    answer = said or _asked(guess, ask)
+    guess = None if given else first.guessed(made.module)
+    answer = given or _asked(guess, ask)
     if arguments.example or is_example(answer):
         if not is_example(answer):
             raise UsageError(f"--example {answer} is no MODULE:FUNCTION such as nets.examples:inputs")

@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if form_of(arguments) == EXPECT:
         require_a_person(True, "review --expect")
-        print(untrusted.shown("\n".join(updated(goldens))))
+        print(untrusted.escape_controls("\n".join(updated(goldens))))
         return SAME
     rejections = Rejections.read(sweeps)
     if arguments.reject is not None and not rejections.reasons:
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     standing = Standing(repository, goldens, arguments.fewer_variations, arguments.expect)
     groups = grouped(proposals.find(sweeps), goldens, standing)
     if not groups and not (arguments.accept or arguments.reject):
-        print(untrusted.shown(nothing(sweeps, arguments.sweeps is not None)))
+        print(untrusted.escape_controls(nothing(sweeps, arguments.sweeps is not None)))
         return SAME
     reviewed = Reviewed(groups, sweeps, standing, rejections)
     if arguments.accept:
@@ -143,7 +143,11 @@ def run(arguments: argparse.Namespace) -> int:
         causes = {group.cause: _reason(arguments, kept.get(group.cause)) for group in chosen}
         reviewed.conclude([], causes, known=causes if arguments.known else ())
     elif arguments.list:
-        print(untrusted.shown("\n".join(listing.listing(groups, reviewed.rejections.reasons)).rstrip()))
+        print(
+            untrusted.escape_controls(
+                "\n".join(listing.listing(groups, reviewed.rejections.reasons)).rstrip()
+            )
+        )
     else:
         reviewed.go_through()
     return SAME
@@ -229,8 +233,8 @@ class Reviewed:
             ) from error
         session = Session(self.groups, self.rejections.reasons)
         if Screen(session).run():
-            said = session.said
-            self.conclude(list(said.accepted.values()), said.rejected, said.known)
+            decisions = session.decisions
+            self.conclude(list(decisions.accepted.values()), decisions.rejected, decisions.known)
         else:
             print("nothing was written")
 
@@ -269,7 +273,7 @@ class Reviewed:
         reasons.update(rejected)
         if reasons != self.rejections.reasons:
             self.rejections.write(reasons)
-        print(untrusted.shown("\n".join(lines)))
+        print(untrusted.escape_controls("\n".join(lines)))
         if declared:
             # It is a change of the checkout, which proposals are bound to: it comes last.
             file = self.standing.repository.known_defects
@@ -282,6 +286,6 @@ class Reviewed:
         if by_name:
             file = self.sweeps / committing.FILE
             text = committing.message(self.groups, by_name, rejected)
-            durable.replace(file, untrusted.shown(text.rstrip("\n")) + "\n")
+            durable.replace(file, untrusted.escape_controls(text.rstrip("\n")) + "\n")
             print(f"read the changes: git diff {goldens}")
             print(f"commit it: git add {shlex.quote(str(goldens))} && git commit -F {shlex.quote(str(file))}")

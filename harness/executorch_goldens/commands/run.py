@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     handing.over_if_needed(arguments, ["run", *words], {CALLED_AS: called})
     if arguments.plan:
         for line in plan(options.read(arguments, words)).lines():
-            print(untrusted.shown(line))
+            print(untrusted.escape_controls(line))
         return SAME
     import pytest
 

@@ -79,7 +79,7 @@ class Compiled:
     """A compiled payload, and the messages of the compiler and of its libraries."""
 
     made: bytes
-    said: Mapping[str, Any]
+    report: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class Compiler:
                 check=False,
             )
             if done.returncode:
-                last = (done.stderr.strip() or "it said nothing").splitlines()[-1]
+                last = (done.stderr.strip() or "it printed nothing").splitlines()[-1]
                 raise CompilerError(
                     f"{self.name} {self.version} of {self.python} could not be started: {last}"
                 )

@@ -124,12 +124,12 @@ def digest(data: bytes) -> str:
     return f"{len(data)} bytes sha256 {hashlib.sha256(data).hexdigest()}"
 
 
-def facts(made: bytes, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def facts(made: bytes, figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the facts of a compiled delegate; raise `StreamError`.
 
     Parameters
     ----------
-    said
+    figures
         Vela's estimates: see `executorch_goldens.compiling.vela_driver.summary`.
     """
     stream = decode(made)
@@ -143,7 +143,7 @@ def facts(made: bytes, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             where = f"offset {tensor.offset} of region {tensor.region}"
             yield f"{what} {index}", f"{list(tensor.shape)} of {tensor.element} bytes each, {where}"
     for key, (name, unit) in ESTIMATES.items():
-        yield name, f"{said[key]}{unit}"
+        yield name, f"{figures[key]}{unit}"
 
 
 def decode(data: bytes) -> Stream:

@@ -129,5 +129,5 @@ def _outline(made: Sequence[Facts]) -> Iterator[str]:
         if "refused" in facts:
             yield f"delegate {index}: refused: {facts['refused']}"
         else:
-            said = (f"{name} {facts[name]}" for name in OUTLINE if name in facts)
-            yield f"delegate {index}: {_short(', '.join(said))}"
+            outline = (f"{name} {facts[name]}" for name in OUTLINE if name in facts)
+            yield f"delegate {index}: {_short(', '.join(outline))}"

@@ -41,9 +41,9 @@ def load() -> Compile:
         command = [str(converter), *arguments, "-i", str(source), "-o", str(made)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode or not made.exists():
-            said = (done.stderr + done.stdout).replace(str(directory), "")
-            errors = [line for line in said.splitlines() if "error" in line.lower()]
-            raise ConverterError("\n".join(errors) or said.strip() or f"exit status {done.returncode}")
+            output = (done.stderr + done.stdout).replace(str(directory), "")
+            errors = [line for line in output.splitlines() if "error" in line.lower()]
+            raise ConverterError("\n".join(errors) or output.strip() or f"exit status {done.returncode}")
         return made.read_bytes(), tables(reader, made, directory)
 
     return compile_payload

@@ -413,9 +413,9 @@ class Export:
         for name in numerics.without_meaning(self.expected):
             self.leave_out(name, "eager is not finite")
 
-    def way_out(self, said: str) -> str:
+    def way_out(self, message: str) -> str:
         """Return advice for the runtime's message, where the case can help; empty otherwise."""
-        if BOUNDED not in said or not self.unbounded:
+        if BOUNDED not in message or not self.unbounded:
             return ""
         return (
             f"; memory is planned for the example's size of {', '.join(self.unbounded)}, which has no bound: "
@@ -433,9 +433,9 @@ class Export:
             result = dataclasses.replace(result, message=normalise(used))
         if self.stage != "run":
             return result
-        said = logged.since(self.log)
+        log = logged.since(self.log)
         first, *rest = result.message.split("\n")
-        explained = normalise(logged.explained(first, said)) + self.way_out(first + said)
+        explained = normalise(logged.explained(first, log)) + self.way_out(first + log)
         return dataclasses.replace(result, message="\n".join((explained, *rest)), made=self.made)
 
     def leave_out(self, sample: str, why: str) -> None:

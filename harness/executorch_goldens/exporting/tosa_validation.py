@@ -131,9 +131,9 @@ def pipeline(specification: str) -> str:
 
 def verdict(code: int, said: str) -> tuple[tuple[str, ...], str]:
     """Return the refusals of ``tosa-opt``, and why it checked nothing, from its exit code and output."""
-    said_of_operators = dict.fromkeys(found["words"].strip() for found in REFUSAL.finditer(said))
-    refused = tuple(words for words in said_of_operators if OPEN not in words)
-    if said_of_operators and not refused:
+    refusals = dict.fromkeys(found["words"].strip() for found in REFUSAL.finditer(said))
+    refused = tuple(words for words in refusals if OPEN not in words)
+    if refusals and not refused:
         return (), "it leaves sizes open, and TOSA 1.0 has no form for that"
     if refused:
         more = (f"and {len(refused) - MOST} more",) if len(refused) > MOST else ()

@@ -227,8 +227,8 @@ def _whole(path: Path, texts: dict[str, str]) -> dict[str, str]:
         raise GoldenError(path, str(error), again) from error
     if MANIFEST not in texts:
         raise GoldenError(path, f"has no {MANIFEST}", again)
-    said = fields(texts)
-    version = said.get("format", "")
+    manifest = fields(texts)
+    version = manifest.get("format", "")
     if not re.fullmatch("[0-9]{1,9}", version):
         raise GoldenError(path / MANIFEST, f"format {version[:20]!r} is not a number", again)
     if int(version) > FORMAT:
@@ -241,9 +241,9 @@ def _whole(path: Path, texts: dict[str, str]) -> dict[str, str]:
         raise GoldenError(path / MANIFEST, f"format {version} is older than {FORMAT}", way_out)
     if sealed(unsealed(texts)) != texts:
         raise GoldenError(path, "is damaged or was edited by hand: its digest does not fit", again)
-    if missing := [name for name in NEEDED if name not in said]:
+    if missing := [name for name in NEEDED if name not in manifest]:
         raise GoldenError(path / MANIFEST, f"does not say {', '.join(missing)}", again)
-    if FAILURE not in texts and said.get(FORM) != COMPACT and GRAPH not in texts:
+    if FAILURE not in texts and manifest.get(FORM) != COMPACT and GRAPH not in texts:
         raise GoldenError(path, f"has neither {GRAPH} nor {FAILURE}", again)
     return texts
 

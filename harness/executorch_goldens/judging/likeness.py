@@ -66,22 +66,24 @@ def names_alone(reviewed: Texts, made: Texts) -> Renames:
     To `renames` it adds the rest of what is compared of a manifest: the toolchain, and what was measured.
     """
     one, other = (golden.fields(equality.compared(*pair)) for pair in ((reviewed, made), (made, reviewed)))
-    around = [{name: said[name] for name in said.keys() - _of_program(said).keys()} for said in (one, other)]
+    around = [
+        {name: found[name] for name in found.keys() - _of_program(found).keys()} for found in (one, other)
+    ]
     return renames(reviewed, made) if around[0] == around[1] else ()
 
 
 def program(texts: Texts, other: Texts) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """Return the comparable part of a program, with that of `other`: its texts, and its fields of the manifest."""
     compared = equality.compared(texts, other)
-    said = golden.fields(compared)
-    kept = _of_program(said)
+    found = golden.fields(compared)
+    kept = _of_program(found)
     if golden.COUNTED in compared:
-        kept |= {name: value for name, value in said.items() if name.endswith(".txt")}
+        kept |= {name: value for name, value in found.items() if name.endswith(".txt")}
     return {name: text for name, text in compared.items() if name != golden.MANIFEST}, kept
 
 
-def _of_program(said: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in said.items() if _PAYLOAD.fullmatch(name) or name in _WHOLE}
+def _of_program(found: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in found.items() if _PAYLOAD.fullmatch(name) or name in _WHOLE}
 
 
 def renames(before: Texts, after: Texts) -> Renames:

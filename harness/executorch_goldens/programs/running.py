@@ -189,7 +189,7 @@ class Runtime:
             while not line.endswith(b"\n"):
                 if not selector.select(max(0.0, deadline - time.monotonic())):
                     raise RunningError(
-                        f"{self.interpreter} does not answer for {seconds:g} s; {self._said()}"
+                        f"{self.interpreter} does not answer for {seconds:g} s; {self._last_words()}"
                     )
                 if not (part := os.read(self._answers.fileno(), 1 << 16)):
                     raise self._died()
@@ -203,12 +203,16 @@ class Runtime:
         status = self._process.returncode
         return RunningError(
             f"{self.interpreter} ended ({exit_reason(status) if status is not None else 'closed its answers'}) "
-            f"where it was to run programs; {self._said()}"
+            f"where it was to run programs; {self._last_words()}"
         )
 
-    def _said(self) -> str:
-        said = _last_lines(self._log)
-        return f"it said: {said}" if said else "it said nothing. Does it run, and has it ExecuTorch?"
+    def _last_words(self) -> str:
+        lines = _last_lines(self._log)
+        return (
+            f"its last output: {lines}"
+            if lines
+            else "it printed nothing. Does it run, and has it ExecuTorch?"
+        )
 
     def _needs(self) -> str:
         return " and ".join(INSTALLED_AS[engine] for engine in self.engines)
@@ -272,11 +276,11 @@ def _taken(program: Program, folder: Path, answer: Mapping[str, Any], limits: Li
 
 
 def _outputs(folder: Path, number: int) -> tuple[Value, ...]:
-    said = msgspec.json.decode(untrusted.contents(folder / f"out-{number}.json"), type=list[_Output])
-    if len(said) > MOST_TENSORS:
-        raise ValueError(f"{len(said)} outputs")
+    outputs = msgspec.json.decode(untrusted.contents(folder / f"out-{number}.json"), type=list[_Output])
+    if len(outputs) > MOST_TENSORS:
+        raise ValueError(f"{len(outputs)} outputs")
     values = []
-    for index, output in enumerate(said):
+    for index, output in enumerate(outputs):
         data = untrusted.contents(folder / f"out-{number}-{index}", LARGEST_TENSOR)
         values.append(Value(output.dtype, output.shape, data))
     return tuple(values)

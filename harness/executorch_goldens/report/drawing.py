@@ -42,7 +42,7 @@ class Box:
     kind
         ``operator``, ``boundary`` for inputs and outputs, ``constant`` or ``delegate``.
     detail
-        Said when a reader points at it.
+        Text of the tooltip.
     state
         ``changed`` where it is not as in the other graph; empty otherwise.
     """

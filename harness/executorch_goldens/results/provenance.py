@@ -118,8 +118,8 @@ def commit(repository: Path) -> str | None:
 def changes(repository: Path, goldens: Path, since: str = "HEAD") -> str:
     """Return a digest of the differences of `repository` from a commit, `goldens` aside; empty for none."""
     aside = _all_but(repository, goldens)
-    changed = _said(repository, "diff", since, "--binary", "--no-ext-diff", "--", *aside)
-    added = _names(_said(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside))
+    changed = _git(repository, "diff", since, "--binary", "--no-ext-diff", "--", *aside)
+    added = _names(_git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside))
     digest = hashlib.sha256(changed)
     for name in added:
         path = repository / name
@@ -131,9 +131,9 @@ def changes(repository: Path, goldens: Path, since: str = "HEAD") -> str:
 def uncommitted(repository: Path, goldens: Path) -> list[str]:
     """Return the uncommitted files, `goldens` aside."""
     aside = _all_but(repository, goldens)
-    changed = _said(repository, "diff", "HEAD", "--name-only", "-z", "--no-ext-diff", "--", *aside)
+    changed = _git(repository, "diff", "HEAD", "--name-only", "-z", "--no-ext-diff", "--", *aside)
     return _names(
-        changed + _said(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside)
+        changed + _git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside)
     )
 
 
@@ -146,7 +146,7 @@ def _names(listed: bytes) -> list[str]:
     return [name for name in listed.decode(errors="surrogateescape").split("\0") if name]
 
 
-def _said(repository: Path, *words: str) -> bytes:
+def _git(repository: Path, *words: str) -> bytes:
     """Return git's output; empty where git or the checkout is missing."""
     return git.output(repository, *words) or b""
 
@@ -154,7 +154,7 @@ def _said(repository: Path, *words: str) -> bytes:
 def has(repository: Path, commit: str) -> bool:
     """Return whether a commit is in the checkout `repository`."""
     return bool(
-        _said(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+        _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
     )
 
 

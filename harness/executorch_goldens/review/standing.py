@@ -96,7 +96,7 @@ class Standing:
     def _uncommitted(self) -> str:
         names = provenance.uncommitted(self.repository.root, self.goldens)
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        return ", ".join(map(untrusted.shown, names[:NAMED])) + more or "none"
+        return ", ".join(map(untrusted.escape_controls, names[:NAMED])) + more or "none"
 
     def _settings(self, proposal: Proposal) -> str:
         wanted = self._wanted(proposal)

@@ -244,4 +244,4 @@ def _place(member: Member) -> tuple[str, int] | None:
 def _data(text: str) -> str:
     """Return a text as a value of GitHub's workflow commands."""
     escapes = {"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"}
-    return "".join(escapes.get(character, character) for character in untrusted.shown(text))
+    return "".join(escapes.get(character, character) for character in untrusted.escape_controls(text))

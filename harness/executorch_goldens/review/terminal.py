@@ -157,11 +157,11 @@ class Screen:
         """Return the action of a key, then the final question, if every group is decided."""
 
         def pressed(_: Any) -> None:
-            before = self.session.said
+            before = self.session.decisions
             action()
             self.scrolled = 0
-            said = self.session.said
-            decision = (said.accepted, said.rejected) != (before.accepted, before.rejected)
+            now = self.session.decisions
+            decision = (now.accepted, now.rejected) != (before.accepted, before.rejected)
             if decision and self.session.decided and self.session.has_decisions:
                 self._ask(True)
 

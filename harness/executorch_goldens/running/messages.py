@@ -156,7 +156,7 @@ def failure(run: Run, judged: Verdict) -> str:
     lines.append(f"  again:  {typed['again']}")
     if judged.name != "crashed" or judged.is_of_harness:
         lines.append(f"  files:  {run.results.folder(judged.cell)}")
-    return untrusted.inert("\n".join(lines))
+    return untrusted.escape_ci("\n".join(lines))
 
 
 def causes(run: Run, groups: Sequence[Group]) -> Iterator[str]:
@@ -193,7 +193,7 @@ def shortened(message: str, whole: bool) -> tuple[str, list[str]]:
 
     What ends with nothing to type is no message of a cell: an error that a test raised, whose last line matters most.
     """
-    first, *rest = untrusted.inert(message).splitlines() or [""]
+    first, *rest = untrusted.escape_ci(message).splitlines() or [""]
     typed = [line for line in rest if line.startswith(TYPED)]
     if whole or not typed or len(rest) <= MOST_LINES:
         return first, rest

@@ -398,43 +398,43 @@ def _add(add: Adder, name: str, stated: Mapping[str, Any], shown: bool) -> None:
     add(name, **(stated if shown else {**stated, "help": argparse.SUPPRESS}))
 
 
-def read(said: argparse.Namespace, words: Sequence[str]) -> Options:
+def read(arguments: argparse.Namespace, words: Sequence[str]) -> Options:
     """Return the options of the command line, completed by the repository's configuration.
 
     `words` is what pytest was called with. Raises `settings.config.ConfigError`, `errors.UsageError`.
     """
     repository = config.load()
     options = Options(
-        **dict(_said(said, repository)),
+        **dict(_stated(arguments, repository)),
         update=Updating(
-            new=_of(said, "update_snapshots") or _of(said, "update_new_snapshots_only"),
-            changed=_of(said, "update_snapshots"),
-            fewer=_of(said, "fewer"),
+            new=_of(arguments, "update_snapshots") or _of(arguments, "update_new_snapshots_only"),
+            changed=_of(arguments, "update_snapshots"),
+            fewer=_of(arguments, "fewer"),
         ),
         targets=repository.targets,
         releases=repository.releases,
         tolerances=repository.tolerances,
         # They are those of the repository's own zoo.
-        budgets={} if _of(said, "models") else repository.budgets,
+        budgets={} if _of(arguments, "models") else repository.budgets,
         allow=repository.allow,
-        cache_named=bool(_of(said, "cache")),
-        called=tuple(shlex.split(_of(said, "called_as") or "")) or ("python", "-m", "pytest", *words),
+        cache_named=bool(_of(arguments, "cache")),
+        called=tuple(shlex.split(_of(arguments, "called_as") or "")) or ("python", "-m", "pytest", *words),
     )
-    if options.cluster is not None and not _of(said, "cache"):
+    if options.cluster is not None and not _of(arguments, "cache"):
         options = dataclasses.replace(options, cache="on", cache_named=True)
     _require_agreeing(options)
     return options
 
 
-def _of(said: argparse.Namespace, name: str) -> Any:
+def _of(arguments: argparse.Namespace, name: str) -> Any:
     """Return the value of an option; None where the command does not have it."""
-    return getattr(said, name, None)
+    return getattr(arguments, name, None)
 
 
-def _said(said: argparse.Namespace, repository: config.Config) -> Iterator[tuple[str, Any]]:
+def _stated(arguments: argparse.Namespace, repository: config.Config) -> Iterator[tuple[str, Any]]:
     """Yield the fields of `Options` that the command line says, or else the repository."""
     for field, option in DECLARED.items():
-        value = _of(said, field)
+        value = _of(arguments, field)
         if field == "models":
             value = repository.zoos(value)
         elif not value and option.key:

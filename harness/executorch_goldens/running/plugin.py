@@ -57,7 +57,7 @@ def _run(config: pytest.Config) -> Run:
         try:
             config.stash[RUN] = Run(plan(options.read(config.option, config.invocation_params.args)))
         except HarnessError as error:
-            raise pytest.UsageError(untrusted.inert(str(error))) from error
+            raise pytest.UsageError(untrusted.escape_ci(str(error))) from error
     return config.stash[RUN]
 
 
@@ -115,7 +115,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             with os_errors.as_user_error():
                 run.start(cells)
         except HarnessError as error:
-            raise pytest.UsageError(untrusted.inert(str(error))) from error
+            raise pytest.UsageError(untrusted.escape_ci(str(error))) from error
         _show_progress(session.config, run, cells)
 
 
@@ -283,4 +283,4 @@ def _print(config: pytest.Config, lines: Iterable[str]) -> None:
         return
     for line in lines:
         reporter.ensure_newline()
-        reporter.write_line(untrusted.inert(line))
+        reporter.write_line(untrusted.escape_ci(line))

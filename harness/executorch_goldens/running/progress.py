@@ -153,7 +153,7 @@ class Progress:
 def write_verdict(screen: Screen, verdict: str, what: str) -> None:
     """Write a line that begins with a verdict, in its colour where the screen has any (NO_COLOR, FORCE_COLOR)."""
     screen.write(verdict, **{"yellow" if verdict in DECIDED else "red": True})
-    screen.write_line(untrusted.inert(f": {what}"))
+    screen.write_line(untrusted.escape_ci(f": {what}"))
 
 
 def duration(seconds: float) -> str:

@@ -262,7 +262,7 @@ class Exports:
             lines.append(f"  not recorded: {judged.refusal}")
         elif judged.recordable:
             lines.append(f"  accept: {again} {UPDATE}")
-        return untrusted.inert("\n".join([*lines, f"  again:  {again}"]))
+        return untrusted.escape_ci("\n".join([*lines, f"  again:  {again}"]))
 
     def _unpatched(self, judged: Verdict) -> Iterator[str]:
         """Yield the hint of `messages.unpatched`; pytest's own command line has no option for it."""

@@ -139,10 +139,10 @@ def _neither(name: str, why: str) -> CommandError:
     )
 
 
-def _of_yaml(said: Any, name: str) -> Selection:
-    if not isinstance(said, dict) or not any(key in said for key in SELECTING):
+def _of_yaml(content: Any, name: str) -> Selection:
+    if not isinstance(content, dict) or not any(key in content for key in SELECTING):
         raise _neither(name, f"it has none of {', '.join(SELECTING)}")
-    operators, metadata = said.get("operators") or {}, said.get("et_kernel_metadata") or {}
+    operators, metadata = content.get("operators") or {}, content.get("et_kernel_metadata") or {}
     if not isinstance(operators, dict) or not isinstance(metadata, dict):
         raise _neither(name, "operators and et_kernel_metadata are mappings by operator")
     dtypes = {str(operator): _dtypes(keys, name) for operator, keys in metadata.items()}
@@ -153,7 +153,7 @@ def _of_yaml(said: Any, name: str) -> Selection:
     }
     return Selection(
         frozenset(map(str, (*operators, *metadata))),
-        said.get("include_all_operators") is True,
+        content.get("include_all_operators") is True,
         frozenset(every),
         {operator: numbers for operator, numbers in dtypes.items() if numbers is not None},
     )

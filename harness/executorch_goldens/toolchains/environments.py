@@ -185,7 +185,7 @@ def python_of(environment: Path) -> Path:
     return environment / "bin" / "python"
 
 
-def said_of(environment: Path) -> str:
+def name_of(environment: Path) -> str:
     """Return the name by which an environment was first asked for."""
     try:
         return str(json.loads((environment / MADE).read_text())["name"])

@@ -223,8 +223,8 @@ class Sweep:
         starting = ", ".join(
             variation.name for variation, template in list(self.templates.items()) if not template.ready
         )
-        said = [f"running: {running}" if running else "", f"starting: {starting}" if starting else ""]
-        return "; ".join(filter(None, said)) or "nothing runs"
+        states = [f"running: {running}" if running else "", f"starting: {starting}" if starting else ""]
+        return "; ".join(filter(None, states)) or "nothing runs"
 
     # What follows runs in the sweep's thread.
 
@@ -594,7 +594,7 @@ class Sweep:
         for job in template.running.values():
             if job.again:
                 raise SweepError(
-                    f"{job}: two templates of {self.settings.interpreter} hung, that is, said nothing for "
+                    f"{job}: two templates of {self.settings.interpreter} hung: no output for "
                     f"{ANSWER_LIMIT:g} s when an answer was due; try --jobs 1 or --isolation fresh"
                 )
         self._export_again(list(template.running.values()))
@@ -647,7 +647,7 @@ def exit_reason(status: int) -> str:
 
 
 def not_started(interpreter: Path, status: int, lines: str) -> str:
-    r"""Return what is said of a template that died before it was ready; `lines` are the last of its log.
+    r"""Return the message for a template that died before it was ready; `lines` are the last of its log.
 
     >>> print(not_started(Path("python"), 1, "Traceback:\nModuleNotFoundError: No module named 'torch'"))
     python lacks something (ModuleNotFoundError: No module named 'torch'): make its environment again, and run again

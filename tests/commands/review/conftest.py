@@ -76,7 +76,7 @@ def proposed(proposing: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @dataclass(frozen=True)
-class Said:
+class Printed:
     """Exit code and output of a command."""
 
     code: int
@@ -92,18 +92,18 @@ class Said:
             assert fact in self.err, self.err
 
 
-Review = Callable[..., Said]
+Review = Callable[..., Printed]
 
 
 @pytest.fixture
 def review(proposed: Runner, capsys: pytest.CaptureFixture[str]) -> Review:
     """``goldens review`` over the results of `proposed`."""
 
-    def call(*words: str) -> Said:
+    def call(*words: str) -> Printed:
         folders = (f"--goldens={proposed.goldens}", f"--sweeps={proposed.folder / 'sweeps'}")
         code = cli.main(["review", *folders, *words])
         printed = capsys.readouterr()
-        return Said(code, printed.out, printed.err)
+        return Printed(code, printed.out, printed.err)
 
     return call
 

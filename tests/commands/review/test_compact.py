@@ -17,7 +17,7 @@ from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review import listing
 from executorch_goldens.review.groups import BARRED, PENDING, seen
 from tests import REPOSITORY
-from tests.commands.review.conftest import Said, cells, found, path_of, titled
+from tests.commands.review.conftest import Printed, cells, found, path_of, titled
 from tests.conftest import Artifacts
 from tests.support.making import wrong
 from tests.support.runner import Runner
@@ -25,7 +25,7 @@ from tests.support.runner import Runner
 RUN = ("--variations", "0,4", "--models", "zoo_two", "--tier", "full", "--explain", "off")
 UPDATE = "--snapshot-update"
 
-Reviews = Callable[..., Said]
+Reviews = Callable[..., Printed]
 
 
 @pytest.fixture
@@ -50,11 +50,11 @@ def compacted(
 def reviewing(compacted: Runner, capsys: pytest.CaptureFixture[str]) -> Reviews:
     """``goldens review`` over the results of `compacted`."""
 
-    def call(*words: str) -> Said:
+    def call(*words: str) -> Printed:
         folders = (f"--goldens={compacted.goldens}", f"--sweeps={compacted.folder / 'sweeps'}")
         code = cli.main(["review", *folders, *words])
         printed = capsys.readouterr()
-        return Said(code, printed.out, printed.err)
+        return Printed(code, printed.out, printed.err)
 
     return call
 

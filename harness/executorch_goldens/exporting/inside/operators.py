@@ -62,7 +62,7 @@ def looked_into(
             outputs = numerics.run_edge(walk, program.signature, held, steps[-1])
         except Exception as error:
             # Whatever a release raises where it is asked for more than an export, the outputs are judged.
-            walk.unseen[walk.delegate or "the program"] = said(error)
+            walk.unseen[walk.delegate or "the program"] = described(error)
             break
         if walk.found is not None:
             return Beginning(name, walk.found), Inside(
@@ -75,7 +75,7 @@ def looked_into(
     return None, Inside(tuple(samples), walk.values, tuple(walk.unseen.items()))
 
 
-def said(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """Return the class and the first line of an error."""
     first = (str(error).strip().splitlines() or [""])[0]
     return f"{type(error).__name__}: {first}".removesuffix(": ")
@@ -128,5 +128,5 @@ class _Walk(numerics.EdgeInterpreter):
                     self._opened[self.delegate] = look.opened(lowered)
                 return self._opened[self.delegate](inputs)
             except Exception as error:
-                self.unseen[self.delegate] = said(error)
+                self.unseen[self.delegate] = described(error)
         return look.run(lowered, inputs), {}
