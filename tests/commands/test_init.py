@@ -543,7 +543,7 @@ def uses(workflow: Path) -> list[str]:
         (
             {"other.py": EXAMPLES},
             ("other.py:Net", "--example", "other:long"),
-            "does not run on what other:long returns",
+            "does not run on the result of other:long",
         ),
         (
             {"other.py": EXAMPLES},

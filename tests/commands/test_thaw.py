@@ -136,7 +136,7 @@ def test_what_a_runner_of_the_listing_gives_is_judged_sample_by_sample(tmp_path:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--outputs", "no such"), "there is no folder no such: --outputs names what was brought back"),
+        (("--outputs", "no such"), "there is no folder no such: --outputs names the folder"),
         ((), "one of the arguments --runtime --outputs is required"),
         (("--outputs", ".", "--program-timeout", "3"), "--program-timeout"),
         (("--outputs", ".", "--runtime", "python"), "not allowed with argument"),

@@ -579,9 +579,9 @@ def test_a_golden_to_be_that_is_not_what_was_proposed_is_one_clear_error(
     texts = golden.read(one)
     assert texts is not None
     golden.write(one, golden.sealed({**golden.unsealed(texts), "graph.txt": "another\n"}))
-    review("--list").refused(str(one), "by digest", "Run its cell again")
+    review("--list").refused(str(one), "does not have the digest in", "Run its cell again")
     shutil.rmtree(one)
-    review("--list").refused(str(one), "by digest")
+    review("--list").refused(str(one), "does not have the digest in")
 
 
 def test_a_proposal_in_the_folder_of_another_cell_or_release_is_one_clear_error(
