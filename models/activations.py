@@ -158,7 +158,7 @@ def trigonometry(data: Data) -> Example:
 
 
 class Arcs(nn.Module):
-    """Arc cosine, of which the arc sine is a part, well inside its domain, and arc tangent."""
+    """Arc cosine, which contains the arc sine, well inside its domain, and arc tangent."""
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.acos(0.75 * x), torch.atan(2.0 * x)

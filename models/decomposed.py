@@ -12,7 +12,7 @@ from executorch_goldens import Data, Example, case
 
 
 class Calls(nn.Module):
-    """What a function gives."""
+    """Calls a function."""
 
     def __init__(self, function: Callable[..., torch.Tensor]) -> None:
         super().__init__()

@@ -133,7 +133,7 @@ def index_put_repeated(data: Data) -> Example:
 
 
 class WholeDimensionWrites(nn.Module):
-    """Columns written behind a whole dimension, and a number under a mask."""
+    """Columns written after a whole dimension, and a number under a mask."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor, columns: torch.Tensor) -> tuple[torch.Tensor, ...]:
         written, masked = x + x, x * 0.5

@@ -1,4 +1,4 @@
-"""What people ship and no target of the harness makes, and two networks that ship on most targets.
+"""Models that people ship and no target of the harness makes, and two networks that ship on most targets.
 
 Programs are trained with quantization, have weights in a file, a memory plan of their own, float16 or integers.
 """

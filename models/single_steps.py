@@ -10,7 +10,7 @@ from executorch_goldens import Data, Example, case
 
 
 class Step(nn.Module):
-    """What a recurrent layer gives for one step."""
+    """A recurrent layer, called for one step."""
 
     def __init__(self, layer: nn.RNNBase) -> None:
         super().__init__()

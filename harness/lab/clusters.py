@@ -42,7 +42,7 @@ def process(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run `python` with `arguments` in the repository, with its output in ``<name>.log``; nothing of it survives."""
     environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
-    # As in the run that it exports for: what stands on this path is in the keys.
+    # As in the run that it exports for: the modules on this path are in the keys.
     paths = [str(folder), *environment.get("PYTHONPATH", "").split(os.pathsep)]
     environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     with (folder / f"{name}.log").open("wb") as log:

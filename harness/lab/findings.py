@@ -69,7 +69,7 @@ class Finding:
 
     @property
     def rank(self) -> tuple[int, str]:
-        """What the index is sorted by: the severest first."""
+        """The sort key of the index: most severe first."""
         return get_args(Severity).index(self.severity), self.backend
 
 
@@ -117,7 +117,7 @@ def shown(script: Path) -> tuple[bool | None, str]:
         return None, str(error)
     if ended.code == 0 and ended.last.partition(": ")[0] == "not reproduced":
         return False, ended.last
-    # An exception that nobody expected exits with 1 as well; one that torch logs stands in lines with a prefix.
+    # An exception that nobody expected exits with 1 as well; one that torch logs has a prefix in each line.
     if ended.code == 1 and ended.printed and not re.search("^Traceback", ended.errors, re.MULTILINE):
         return True, ended.last
     return None, (ended.errors.strip().splitlines() or [f"exit code {ended.code}"])[-1]

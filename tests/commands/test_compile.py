@@ -72,7 +72,7 @@ def earlier() -> Compiler:
 
 @pytest.fixture(scope="module")
 def linear(vela: Compiler) -> Compiled:
-    """What Vela makes of LINEAR."""
+    """The payload that Vela makes of LINEAR."""
     (made,) = compiled(vela, LINEAR)
     assert isinstance(made, Compiled)
     return made
@@ -312,7 +312,7 @@ def test_variations_that_disagree_are_unstable_and_never_recorded(vela: Compiler
 
 
 def test_history_and_heap_reach_the_process(vela: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a variation says is done: the payload after one's own is compiled first."""
+    """Variations reach the process: the payload after one's own is compiled first."""
     seen = []
 
     def run(command: Sequence[str], **given: object) -> subprocess.CompletedProcess[str]:

@@ -353,10 +353,8 @@ def test_a_plain_build_is_not_and_its_settings_are_found(firm: Firm) -> None:
     assert "quantization.scale" in ended.stdout
     threads = f"{cores()} thread{'s' if cores() > 1 else ''}"
     last = ended.stdout.splitlines()[-1]
-    assert last.startswith("plain.pte is what ExecuTorch ")
-    assert last.endswith(
-        f" makes of xnnpack-int8/firm with CPU capability native, oneDNN on, {threads}, no patches"
-    )
+    assert last.startswith("plain.pte equals the export of ")
+    assert last.endswith(f" with CPU capability native, oneDNN on, {threads}, no patches")
 
 
 @pytest.mark.slow

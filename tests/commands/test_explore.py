@@ -62,7 +62,7 @@ def free_port() -> int:
 
 
 class Page:
-    """What Model Explorer's page would show: what its address names, asked of the server."""
+    """The page of Model Explorer: the server's answer for each name in its address."""
 
     def __init__(self, address: str) -> None:
         self.server = address.partition("/?")[0]

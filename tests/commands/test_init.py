@@ -191,7 +191,7 @@ def test_an_exported_program_is_a_case_as_it_is(repository: Path, init: Init) ->
     (recorded,) = repository.glob("goldens/*/xnnpack-fp32/model/manifest.txt")
     assert "delegate 0" in recorded.read_text()
     refused = init("shipped by_A.pt2", "--yes", "--input=1,3", *HARNESS)
-    assert (refused.returncode, "is fed what it was exported with" in refused.stderr) == (ERROR, True)
+    assert (refused.returncode, "runs on the inputs it was exported with" in refused.stderr) == (ERROR, True)
 
 
 def test_answers_go_over_the_defaults_and_what_stands_in_the_settings_stays(
@@ -543,7 +543,7 @@ def uses(workflow: Path) -> list[str]:
         (
             {"other.py": EXAMPLES},
             ("other.py:Net", "--example", "other:long"),
-            "does not run on what other:long returns",
+            "does not run on the result of other:long",
         ),
         (
             {"other.py": EXAMPLES},

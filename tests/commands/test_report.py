@@ -505,8 +505,8 @@ def test_what_changed_from_one_release_to_the_next_has_a_page(reader: Reader) ->
 @pytest.mark.parametrize(
     ("title", "cell"),
     [
-        ("What the zoo reaches of 1.2.0", "PromoteBoolOperandsPass"),
-        ("What deliberate defects show", "fold-of-raw-codes"),
+        ("Coverage of 1.2.0 by the zoo", "PromoteBoolOperandsPass"),
+        ("Deliberate defects", "fold-of-raw-codes"),
     ],
 )
 def test_the_tables_of_the_documentation_are_pages(reader: Reader, title: str, cell: str) -> None:

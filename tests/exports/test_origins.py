@@ -1,4 +1,4 @@
-"""Which pass made each operator of a delegate: recorded by real exports, kept beside results, read again."""
+"""The pass that made each operator of a delegate: recorded by real exports, kept beside results, read again."""
 
 from __future__ import annotations
 

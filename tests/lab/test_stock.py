@@ -1,4 +1,4 @@
-"""What ``python -m lab stock`` says of states; the exports behind them are those of every run."""
+"""States in ``python -m lab stock``; their exports are those of every run."""
 
 from __future__ import annotations
 

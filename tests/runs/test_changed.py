@@ -212,7 +212,7 @@ CHANGES = [
     (f"goldens/{VERSION}/tosa-fp/first/manifest.txt", "1", "2", {"tosa-fp/first"}, "its golden"),
     ("goldens/1.1.0/tosa-fp/first/manifest.txt", "1", "2", set(), ""),
     ("goldens/expected.toml", "1.1.0", "1.1.1", set(), ""),
-    ("goldens/expected.toml", f'["{VERSION}"]', '["1.1.0"]', FIRST, f"what is expected on {VERSION}"),
+    ("goldens/expected.toml", f'["{VERSION}"]', '["1.1.0"]', FIRST, f"expectations for {VERSION}"),
     ("goldens/expected.toml", "cells", "sells", ALL, "cannot be compared"),
     ("goldens/expected.toml", "for now", "for good", set(), ""),
     ("matrix.toml", "2.12.0", "2.12.1", ALL, f"the table of {VERSION}"),

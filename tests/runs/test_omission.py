@@ -1,4 +1,4 @@
-"""What an export without the blamed pass proves, and when one is made."""
+"""Exports without the blamed pass: what they prove, and when they are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a run is: one live line in a terminal, lines elsewhere, nothing of either garbled."""
+"""Progress of a run: one live line in a terminal, lines elsewhere, neither garbled."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Screen:
 
 
 class Exporting:
-    """What is used of a sweep: its cells are ready after so many questions."""
+    """The part of a sweep that is used: its cells are ready after a number of queries."""
 
     def __init__(self, questions: int) -> None:
         self.questions = questions

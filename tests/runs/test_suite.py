@@ -184,7 +184,7 @@ def test_what_may_not_be_written_is_refused_as_for_cells(
 
 
 def test_a_golden_that_cannot_be_written_fails_the_test_with_one_line(suite: Suite, runner: Runner) -> None:
-    """What syrupy makes of an error while it writes is a difference, and the golden is new: neither is the reason."""
+    """Syrupy reports an error while it writes as a difference, and the golden as new: neither is the reason."""
     target = place(runner).parent
     target.parent.mkdir(parents=True)
     target.write_text("in the way")

@@ -32,7 +32,7 @@ VARIABLE = "EXECUTORCH_GOLDENS_REPLAY"
 
 
 class Replay:
-    """What runs and suites use of a `workers.sweep.Sweep`; the first of a run has all of its variations.
+    """The part of `workers.sweep.Sweep` that runs and suites use; the first of a run has all of its variations.
 
     Under further variations, what was recorded follows the hash seed alone.
     """

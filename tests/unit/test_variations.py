@@ -1,4 +1,4 @@
-"""Which seeds are taken, and that what is varied reaches the orders it is meant to reach."""
+"""Seeds of variations, and the orders that each variation reaches."""
 
 from __future__ import annotations
 

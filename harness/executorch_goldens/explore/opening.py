@@ -1,4 +1,4 @@
-"""Opens a cell in Google's Model Explorer: its golden and what a run made side by side."""
+"""Opens a cell in Google's Model Explorer: its golden and a run's result side by side."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def serve(
     cell: str, release: str | None, sweeps: Path | None, goldens: Path | None, port: int, browser: bool
 ) -> None:
-    """Serve a cell until a person interrupts it; raise CommandError, and the errors of what is read.
+    """Serve a cell until a person interrupts it; raise CommandError, and errors of the files.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def serve(
 
 
 def _found(name: str, release: str | None, sweeps: Path, goldens: Path, repository: config.Config) -> Found:
-    """Return what runs found of a cell; raise CommandError, and the errors of what is read."""
+    """Return the findings of runs for a cell; raise CommandError, and errors of the files."""
     gathered = gather([sweeps], goldens, repository)
     of_cell = {each.release: each for each in gathered.found if str(each.cell) == name}
     if release in of_cell:
@@ -69,7 +69,7 @@ def _found(name: str, release: str | None, sweeps: Path, goldens: Path, reposito
 
 
 def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
-    """Return what is shown of a cell, and how many of it side by side; raise CommandError."""
+    """Return the graphs of a cell, and how many are side by side; raise CommandError."""
     from executorch_goldens.explore import adapters, graphs
     from executorch_goldens.explore.overlays import on_adapted, overlays
     from executorch_goldens.explore.server import Model
@@ -113,7 +113,7 @@ def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
 def _made_by(
     drawn: Mapping[str, Drawn], found: Found, evidence: Evidence
 ) -> dict[str, Mapping[str, Sequence[str]]]:
-    """Return what made the operators of each artifact, by node; say so where no run has kept it."""
+    """Return the origin of the operators of each artifact, by node; print a note if no run has kept it."""
     from executorch_goldens.explore.overlays import ORIGIN, made_by, of_same
 
     kept = {

@@ -1,7 +1,7 @@
 """Puts a report together: one HTML file with its script, its style and its pages.
 
 Names and texts come from models of strangers. Jinja2 escapes them in the pages, and the pages and the data of the grid
-stand in the file compressed and in base64, where nothing can end a script. A content security policy forbids the file
+are in the file compressed and in base64, which cannot end a script. A content security policy forbids the file
 to load anything, and to run any script but its own, by digest.
 """
 
@@ -69,7 +69,7 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
 def _pages(
     environment: jinja2.Environment, gathered: Gathered, tables: Sequence[Table]
 ) -> Iterator[tuple[str, str]]:
-    """Yield what the address of each page ends in, and its HTML."""
+    """Yield the end of each page's address, and its HTML."""
     rejected = gathered.decided.reasons
     # Those that are decided come last.
     groups = sorted(worst_first(gathered.groups), key=lambda group: group.cause in rejected)

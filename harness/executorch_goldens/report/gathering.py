@@ -1,4 +1,4 @@
-"""Brings together what a report is made of: the results of runs, what their cells propose, the goldens."""
+"""Gathers the input of a report: the results of runs, proposals of their cells, the goldens."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ IN_COMPARISONS = {
 
 @dataclass(frozen=True)
 class Found:
-    """What a run found of a cell.
+    """A run's findings for a cell.
 
     Attributes
     ----------
@@ -74,11 +74,11 @@ class Found:
         return f"{self.release}/{self.cell}"
 
     def evidence(self) -> Evidence:
-        """Return what the run kept for its page; raise `executorch_goldens.results.evidence.EvidenceError`."""
+        """Return the run's evidence for the page; raise `executorch_goldens.results.evidence.EvidenceError`."""
         return Evidence.read(self.folder)
 
     def labels(self, evidence: Evidence) -> tuple[str, str]:
-        """Return what the two artifacts are called that are compared."""
+        """Return the names of the two compared artifacts."""
         if self.row["verdict"] not in DISAGREEING:
             return self.sides
         names = [names[0] for names in evidence.agreeing]
@@ -87,7 +87,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Gathered:
-    """What a report is made of.
+    """The input of a report.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class Gathered:
         return list(dict.fromkeys(found.release for found in self.found))
 
     def defect(self, found: Found) -> str:
-        """Return what is declared of a cell; empty for nothing."""
+        """Return the declared defect of a cell; empty for none."""
         declared = self.decided.declared.get(name_of(found.release, found.row))
         return declared.reason if declared is not None else ""
 
@@ -140,7 +140,7 @@ def of_comparison(text: str) -> str:
 
 
 def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gathered:
-    """Read the results under `folders`; raise UsageError and the errors of what is read."""
+    """Read the results under `folders`; raise UsageError and errors of the files."""
     by_release = {release: list(each) for release, each in merging.find(folders).items()}
     parts = [part for of_release in by_release.values() for part in of_release]
     roots = dict.fromkeys(part.folder.parent for part in parts)
@@ -158,7 +158,7 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
 
 
 def _found(parts: Sequence[merging.Part], groups: Sequence[Group], decided: Decisions) -> list[Found]:
-    """Return what runs found of each cell; raise UsageError where two found something of one."""
+    """Return the findings of runs for each cell; raise UsageError where two runs found one cell."""
     members = {member.proposal.folder: member for group in groups for member in group.members}
     found: dict[str, Found] = {}
     for each in (each for part in parts for each in _of_part(part, members, decided)):
@@ -196,5 +196,5 @@ def _of_part(part: merging.Part, members: Mapping[Path, Member], decided: Decisi
 
 
 def _folder(part: merging.Part, row: Mapping[str, Any]) -> Path:
-    """Return where a run keeps what it made of a cell."""
+    """Return the folder of a run's files for a cell."""
     return untrusted.inside(part.folder, row["target"], row["case"])

@@ -36,7 +36,7 @@ SIGNS = {
 
 
 def grid(gathered: Gathered) -> dict[str, Any]:
-    """Return what the page's script makes the grid of, as JSON values."""
+    """Return the input of the page's script for the grid, as JSON values."""
     return {
         "releases": gathered.releases,
         "signs": SIGNS,

@@ -50,7 +50,7 @@ class Square:
 
 @dataclass(frozen=True)
 class Picture:
-    """A tensor, or what two differ by.
+    """A tensor, or the difference of two.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Shown:
     Attributes
     ----------
     lines
-        What is known of a side of which the numbers are not.
+        Description of a side whose numbers are unknown.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Error:
-    """How far an output is from what eager gives, and how far it may be.
+    """Error of an output against eager, and its tolerance.
 
     Attributes
     ----------
@@ -153,12 +153,12 @@ def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
 
 
 def beyond_tolerance(evidence: Evidence, made: str) -> Iterator[Shown]:
-    """Yield the values and outputs that are beyond their tolerance, beside what eager gives.
+    """Yield the values and outputs that exceed their tolerance, beside eager's.
 
     Parameters
     ----------
     made
-        What the artifact of the run is called.
+        Label of the artifact of the run.
     """
     for kept in evidence.tensors:
         if kept.kind == CONSTANT or kept.expected is None or kept.tolerance is None:
@@ -225,7 +225,7 @@ def _constant(
 
 
 def _facts(value: OutlineValue) -> str:
-    """Return what a text says of the numbers of a constant that it does not list."""
+    """Return a text's summary of a constant whose numbers it does not list."""
     facts = value.contents.facts if value.contents is not None else {}
     return ", ".join(f"{name} {text}" for name, text in facts.items() if name != "sha256")
 
@@ -252,7 +252,7 @@ def _numbers(
 
 
 def pictures(one: Array, other: Array, labels: tuple[str, str], apart: Array | None = None) -> list[Picture]:
-    """Return two tensors of one shape on one scale, and what they differ by.
+    """Return two tensors of one shape on one scale, and their difference.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Which cells a change in the repository can reach: what ``--changed-since REV`` runs, and why.
+"""Finds the cells that a change in the repository can reach: those that ``--changed-since REV`` runs, and why.
 
 The store knows what the last export of a cell depended on (`store.facts`). A file counts for the cells whose
-exports read it or looked for it, and for those of which no export is known as it would be made now.
+exports read it or looked for it, and for those without a valid earlier export.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ChangedError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class Reached:
-    """What a changed file can reach.
+    """The cells that a changed file can reach.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Checkout:
         return sorted({name for name in (differing + untracked).split("\0") if name})
 
     def text(self, name: str) -> str | None:
-        """Return what a file said in the revision; None where there was none."""
+        """Return the content of a file in the revision; None if missing."""
         try:
             return _git(self.top, "show", f"{self.revision}:{name}")
         except subprocess.CalledProcessError:
@@ -124,7 +124,7 @@ def _git(folder: Path, *words: str) -> str:
 
 
 class Reach:
-    """What files can reach, of the cells of one run.
+    """Finds the cells of one run that files can reach.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Reach:
     reuse
         Its store knows what exports depended on.
     variations
-        Under any of which an export may have been made.
+        Variations under which an export may have been made.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class Reach:
                 self.lookers.setdefault(path, {}).setdefault(wanted, set()).update(cells)
 
     def of(self, name: str) -> Iterator[Reached]:
-        """Yield what the changed file `name` can reach; nothing where no cell depends on it."""
+        """Yield the cells that the changed file `name` can reach; none if no cell depends on it."""
         path = self.checkout.top / name
         read = self._cells_that_read(name, path)
         if path.is_relative_to(self.goldens):
@@ -249,7 +249,7 @@ class Reach:
         if cells := {
             cell for cell in self.known for each in patterns if fnmatch.fnmatchcase(str(cell), each)
         }:
-            yield Reached(name, f"what is expected on {self.release.version}", frozenset(cells))
+            yield Reached(name, f"expectations for {self.release.version}", frozenset(cells))
 
     def _matrix(self, name: str) -> Iterator[Reached]:
         before = self.checkout.text(name)
@@ -283,7 +283,7 @@ class Reach:
 
     @functools.cached_property
     def of_run(self) -> set[Path]:
-        """The files of the harness that a run imports, but for those that only tell what it has found."""
+        """The files of the harness that a run imports, except those that only report."""
         telling = {
             f"executorch_goldens.review.{path.stem}" for path in (self.harness / "review").glob("*.py")
         }
@@ -312,7 +312,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class Changes:
-    """What ``--changed-since`` chose.
+    """The choice of ``--changed-since``.
 
     Attributes
     ----------
@@ -357,7 +357,7 @@ def since(
     variations: Sequence[Variation],
     matrix: Path = releases.MATRIX,
 ) -> Changes:
-    """Return the cells that what has changed since `revision` can reach, and why; raise `ChangedError`."""
+    """Return the cells that changes since `revision` can reach, and why; raise `ChangedError`."""
     checkout = Checkout.of(config.load().root, revision)
     names = checkout.changed()
     reach = Reach(checkout, settings, known, release, goldens, matrix, reuse, variations) if names else None

@@ -1,4 +1,4 @@
-"""Names of toolchains: what a person calls a thing that exports.
+"""Names of toolchains: how a person refers to an exporting environment.
 
 ============================  ===================================================================================
 ``1.5.1``                     a release of the matrix
@@ -84,7 +84,7 @@ class Name:
 
     @classmethod
     def read(cls, word: str) -> Name:
-        """Read a name; raise `ToolchainError` for what is none, and for a path that leads nowhere.
+        """Read a name; raise `ToolchainError` if it is none, or a path that leads nowhere.
 
         >>> name = Name.read("1.5.1 + torch==2.15.0")
         >>> name.version, name.requirements

@@ -1,4 +1,4 @@
-"""How fast and how lean decoding is: against ``flatc --json`` and against SHA-256 over the constants."""
+"""Time and memory of decoding: against ``flatc --json`` and against SHA-256 over the constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model of 500 MB of weights costs, command by command, beside one of a tenth of that."""
+"""Cost of a model with 500 MB of weights, command by command, beside one a tenth as large."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ COLUMNS = ("command", "MB", "processor s", "wall s", "peak MiB")
 
 @dataclass(frozen=True)
 class Cost:
-    """What a command cost.
+    """The cost of a command.
 
     Attributes
     ----------

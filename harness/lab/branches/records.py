@@ -1,4 +1,4 @@
-"""What single exports took of the sources, a file each: stopped and gone on with at will."""
+"""Branches taken by single exports, one file each, so that a stopped measurement can continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a zoo reaches of a release: which passes change a graph, which node visitors serialize, with what attributes.
+"""Coverage of a release by a zoo: passes that change a graph, node visitors that serialize, and their attributes.
 
 ``python -m lab coverage`` exports every cell of the installed release once and compares what it saw with two
 committed tables in ``reached/``: ``<release>.tsv`` has the passes, visitors and operators, and ``<release>-cells.tsv``
@@ -45,7 +45,7 @@ def cells_of(version: str) -> Path:
 
 @dataclass
 class Coverage:
-    """What some exports reached.
+    """The coverage of some exports.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class PassRow:
 
 @dataclass(frozen=True)
 class Reached:
-    """What a zoo reaches of a release, as the two tables have it.
+    """The coverage of a release by a zoo, as the two tables have it.
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ TABLE = Path(__file__).with_name("cluster-soak.tsv")
 CURVES = REPOSITORY / "build" / "cluster-soak.tsv"
 
 WORKERS = 2
-#: A worker with its nanny and its exporter; the worker alone, of which the nanny starts another; the scheduler.
+#: A worker with its nanny and its exporter; the worker alone, which the nanny replaces; the scheduler.
 WHOLE, ALONE, SCHEDULER = "worker killed", "worker killed below its nanny", "scheduler killed"
 #: What goes wrong in a turn, and how often out of five turns. The scheduler is killed once, after half of the time.
 TURNS = ("none", WHOLE, WHOLE, ALONE, ALONE)

@@ -90,7 +90,7 @@ def proposals(place: Place) -> None:
 
 
 def environments(place: Place) -> None:
-    """Run with environments of which something is missing, as where making one was interrupted."""
+    """Run with incomplete environments, as after an interrupted installation."""
     place.go_on()
     for number, missing in enumerate(
         ("bin/flatc", "torch", "executorch", "executorch-*", "torch-*", "tosa_serializer*", "lib")

@@ -12,7 +12,7 @@ from pathlib import Path
 from executorch_goldens.judging.updating import UPDATE
 from lab.faults.place import SOUND, LostError, Place, demand, kill, until
 
-#: Seconds that processes may take to end behind their run: a template that is warming up sees it when it is done.
+#: Seconds that processes may take to end after their run: a template that is warming up sees it when it is done.
 LEAVING = 240.0
 
 

@@ -1,4 +1,4 @@
-"""Where a fault is made: a folder with goldens, results, a store and temporary files of its own, and runs in it."""
+"""A folder to make a fault in: with its own goldens, results, store and temporary files, and runs in it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PLAIN = ("--explain", "off", "--jobs", "2")
 
 
 class LostError(AssertionError):
-    """What a fault has cost that it should not; the message says what."""
+    """A fault lost something that it should not; the message names it."""
 
 
 def demand(held: object, lost: str) -> None:
@@ -110,7 +110,7 @@ class Place:
 
     @property
     def signals(self) -> Path:
-        """Where ``waits`` says that it waits."""
+        """The folder in which ``waits`` reports that it waits."""
         return self.folder / "signals"
 
     @property

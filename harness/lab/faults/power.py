@@ -134,7 +134,7 @@ class Folder:
 
 
 class Disk:
-    """What a process sees of the files below a folder, and every disk that a power cut may leave."""
+    """The files below a folder as a process sees them, and every disk that a power cut may leave."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -61,7 +61,7 @@ SLACK_MB = 16.0
 
 @dataclass(frozen=True)
 class State:
-    """What there is after a turn.
+    """The state after a turn.
 
     Attributes
     ----------

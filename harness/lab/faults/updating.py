@@ -113,7 +113,7 @@ def recording(sound: Place, folder: Path) -> Update:
 
 
 def accepting(folder: Path, count: int = PROPOSED) -> Update:
-    """Return a review that accepts what some cells propose: committed goldens, where older ones stand now."""
+    """Return a review that accepts what some cells propose: committed goldens, in place of older ones."""
     place = Place(folder).make()
     place.go_on()
     shutil.copy(GOLDENS / roots.ZOO, place.goldens)

@@ -44,7 +44,7 @@ def full_goldens(place: Place) -> None:
 
 
 def full_results(place: Place) -> None:
-    """Let results of changed cells, of which files are kept, meet with a full disk."""
+    """Fill the disk while results of changed cells, with their files, are written."""
     place.go_on()
     age(place)
     failed = 0

@@ -40,7 +40,7 @@ class CorpusError(FileError):
 
 
 class Shipped(msgspec.Struct, frozen=True):
-    """What a release made of a cell, with all that it is run on.
+    """A program that a release made of a cell, with all its inputs.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What was reviewed of programs in other releases' runtimes: ``<goldens>/fielded/<N>-<M>.txt``, a line a program."""
+"""Reviewed results of programs in other releases' runtimes: ``<goldens>/fielded/<N>-<M>.txt``, a line a program."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Change:
-    """A program of which something else comes than was reviewed; None for nothing, and for a cell that is no more."""
+    """A program whose result differs from the reviewed one; None for no result, and for a removed cell."""
 
     pair: Pair
     cell: Cell

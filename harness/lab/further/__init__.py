@@ -47,7 +47,7 @@ class Source:
 
     @property
     def folder(self) -> Path:
-        """Where what is found is kept."""
+        """The folder of the results."""
         return Path("further", self.name)
 
 
@@ -88,6 +88,6 @@ def turns(cases: Sequence[T], targets: Sequence[str]) -> Iterator[tuple[T, str]]
 
 
 def is_held_out(cell: Cell, case: Case, before: str) -> bool:
-    """Whether the release `before` ships what a cell is made of: the target, and upstream's test, where it is one."""
+    """Return whether the release `before` has the source of a cell: its target, and its upstream test if it has one."""
     known = releases.load().release(before).targets
     return cell.target in known and (not case.releases or before in case.releases)

@@ -1,4 +1,4 @@
-"""What was found of drawn models, line by line, so that a stopped run goes on where it was."""
+"""Results of drawn models, line by line, so that a stopped run can continue."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Judged:
 
     @property
     def wrong(self) -> bool:
-        """Whether there is something to look into."""
+        """True if there is a failure to look into."""
         return self.cause.verdict not in IN_ORDER
 
 

@@ -39,7 +39,7 @@ class Value:
 
     @property
     def expression(self) -> str:
-        """How ``forward`` names it."""
+        """Its name in ``forward``."""
         return f"self.{self.name}" if self.kind in (PARAMETER, BUFFER) else self.name
 
     @property

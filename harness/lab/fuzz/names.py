@@ -30,7 +30,7 @@ LOOKED_AT = 50
 
 
 class DrawnNameError(HarnessError, ValueError):
-    """What is no name of a drawn model."""
+    """The name is not that of a drawn model."""
 
 
 def name(seed: int, number: int) -> str:

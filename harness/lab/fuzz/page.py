@@ -37,7 +37,7 @@ SHOWN_CAUSES = 40
 
 @dataclass(frozen=True)
 class Found:
-    """What was found on a release.
+    """Findings on a release.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ class Search:
 
     @property
     def records(self) -> Records:
-        """What exports took of the release's sources."""
+        """Branches of the release's sources that exports took."""
         return Records(self.folder / "branches")
 
     @functools.cached_property

@@ -167,7 +167,7 @@ def select(sketch: Sketch) -> bool:
 
 @operator(weight=1.5, symbolic=True)
 def split(sketch: Sketch) -> bool:
-    """Split into parts of one size, the last of which may be smaller."""
+    """Split into parts of one size; the last may be smaller."""
     given = _anything(sketch, 1)
     place = sketch.dimension(given) if given is not None else None
     if given is None or place is None:

@@ -68,7 +68,7 @@ def register(name: str, draw: Callable[[Sketch], bool], weight: float, symbolic:
 
 @dataclass
 class Sketch:
-    """A model as far as it is drawn.
+    """A partly drawn model.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ PIECE = 1000
 
 @dataclass(frozen=True)
 class Pieces:
-    """What pieces found, in a file with a line for each."""
+    """Results of several pieces, in a file with a line for each."""
 
     file: Path
     harness: str

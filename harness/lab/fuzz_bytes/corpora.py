@@ -28,7 +28,7 @@ def read_corpus(data: bytes, folder: Path) -> None:
 
 
 def read_whole_corpus(data: bytes, folder: Path) -> None:
-    """Read a corpus of which the manifest, its digest or a program is mutated; the first line says which."""
+    """Read a corpus with a mutated manifest, digest or program; the first line names it."""
     copied = corpus_in(folder)
     name, _, content = data.partition(b"\n")
     files = {MANIFEST: copied / MANIFEST, SEAL: copied / SEAL}
@@ -88,7 +88,7 @@ def read_outputs(data: bytes, folder: Path) -> None:
     comparing.compare(frozen, ran)
 
 
-def said_outputs() -> list[bytes]:
+def output_lists() -> list[bytes]:
     corpus = Corpus.read(CORPUS)
     outputs = corpus.manifest.cells[0].programs[0].samples[0].outputs
     return [json.dumps([{"dtype": output.dtype, "shape": list(output.shape)} for output in outputs]).encode()]
@@ -116,5 +116,5 @@ READERS = (
     Reader("whole-corpus", corpus_files, read_whole_corpus, (CorpusError,)),
     Reader("program", programs, read_program, (shipped.CorpusError,), is_text=False),
     # Whatever it is, it is a result.
-    Reader("outputs", said_outputs, read_outputs, ()),
+    Reader("outputs", output_lists, read_outputs, ()),
 )

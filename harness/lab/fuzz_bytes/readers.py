@@ -100,7 +100,7 @@ def golden_files(*names: str) -> list[bytes]:
 
 
 def read_golden(data: bytes, folder: Path) -> None:
-    """Read a golden one file of which is mutated, with a digest that fits, as a person can write one."""
+    """Read a golden with one mutated file and a matching digest, as a person can write one."""
     head, _, content = data.partition(b"\n")
     cell, _, name = head.decode(errors="replace").rpartition("/")
     if cell not in GOLDENS or name not in golden_texts(cell):
@@ -341,7 +341,7 @@ def shard_files() -> list[bytes]:
 
 
 def read_shard(data: bytes, folder: Path) -> None:
-    """Merge a shard one file of which is mutated."""
+    """Merge a shard with one mutated file."""
     part, target = folder / "part", folder / "merged"
     for each in (part, target):
         shutil.rmtree(each, ignore_errors=True)

@@ -48,7 +48,7 @@ class _Ended(BaseException):
 
 @dataclass
 class HandedOver:
-    """What a test hands to a tester.
+    """The arguments that a test passes to a tester.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Recorder:
 
 
 class Idle:
-    """Stands in for a tester that has been given its model: each of its stages does nothing."""
+    """Replaces a tester that has received its model: each of its stages does nothing."""
 
     _handed_over: HandedOver
 
@@ -115,7 +115,7 @@ class Idle:
 
 
 class Runner:
-    """Stands in for the suite's fixture: takes the model in place of lowering it."""
+    """Replaces the suite's fixture: captures the model instead of lowering it."""
 
     _flow = SimpleNamespace(quantize=False)
 

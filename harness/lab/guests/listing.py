@@ -1,7 +1,7 @@
 """The listing of a guest zoo: which cases it has on which release, and which tests are left out, with the reason.
 
 ``harness/lab/guests/listings/<zoo>.txt`` is reviewed like a golden. ``python -m lab guests --update`` writes it, by
-running upstream's tests as far as `lab.guests.capture` does. A line is a case::
+running upstream's tests up to the point of `lab.guests.capture`. A line is a case::
 
     abs-randn-1d  test_abs.py::test_abs_tosa_FP[randn_1d]  float quantized  1.3.1 1.4.1
 
@@ -9,7 +9,7 @@ or a test that is left out::
 
     -  test_resnet18.py  needs the package torchvision  1.3.1 1.4.1
 
-Names of cases follow the tests'. A test's further models have ``#1``, ``#2`` behind it.
+Names of cases follow the tests'. A test's further models end with ``#1``, ``#2``.
 """
 
 from __future__ import annotations
@@ -184,12 +184,12 @@ def read(zoo: str) -> Listing:
 
 
 def core(zoo: str, release: str) -> frozenset[str]:
-    """Return the names of the cases that stand for a guest zoo on a release; see `cores`."""
+    """Return the names of a guest zoo's core cases on a release; see `cores`."""
     return cores(zoo).get(release, frozenset())
 
 
 def cores(zoo: str) -> dict[str, frozenset[str]]:
-    """Return the names of the cases that stand for a guest zoo, by release, as `lab.guests.GuestZoo.core` says.
+    """Return the names of a guest zoo's core cases, by release; see `lab.guests.GuestZoo.core`.
 
     Of a test or a file it is the first by name. Those of `LARGE` are in no core.
     """

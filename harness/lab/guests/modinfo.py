@@ -1,6 +1,6 @@
 """Draws samples from PyTorch's own database of modules, ``module_db``, in the installed torch.
 
-The rule is that of `lab.guests.opinfo`, as far as a module has something of it:
+The rule is that of `lab.guests.opinfo`, where it applies to a module:
 
 - A module is taken that is made of numbers, strings, dtypes, None and lists of these, and called with such and tensors;
   no lazy one, which has no weights before it is called.

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def names_a_toolchain(words: Sequence[str]) -> bool:
-    """Whether words of ``goldens run`` name the toolchain: ``-t NAME``, ``-tNAME``, ``--toolchain=NAME``."""
+    """Return whether words of ``goldens run`` name the toolchain: ``-t NAME``, ``-tNAME``, ``--toolchain=NAME``."""
     return invocation.value(words, "-t", "--toolchain") is not None
 
 
@@ -53,9 +53,9 @@ def layered(zoo: GuestZoo) -> list[str]:
 
 
 def of(zoo: GuestZoo) -> list[str]:
-    """Return the options of a run over `zoo`; those that are said behind them go before."""
+    """Return the options of a run over `zoo`; later ones win."""
     repository = config.load()
-    # Many models, of which little is expected: two variations show what most of four would.
+    # Many models, few findings: two variations show most of what four would.
     words = ["--models", zoo.module, "--variations", repository.variations or "quick"]
     words += [
         "--goldens",

@@ -268,7 +268,7 @@ def is_plain(output: object) -> bool:
 
 
 def is_known(program: torch.export.ExportedProgram, tables: frozenset[str]) -> bool:
-    """Whether a partitioner's table has an operator of a program, and no operator draws at random."""
+    """Return whether a partitioner's table has an operator of a program, and no operator draws at random."""
     try:
         nodes = program.run_decompositions().graph.nodes
     except Exception:

@@ -1,4 +1,4 @@
-"""What guests show, from their goldens alone: how many cells are right, and why the others are not.
+"""Results of guests, from their goldens alone: how many cells are right, and why the others are not.
 
 ``explained.toml`` says why: a finding, a thread of upstream's tracker, or a limit in words. What it does not explain is
 a finding that nobody has looked into, or a false alarm of ours.

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def read(file: Path, keys: Collection[tuple[str, str]], found: Callable[..., T]) -> dict[str, T]:
-    """Return what was found by the name of its mutant, as far as its name and its key are in `keys`.
+    """Return the results by mutant, for those whose name and key are in `keys`.
 
     Parameters
     ----------

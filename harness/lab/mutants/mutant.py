@@ -1,4 +1,4 @@
-"""What a mutant is: a small edit of the source of functions of the installed ExecuTorch, and what is to come of it.
+"""A mutant: a small edit of the source of installed functions of ExecuTorch, and its expected result.
 
 Importing this imports neither torch nor executorch; installing a mutant does.
 """
@@ -72,7 +72,7 @@ class Edit:
     function
         ``module:qualified.name``.
     old
-        Stands in the function's source exactly once.
+        Occurs in the function's source exactly once.
     new
         Written with the same indentation.
     """
@@ -233,7 +233,7 @@ class Mutant(Edited):
 
     @property
     def expected(self) -> str:
-        """What the table has for `place` and `shows`."""
+        """The table's text for `place` and `shows`."""
         return f"{self.place}: {self.shows}" if self.shows else self.place or "-"
 
     def patch(self, release: str) -> Patch:

@@ -35,7 +35,7 @@ SHUFFLE = 15
 
 @dataclass(frozen=True)
 class Found:
-    """What the core says of a mutant.
+    """The core's result for a mutant.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def likeliest_first(mutant: Mutant, cells: Sequence[Cell], texts: dict[Cell, str
     return sorted(cells, key=rank)
 
 
-def said(folder: Path, cell: Cell) -> str:
+def passes_and_operators(folder: Path, cell: Cell) -> str:
     """Return the names of the passes and operators that a golden has, in lower case."""
     texts = golden.read(golden.directory(folder, cell)) or {}
     lines = "\n".join(text for name, text in texts.items() if name.startswith(("delegate_", golden.TRACE)))
@@ -126,7 +126,7 @@ def with_golden(folder: Path) -> list[Cell]:
 def search(planned: Plan, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:
     """Yield what the core says of each mutant; raise SweepError where a cell is not stable without one."""
     committed = with_golden(planned.root)
-    texts = {cell: said(planned.root, cell) for cell in committed}
+    texts = {cell: passes_and_operators(planned.root, cell) for cell in committed}
     known = kept.read(mutants)
     # One for each target warms the templates up.
     controls = list({cell.target: cell for cell in reversed(committed)}.values())
@@ -184,5 +184,5 @@ def summary(found: Sequence[Found], mutants: Sequence[Mutant]) -> str:
 
 
 def is_enough(found: Sequence[Found], mutants: Sequence[Mutant]) -> bool:
-    """Whether as many mutants are detected as must be; one that was not tried is not."""
+    """Return whether enough mutants are detected; an untried one is not."""
     return sum(bool(each.cell) for each in found) >= DETECTED * len(mutants)

@@ -1,4 +1,4 @@
-"""What was found of every mutant: the tables that keep it, and docs/lab/mutants.md."""
+"""Results of every mutant: the tables that keep them, and docs/lab/mutants.md."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from lab.mutants.mutant import Mutant
 VERDICTS_RIGHT = 0.95
 PASSES_RIGHT = 0.90
 
-#: Stands where no pass is expected or named.
+#: Marks that no pass is expected or named.
 NONE = "-"
 
 #: Columns of the table of what was found: `Judged.verdict` and `Judged.named` of each mutant.
@@ -30,7 +30,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Judged:
-    """What the harness says of a mutant.
+    """The harness's result for a mutant.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Judged:
 
     @property
     def as_declared(self) -> bool:
-        """Whether it is detected, or survives as it is said to."""
+        """True if it is detected, or survives as declared."""
         return self.detected != bool(self.mutant.caught_by)
 
     def row(self) -> str:
@@ -133,7 +133,7 @@ def summary(judged: Sequence[Judged]) -> Iterator[str]:
 
 
 def is_enough(judged: Sequence[Judged]) -> bool:
-    """Whether all are detected but the declared survivors, and verdicts and passes are right often enough."""
+    """Return whether all but declared survivors are detected, and enough verdicts and passes are right."""
     return (
         all(found.as_declared for found in judged)
         and share([found.verdict_right for found in judged]) >= VERDICTS_RIGHT

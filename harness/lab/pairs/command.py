@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def runs(row: Row) -> bool:
-    """Whether PyTorch runs a model, and what comes of it is finite; where a size is symbolic, whether it exports it."""
+    """Return whether PyTorch runs a model with finite results, and exports it where a size is symbolic."""
     import torch
 
     made: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from lab.fuzz.model import LARGEST, LEAST
 from lab.pairs.factors import BOOLEAN, FLOATS, SIZES, Row
 from lab.pairs.wider import HALVES, NOTHING, OPERATORS, PARAMETER
 
-#: What stands before the operator: from ``given`` to ``x``, and the input's shape where that is another.
+#: Code before the operator: from ``given`` to ``x``, and the input's shape where it differs.
 BEFORE = {
     "nothing": "given",
     "view": "given.reshape(SHAPE)",
@@ -22,7 +22,7 @@ BEFORE = {
     "clamp": "given.clamp(-2, 2)",
     "outside": "given.sort(-1).values",
 }
-#: What stands behind it.
+#: Code after it.
 AFTER = {
     "nothing": "made",
     "view": "made.reshape(-1)",
@@ -87,7 +87,7 @@ def _class(row: Row, form: str, shape: Sequence[int], has_y: bool, has_w: bool) 
 
 
 def _takes_other(row: Row, has_y: bool) -> bool:
-    """Whether the second operand is an input of its own."""
+    """Return whether the second operand is an input of its own."""
     return has_y and row.shared not in (*CONSTANT, "one twice")
 
 

@@ -109,7 +109,7 @@ def states(settings: Settings, release: releases.Release, seeds: Sequence[int]) 
     """Return what a release shows of each issue and finding with patches off, and with patches on.
 
     An issue is shown on the release as it was published, and with the patches declared for it. A finding is shown with
-    those of issues on both sides, so that it stands alone, and with the patches of all findings on the right.
+    those of issues on both sides, to isolate it, and with the patches of all findings on the right.
     """
     issues = {
         f"#{number}": cells for number, cells in issue_cells(load_zoo(settings.models).values()).items()

@@ -69,7 +69,7 @@ CORRECTED = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What a release shows of a issue, or of a finding.
+    """The state of an issue, or of a finding, in a release.
 
     Attributes
     ----------

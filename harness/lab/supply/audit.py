@@ -1,7 +1,7 @@
 """``python -m lab audit``: known vulnerabilities, bills of materials and licences of what environments hold.
 
 The tools are those of their field: pip-audit, cyclonedx-py and pip-licenses, from the lock `audit`. What is locked is
-asked about and listed from the locks; licences stand in what is installed.
+asked about and listed from the locks; licences are in the installed packages.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NONE = "UNKNOWN"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a service of vulnerabilities said.
+    """The answer of a vulnerability service.
 
     Attributes
     ----------

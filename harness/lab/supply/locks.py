@@ -46,7 +46,7 @@ MACHINES = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"))
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a lock is made from.
+    """The sources of a lock.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ def entries(text: str, name: str) -> dict[str, Locked]:
             raise LockError(f"{name}: {line!r} does not pin a public version")
         canonical = canonicalize_name(requirement.name)
         if canonical in found:
-            raise LockError(f"{name}: {canonical} stands twice")
+            raise LockError(f"{name}: {canonical} occurs twice")
         hashes = len(HASH.findall(match[0]))
         if not hashes:
             raise LockError(f"{name}: {canonical} has no hash")

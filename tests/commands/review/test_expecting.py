@@ -1,4 +1,4 @@
-"""What a review makes of cells that fail: accepted only with the decision, which is written beside the goldens."""
+"""Reviews of failing cells: accepted only with the decision, which is written beside the goldens."""
 
 from __future__ import annotations
 

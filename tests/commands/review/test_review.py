@@ -1,4 +1,4 @@
-"""What runs propose, how it is grouped by cause, what is recorded of it and what is refused."""
+"""Proposals of runs, their grouping by cause, and what a review records and refuses."""
 
 from __future__ import annotations
 
@@ -414,8 +414,8 @@ def test_a_proposal_has_to_have_the_patches_that_the_repository_sets(proposed: R
         return Standing(repository, proposed.goldens).objection(proposal)
 
     assert objection(patched, "auto") == objection(plain, "none") == ""
-    assert "patches none where a run has partition-order" in objection(plain, "auto")
-    assert "where a run has none" in objection(patched, "none")
+    assert "patches none, and now partition-order" in objection(plain, "auto")
+    assert ", and now none" in objection(patched, "none")
 
 
 def test_what_a_killed_review_has_recorded_does_not_keep_the_rest_from_being_accepted(
@@ -579,9 +579,9 @@ def test_a_golden_to_be_that_is_not_what_was_proposed_is_one_clear_error(
     texts = golden.read(one)
     assert texts is not None
     golden.write(one, golden.sealed({**golden.unsealed(texts), "graph.txt": "another\n"}))
-    review("--list").refused(str(one), "by digest", "Run its cell again")
+    review("--list").refused(str(one), "does not have the digest in", "Run its cell again")
     shutil.rmtree(one)
-    review("--list").refused(str(one), "by digest")
+    review("--list").refused(str(one), "does not have the digest in")
 
 
 def test_a_proposal_in_the_folder_of_another_cell_or_release_is_one_clear_error(

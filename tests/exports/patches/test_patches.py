@@ -1,4 +1,4 @@
-"""What each patch changes in the artifacts of the installed release, and what it leaves alone.
+"""Effects of each patch on the artifacts of the installed release, and what it leaves alone.
 
 All jobs of ``exports.py`` that this file needs run in three interpreters, one per hash seed, each job in a forked
 child: no patch reaches the process of the tests.

@@ -41,7 +41,7 @@ NO_VALUE = 0xFFFFFFFF
 
 @dataclass
 class Tally:
-    """What was compared, and what differed."""
+    """Counts of comparisons and differences."""
 
     counts: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)

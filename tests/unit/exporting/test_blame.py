@@ -1,4 +1,4 @@
-"""How an exception is described, and whose it is."""
+"""Descriptions of exceptions, and the code that is to blame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process depended on: a program of random small modules is used again only where it would print the same."""
+"""Dependencies of a process: a program of random small modules is reused only where it would print the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs from the golden, and what is new: the text that a person sees."""
+"""Differences from the golden, and new goldens: the text that a person sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which goldens are a decision, what expects them, and what is written of that."""
+"""Goldens of failures that a decision accepts, and how it is written."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_what_is_expected_of_no_cell_is_named() -> None:
 @pytest.mark.parametrize(
     ("table", "fact"),
     [
-        ('what = "failure"\nreleases = ["1.5.1"]\ncells = ["a/b"]', "'failure' is neither 'FAILURE'"),
+        ('what = "failure"\nreleases = ["1.5.1"]\ncells = ["a/b"]', "'failure', neither 'FAILURE'"),
         (
             'what = "FAILURE"\nreleases = ["1.5.1"]\ncells = ["a/*"]',
             "'a/*' takes every failure: name their cause",

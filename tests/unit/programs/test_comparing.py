@@ -1,4 +1,4 @@
-"""What a run of a frozen program gives against what was frozen."""
+"""Results of a frozen program against the recorded ones."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda m: _tensor(m).update(strides=[9 for _ in _tensor(m)["shape"]]),
         "do not fit the shape",
     ),
-    "outputs": (lambda m: _first(m)["samples"][0]["outputs"].clear(), "are not as many"),
+    "outputs": (lambda m: _first(m)["samples"][0]["outputs"].clear(), "the numbers of"),
     "tolerance": (lambda m: _first(m)["samples"][0].update(tolerances=[-1.0]), ">= 0"),
     "one variation": (lambda m: m["cells"][0].update(variations=["seed0"]), "length >= 2"),
     "colours": (lambda m: m["cells"][0].update(cell="\x1b[2J/x"), "cannot be the name of a file"),

@@ -116,14 +116,14 @@ LISTED = 3
 
 @dataclass(frozen=True)
 class Effort:
-    """What a source was measured with.
+    """The cells and the time of a source's measurement.
 
     Attributes
     ----------
     cells
         That met fixes.
     core_seconds
-        Of their exports, as far as it was noted.
+        Of their exports, where it was noted.
     """
 
     cells: int
@@ -178,7 +178,7 @@ def document(
     frozen
         What there is of the sources that are drawn, and their digests, by name.
     left_out
-        Lines about fixes that no edit stands for.
+        Lines about fixes without an edit.
     """
     yield from introduction(recall(found, efforts), frozen)
     for area, fixes in AREAS.items():

@@ -1,6 +1,6 @@
-"""What one session found over a part of the zoo in 1.5.1, before what sessions find was kept: commit 513b0434.
+"""Results of one session over part of the zoo in 1.5.1, before results were kept: commit 513b0434.
 
-The page named no cells, so these are counts. They stand for the zoo until a kept session has tried more.
+The page named no cells, so these are counts. They are the zoo's results until a kept session has tried more.
 """
 
 from __future__ import annotations

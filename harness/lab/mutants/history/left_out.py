@@ -1,9 +1,9 @@
-"""What upstream corrected between the releases, and no edit here brings back; lines of docs/lab/history.md."""
+"""Upstream corrections between the releases that no edit here reverts; lines of docs/lab/history.md."""
 
 LEFT_OUT = (
     "The history of the folders in question has 287 commits from 1.1.0 to 1.3.1 and 70 from 1.4.1 to 22 August 2026.",
     "What 1.5.1 has beyond that day was read off the installed sources, and counts where a pull request was found.",
-    "About 100 of these commits were read, chosen by their titles. No edit stands for:",
+    "About 100 of these commits were read, chosen by their titles. There is no edit for:",
     "",
     "- what is new, faster, renamed or formatted, which most are;",
     "- fixes of backends other than these two, and of quantizers that no target uses:",

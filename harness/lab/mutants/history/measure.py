@@ -1,4 +1,4 @@
-"""Which cells of the whole zoo see which fixes taken back, without exporting every cell once for each of them.
+"""Finds the cells of the whole zoo that see each reverted fix, without exporting every cell once for each.
 
 A cell is exported with all fixes of its release taken back at once. If it is still as its golden says, it sees none of
 them. If not, the fixes are halved, and so on, until one alone makes the difference. What was found is kept, a line for
@@ -32,7 +32,7 @@ from lab.mutants.table import named
 #: A fix that so many cells have seen is not tried on others.
 ENOUGH = 10
 
-#: The same of sheets, which are many, and of cells without goldens, each of which takes two exports.
+#: The same for sheets, which are many, and for cells without goldens, which take two exports each.
 ENOUGH_SHEETS = 3
 ENOUGH_FURTHER = 1
 
@@ -47,7 +47,7 @@ STABLE = "stable"
 
 @dataclass(frozen=True)
 class Seen:
-    """What the harness says of a cell with one fix taken back.
+    """The verdict of a cell with one fix reverted.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Tried:
-    """What became of one cell.
+    """The results of one cell.
 
     Attributes
     ----------
@@ -88,12 +88,12 @@ class Tried:
 
 
 def key(fix: Fix) -> str:
-    """Return what stands for `fix` in the file: its number, and a digest of its edits."""
+    """Return the key of `fix` in the file: its number, and a digest of its edits."""
     return f"{fix.number}@{hashlib.sha256(repr(fix.edits).encode()).hexdigest()[:8]}"
 
 
 def reaches(fix: Fix, cell: Cell) -> bool:
-    """Whether some code that `fix` edits is of the backend that `cell` is exported for, or of none.
+    """Return whether code that `fix` edits is of the backend that `cell` is exported for, or of none.
 
     >>> from lab.mutants.mutant import Edit
     >>> arm = Fix("1-x", 1, "1.3.1", "crash", "", (Edit("executorch.backends.arm._passes.x:call", "", ""),))
@@ -164,7 +164,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Result:
-    """What the zoo says of a fix taken back.
+    """The zoo's result for a reverted fix.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Met:
-    """What is known of a fix taken back.
+    """All results for a reverted fix.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ class Met:
     taught: frozenset[str] = frozenset()
 
     def is_seen(self, *sources: str) -> bool:
-        """Whether some cell of some of these sources has seen it."""
+        """Return whether some cell of some of these sources has seen it."""
         return any(self.found[name].seen for name in sources)
 
     def tried(self, *sources: str) -> int:
@@ -210,7 +210,7 @@ class Met:
 
     @property
     def seen(self) -> list[Seen]:
-        """What cells of all have seen."""
+        """The results of all cells."""
         return [seen for result in self.found.values() for seen in result.seen.values()]
 
 

@@ -1,4 +1,4 @@
-"""What ``lab mutants --mechanical`` does: draws, records what cells reach, tries, counts."""
+"""The command ``lab mutants --mechanical``: draws, records what cells reach, tries, counts."""
 
 from __future__ import annotations
 

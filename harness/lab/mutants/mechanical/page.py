@@ -1,4 +1,4 @@
-"""What was found of the mechanical mutants: the tables that keep it, and their part of docs/lab/mutants.md."""
+"""Results of the mechanical mutants: their tables, and their part of docs/lab/mutants.md."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN = 70
 
 @dataclass(frozen=True)
 class Row:
-    """What was found of one mutant; its fields are the columns of the table.
+    """Results of one mutant; its fields are the columns of the table.
 
     Attributes
     ----------

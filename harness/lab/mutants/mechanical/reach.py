@@ -1,4 +1,4 @@
-"""Which lines of the mutated sources the export of a cell runs: recorded once a cell, and kept."""
+"""Lines of the mutated sources that each cell's export runs: recorded once, and kept."""
 
 from __future__ import annotations
 

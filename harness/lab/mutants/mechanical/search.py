@@ -27,13 +27,13 @@ from lab.mutants.table import NONE, judge, named
 TRIED = 6
 #: Seconds of an export with a mutant, at most: some never end.
 LIMIT = 60.0
-#: Stands for the verdict where no cell runs the lines of a mutant.
+#: Verdict of a mutant whose lines no cell runs.
 NOT_REACHED = "not reached"
 
 
 @dataclass(frozen=True)
 class Found:
-    """What some cells say of a mutant.
+    """Results of some cells for a mutant.
 
     Attributes
     ----------

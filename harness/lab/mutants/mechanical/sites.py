@@ -75,7 +75,7 @@ OF_AXES = frozenset(("size", "squeeze", "unsqueeze", "permute", "transpose", "fl
 TELLS = re.compile(
     r"^(logger|logging|warnings|log)\.|^(print|warn)$|\._?log\w*$|\.reporter\.|^self\.reporter"
 )
-#: A swap of whose arguments raises whatever the program is.
+#: Functions that raise for any program if their arguments are swapped.
 FIXED = frozenset(("isinstance", "issubclass", "getattr", "hasattr", "setattr", "cast", "range"))
 
 
@@ -100,7 +100,7 @@ class Site:
     line
         Where that function begins, its decorators included; from 1.
     first, last
-        Lines of which an export that comes to the place runs one.
+        Lines; an export that reaches the place runs one of them.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""Vulkan payloads: a header, a FlatBuffer with the graph, and constants behind it or in the named data.
+"""Vulkan payloads: a header, a FlatBuffer with the graph, and constants after it or in the named data.
 
 Sources of the format: ``schema.fbs`` and ``VulkanDelegateHeader`` in ``backends/vulkan/serialization`` of ExecuTorch
 (the same header in 1.1.0 to 1.5.1; 1.2.0 adds memory layouts).

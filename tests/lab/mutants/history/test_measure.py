@@ -1,4 +1,4 @@
-"""How fixes are tried on cells: halved until one alone is seen, kept, and reported."""
+"""Trials of reverted fixes on cells: halved until one alone is seen, kept, and reported."""
 
 from __future__ import annotations
 
