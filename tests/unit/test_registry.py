@@ -86,6 +86,10 @@ def test_a_case_is_of_the_innermost_zoo_that_is_named() -> None:
             "from executorch_goldens import case\n@case(guards='')\ndef f(data): ...",
             ["'f' needs guards"],
         ),
+        (
+            "from executorch_goldens import case\n@case(guards='a')\ndef f(): ...",
+            ["f() is called with one argument", "write def f(data)"],
+        ),
     ],
 )
 def test_a_zoo_that_cannot_be_loaded_is_named_with_the_reason(
