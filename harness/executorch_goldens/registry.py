@@ -202,7 +202,7 @@ def wrongs(case: Case) -> Iterator[str]:
 def _uncallable(case: Case) -> Iterator[str]:
     """Yield the error of a function that cannot be called with one argument."""
     try:
-        inspect.signature(case.build).bind(None)
+        inspect.signature(case.build, follow_wrapped=False).bind(None)
     except TypeError as error:
         name = getattr(case.build, "__name__", "f")
         yield f"{name}() is called with one argument ({error}): write def {name}(data)"

@@ -511,7 +511,7 @@ def test_the_readme_is_short() -> None:
 
 
 def test_the_page_about_targets_has_every_target() -> None:
-    text = (REPOSITORY / "docs" / "cases.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([\w+-]+)` \|[^|]*\| (every case|cases that ask) \|$", text, flags=re.MULTILINE)
     assert dict(rows) == {
         name: "cases that ask" if target.opt_in else "every case" for name, target in TARGETS.items()
@@ -519,7 +519,7 @@ def test_the_page_about_targets_has_every_target() -> None:
 
 
 def test_python_on_a_page_about_cases_is_code_of_the_zoo() -> None:
-    text = (REPOSITORY / "docs" / "cases.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
     code, *_ = re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     assert any(code in path.read_text(encoding="utf-8") for path in (REPOSITORY / "models").glob("*.py"))
 
@@ -531,7 +531,9 @@ def test_the_page_about_settings_has_every_key() -> None:
 
 def test_settings_on_a_page_are_taken(tmp_path: Path) -> None:
     text = (REPOSITORY / "docs" / "own-repository.md").read_text(encoding="utf-8")
-    settings, points = re.findall(r"^```toml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    (settings,) = re.findall(r"^```toml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    text = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
+    *_, points = re.findall(r"^```toml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     (tmp_path / "pyproject.toml").write_text(settings)
     assert config.load(tmp_path).models == ("firmware.models",)
     assert set(tomllib.loads(points)["project"]["entry-points"]) <= set(extensions.GROUPS)

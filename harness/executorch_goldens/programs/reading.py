@@ -1,4 +1,4 @@
-"""Reads a corpus. Nothing of it is run, and nothing is used before its digest has been compared: docs/security.md."""
+"""Reads a corpus. Nothing of it is run, and nothing is used before its digest has been compared: docs/lab/supply-chain.md."""
 
 from __future__ import annotations
 
