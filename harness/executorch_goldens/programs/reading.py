@@ -1,4 +1,4 @@
-"""Reads a corpus. Nothing of it is run, and nothing is used before its digest has been compared: docs/lab/supply-chain.md."""
+"""Reads a corpus without running it, and uses no file before its digest is checked: docs/lab/supply-chain.md."""
 
 from __future__ import annotations
 
