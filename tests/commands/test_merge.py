@@ -1,4 +1,4 @@
-"""Shards merged: what one run leaves, byte for byte; what does not belong together is refused.
+"""Shards merged: the results of one run, byte for byte; unrelated results are refused.
 
 The runs take stored answers in the place of exports (`replay`).
 """
@@ -344,7 +344,7 @@ def test_a_machine_is_its_processor_its_cores_and_its_memory(tmp_path: Path) -> 
 
 
 def merged(release: str = "1.4.1", verdict: str = "stable", **fields: Any) -> Merged:
-    """A run of one cell that proves what the ledger says, but for `fields`."""
+    """A run of one cell that proves the ledger's entry, except for `fields`."""
     known = {
         "machines": ("CPU | one, 2 cores, 16 GiB",),
         "whole": True,

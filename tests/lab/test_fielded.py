@@ -1,4 +1,4 @@
-"""Programs in the runtime of another release: what comes of sound, damaged and deadly ones, and what is made of it."""
+"""Programs in the runtime of another release: results of sound, damaged and deadly ones, and their use."""
 
 from __future__ import annotations
 

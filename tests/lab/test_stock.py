@@ -18,7 +18,7 @@ RELEASE = releases.load().releases["1.2.0"]
 
 
 def states(**others: str) -> dict[str, Finding]:
-    """Return what 1.2.0 shows as declared, but for `others`, by finding."""
+    """Return the states of 1.2.0 as declared, except `others`, by finding."""
     shown = {f"#{number}": state for number, state in RELEASE.issues.items()}
     shown |= dict.fromkeys(corrected_cells("1.2.0"), "bug")
     return {row: Finding(state, ()) for row, state in {**shown, **others}.items()}

@@ -112,7 +112,7 @@ class Clone:
     reuse: Reuse
 
     def export(self, *cells: Cell) -> None:
-        """Let the store know what cells depend on."""
+        """Record the dependencies of cells in the store."""
         for cell in cells:
             record = self.folder.parent / "record"
             words = (str(REPOSITORY), str(self.folder), str(record), cell.case, MODULES[cell.case])

@@ -1,4 +1,4 @@
-"""Recording: what an update writes, what it leaves alone, what it refuses.
+"""Recording: files that an update writes, leaves alone, and refuses.
 
 The exports are real ones made once (`conftest.exports`) and put in the place of the sweep (`replay`).
 """

@@ -1,4 +1,4 @@
-"""The registry refuses what would make a wrong path or hide a case; its data depends on names alone."""
+"""The registry refuses cases with a wrong path or a duplicate name; its data depends on names alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proposals of runs, their grouping by cause, and what a review records and refuses."""
+"""Proposals of runs, their grouping by cause, and the records and refusals of a review."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store of artifacts: what is read is what was put, or nothing; and what a sweep takes from it."""
+"""The store of artifacts: reading returns what was put, or nothing; and the use of the store by a sweep."""
 
 from __future__ import annotations
 
