@@ -156,7 +156,7 @@ def test_a_merge_says_what_the_end_of_a_run_says(
     monkeypatch.setenv(STEP_SUMMARY, str(tmp_path / "summary"))
     shards.merge(*map(str, shards.parts), "--into", str(tmp_path / "merged"))
     output = capsys.readouterr().out
-    assert "5 folders: 4 unstable, 1 crashed, 11 new: 11 FAILURE\n" in output
+    assert "5 folders: 4 unstable, 1 crashed, 11 new (11 FAILURE)\n" in output
     assert "crashed: tosa-fp/gamma: seed0-heap0: killed by SIGSEGV" in output
     assert "2 variations, 32 exports" in output
     assert "stale" not in output

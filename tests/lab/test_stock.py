@@ -31,7 +31,7 @@ FIXED = {row: Finding("fixed", ()) for row in states()}
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("9.9.9", "'9.9.9': unknown release 9.9.9; known are 1.1.0"),
+        ("9.9.9", "unknown release '9.9.9'; known are 1.1.0"),
         ("1.4.1=python", "'1.4.1=python' is no toolchain"),
         ("no/such/python", "'no/such/python': there is no no/such/python"),
         ("/usr", "/usr has no environment in it"),

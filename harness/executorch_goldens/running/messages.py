@@ -265,7 +265,7 @@ def counts(found: Iterable[tuple[str, str]]) -> str:
     >>> counts([("stable", ""), ("new", "1 delegate"), ("stable", "")])
     '2 stable, 1 new'
     >>> counts([("new", "1 delegate"), ("new", "FAILURE: lower"), ("stable", ""), ("new", "NO DELEGATE: none")])
-    '1 stable, 3 new: 1 FAILURE, 1 NO DELEGATE'
+    '1 stable, 3 new (1 FAILURE, 1 NO DELEGATE)'
     """
     pairs = list(found)
     number = Counter(verdict for verdict, _ in pairs)
@@ -274,7 +274,7 @@ def counts(found: Iterable[tuple[str, str]]) -> str:
     if named:
         number["new"] = number.pop("new")
     counted = ", ".join(f"{count} {verdict}" for verdict, count in number.items()) or "no cell was checked"
-    return f"{counted}: {named}" if named else counted
+    return f"{counted} ({named})" if named else counted
 
 
 def accepted(judged: Iterable[Verdict]) -> Iterator[str]:

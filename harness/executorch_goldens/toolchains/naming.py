@@ -157,7 +157,7 @@ def _version(word: str, text: str) -> str:
     known = releases.load().releases
     if bare == text and version not in known:
         raise ToolchainError(
-            f"{word!r}: unknown release {text}; known are {', '.join(known)}. For another version, pass "
+            f"unknown release {text!r}; known are {', '.join(known)}. For another version, pass "
             f"-t executorch=={text}"
         )
     return version

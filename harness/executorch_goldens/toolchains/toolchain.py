@@ -115,7 +115,7 @@ class Toolchain:
         version = installed.versions.get("executorch")
         if version is None:
             raise ToolchainError(
-                f"{name!r}: no ExecuTorch is installed for {python}: install one, or pass a release such as "
+                f"no ExecuTorch is installed for {python}: install one, or pass a release such as "
                 f"-t {next(reversed(releases.load().releases))}, whose environment is made"
             )
         known = releases.load().releases.get(version)
