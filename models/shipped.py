@@ -196,7 +196,7 @@ def external_weights(build: Build) -> ExecutorchProgramManager:
 
 
 class Sums(nn.Module):
-    """Convolutions with running sums between them, which are in no delegate: what is between has places in the plan."""
+    """Convolutions with running sums between them, which are in no delegate: their values have places in the plan."""
 
     def __init__(self) -> None:
         super().__init__()

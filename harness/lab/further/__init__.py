@@ -1,4 +1,4 @@
-"""Sources of cases that have no goldens: what is measured with them is compared with an export of the same session.
+"""Sources of cases without goldens: measurements with them compare exports of the same session.
 
 `lab.mutants.history` takes fixes of upstream's back over them. Each is held out by time: of a pair of releases, it has
 the cases and the targets that the older one ships (`is_held_out`). Which target a case is exported for follows from a

@@ -132,7 +132,7 @@ Efforts = Mapping[str, Mapping[str, Effort]]
 
 
 def recall(found: Sequence[Met], efforts: Efforts) -> Iterator[str]:
-    """Yield the table of how many fixes each source sees, by pair of releases and by what they corrected."""
+    """Yield the table of how many fixes each source sees, by pair of releases and by kind."""
     yield from markdown.head(("source", "from", "to", *KINDS, "all", "cells", "core seconds"))
     taught = found[0].taught
     sources: dict[str, Sequence[str]] = {name: (name,) for name in found[0].untaught}
@@ -271,7 +271,7 @@ def not_seen(found: Sequence[Met]) -> Iterator[str]:
 
 
 def needed(found: Sequence[Met]) -> Iterator[str]:
-    """Yield the table of what the fixes need that no untaught source has seen, those of a kind together."""
+    """Yield the table of needs of fixes that no untaught source has seen, grouped by kind."""
     unseen = [each for each in found if not each.is_seen(*each.untaught)]
     yield from markdown.head(("kind", "fixes", "needed"))
     for kind in dict.fromkeys(kind for kind, _ in NEEDS.values()):
