@@ -54,8 +54,7 @@ them; two fixes that hide each other would be missed. Otherwise the set is halve
 one backend are not tried on cells of the other, nor after {enough} cells of a zoo, {sheets} sheets, or {further} cell without a golden
 detected them. `wider` and the `further` sources have no goldens: their cells are compared with an unedited export of the
 same session. Cells that are wrong or unstable without any edit do not count. Results are committed in
-`harness/lab/mutants/history/kept`; those for a different golden, model or edit do not count. The recall of [drawn
-models](generator.md) has not been measured. Of the first session over the zoo in 1.5.1, before there were situations, only counts
+`harness/lab/mutants/history/kept`; those for a different golden, model or edit do not count. Of the first session over the zoo in 1.5.1, before there were situations, only counts
 remain.
 """
 #: What the cases of each source are.
@@ -80,7 +79,7 @@ SOURCES = {
     "torch-ops": (
         "samples of PyTorch's own database of operators, drawn by a rule with the torch and the tables of "
         "1.1.0, the oldest release here, and frozen: {samples} samples, sha256 `{digest}`; in sheets, and "
-        "each alone, where they take turns in all targets"
+        "each alone, where they take turns in all targets, and those of float32 in bfloat16 as well"
     ),
     "torch-modules": (
         "samples of PyTorch's own database of modules, drawn and frozen in the same way: {modules} of them, sha256 "
@@ -96,9 +95,12 @@ SOURCES = {
         "1.1.0, neighbours that do nothing, constants, and sizes of one or symbolic: {wider} "
         "models, frozen, sha256 `{wider_matrix}`"
     ),
+    "drawn": (
+        "models of the [generator](generator.md): a walk of two to nine operators, of seed 43; each for some of all "
+        "targets, which take turns"
+    ),
     "upstream's later tests": (
-        "the tests that the older release lacks: a fix often came with one. They do not count as "
-        "recall"
+        "the tests that the older release lacks: a fix often came with one. They do not count as recall"
     ),
     "situations": (
         "`models/situations`, which was taught: when few fixes were detected, each class of corrected situation got a "
