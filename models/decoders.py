@@ -133,7 +133,7 @@ def with_embedding_in_int4(model: nn.Module) -> nn.Module:
 
 
 def lowered(methods: Mapping[str, tuple[nn.Module, tuple[Any, ...]]]) -> ExecutorchProgramManager:
-    """Lower methods that share weights and cache: what is quantized at run time first, then what remains."""
+    """Lower methods that share weights and cache: parts quantized at run time first, then the rest."""
     # A run that takes everything from the store needs none of these, which take seconds to import.
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
         XnnpackDynamicallyQuantizedPartitioner,

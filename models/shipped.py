@@ -1,4 +1,4 @@
-"""What people ship and no target of the harness makes, and two networks that ship on most targets.
+"""Models that people ship and no target of the harness makes, and two networks that ship on most targets.
 
 Programs are trained with quantization, have weights in a file, a memory plan of their own, float16 or integers.
 """
@@ -187,7 +187,7 @@ def external_weights(build: Build) -> ExecutorchProgramManager:
 
 
 class Sums(nn.Module):
-    """Convolutions with running sums between them, which are in no delegate: what is between has places in the plan."""
+    """Convolutions with running sums between them, which are in no delegate: their values have places in the plan."""
 
     def __init__(self) -> None:
         super().__init__()

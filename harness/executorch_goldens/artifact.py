@@ -69,7 +69,7 @@ class Tensor:
 
     @property
     def type(self) -> str:
-        """What it is: dtype and shape of a tensor, ``int``, ``None``."""
+        """Dtype and shape of a tensor, ``int``, ``None``."""
         return self.kind or f"{self.dtype}{list(self.shape)}"
 
     def array(self) -> NDArray[np.generic]:
@@ -128,7 +128,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Failure:
-    """An exception that ended an export, without what varies from run to run.
+    """An exception that ended an export, without parts that vary from run to run.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class Failure:
     lost: Lost | None = field(default=None, compare=False)
 
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """Return what a golden records, as (field, value)."""
+        """Return the fields of a golden, as (field, value)."""
         return (
             ("stage", self.stage),
             ("type", self.type),
@@ -176,7 +176,7 @@ IMPRECISE = 0.1
 
 @dataclass(frozen=True)
 class Sample:
-    """One set of inputs: what it should have given, and what it gave.
+    """One set of inputs, with expected and actual outputs.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class Altered:
 
 @dataclass(frozen=True)
 class Departure:
-    """A value inside a delegate that is not what eager gives, though what it is made from is.
+    """A value inside a delegate that differs from eager although its inputs agree.
 
     Attributes
     ----------
@@ -277,7 +277,7 @@ class Departure:
 
 @dataclass(frozen=True)
 class Beginning:
-    """Where a program begins to depart from what eager gives.
+    """The operator where a program begins to depart from eager.
 
     Attributes
     ----------
@@ -293,7 +293,7 @@ class Beginning:
 
 @dataclass(frozen=True)
 class Inside:
-    """What was looked at inside a program: each operator, given what it was really given.
+    """The findings inside a program: each operator, checked given its actual inputs.
 
     Attributes
     ----------
@@ -312,7 +312,7 @@ class Inside:
 
 @dataclass(frozen=True)
 class Validation:
-    """What a tool of the release says of payloads against the specification that they were lowered for.
+    """The messages of a release's tool that validates payloads against the specification.
 
     Attributes
     ----------
@@ -329,13 +329,13 @@ class Validation:
     unread: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """Return what was checked, in one line."""
+        """Return a one-line summary."""
         return f"not validated: {'; '.join(self.unread)}" if self.unread else f"by {self.by}"
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What a case's own measure says of the outputs of a program: the more, the better.
+    """The value of a case's own metric for the outputs of a program: higher is better.
 
     Attributes
     ----------
@@ -353,13 +353,13 @@ class Metric:
     bound: float
 
     def falls_short(self) -> bool:
-        """Whether it is below its bound; a NaN is."""
+        """Return whether the value is below its bound; a NaN is."""
         return not self.value >= self.bound
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """What an export made when nothing raised.
+    """The result of an export that raised nothing.
 
     Attributes
     ----------
@@ -444,7 +444,7 @@ class Lowered:
     model: tuple[str, ...] = ()
 
     def by_method(self) -> tuple[Lowered, ...]:
-        """Return it once for each of its methods, with what is known of that one: outputs are numbered by method."""
+        """Return it once for each of its methods, with that method's facts: outputs are numbered by method."""
         if not self.methods:
             return (self,)
         return tuple(self._of(name) for name, _ in self.methods)
@@ -473,7 +473,7 @@ class Lowered:
         return np.ceil(reach / code) * code if code else reach
 
     def _allowed(self, sample: Sample, index: int) -> tolerances.Allowed:
-        """Return what is allowed of output number `index` of a sample, before it is rounded up to whole codes."""
+        """Return the tolerance of output number `index` of a sample, before it is rounded up to whole codes."""
         if self.methods:
             return self._of(sample.method)._allowed(sample, index)
         samples = self.samples if sample in self.samples else (*self.samples, sample)
@@ -488,7 +488,7 @@ class Lowered:
         return found[samples.index(sample)]
 
     def _code(self, index: int) -> float:
-        """Return a little more than what one code of output number `index` is worth; 0 where it is not quantized."""
+        """Return slightly more than one code of output number `index`; 0 where it is not quantized."""
         return (self.scales[index] if index < len(self.scales) else 0.0) * tolerances.ONE_CODE
 
     def sizes(self, sample: Sample, index: int) -> NDArray[np.float64]:
@@ -499,7 +499,7 @@ class Lowered:
         return self._allowed(sample, index).sizes
 
     def moves_far(self) -> bool:
-        """Whether rounding alone may move some output by more than leaves much to check, whatever is accepted."""
+        """Return whether rounding alone moves some output too far for a useful comparison, whatever is accepted."""
         return any(
             self.imprecision(sample, index) > IMPRECISE
             for sample in self.samples
@@ -564,7 +564,7 @@ class PassRun:
 
 @dataclass(frozen=True)
 class Omission:
-    """What an export is made without: one run of a pass, or the order that a partitioner gave its tags.
+    """An export with one thing left out: a run of a pass, or the order of a partitioner's tags.
 
     Attributes
     ----------
@@ -580,7 +580,7 @@ class Omission:
 
 @dataclass(frozen=True)
 class Watched:
-    """What an export was seen to run; see `executorch_goldens.exporting.trace.Watch`.
+    """Functions that an export was seen to run; see `executorch_goldens.exporting.trace.Watch`.
 
     Attributes
     ----------
@@ -658,7 +658,7 @@ class Casualty:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one export, with what it cost.
+    """The result of one export, with its cost.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ class MatrixError(UsageError):
 
 @dataclass(frozen=True)
 class KnownDefect:
-    """What is known to be wrong with a cell of a release, and no declared patch corrects.
+    """A known defect of a cell in a release that no declared patch corrects.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class KnownDefect:
 
     @property
     def words(self) -> str:
-        """What a person reads of it."""
+        """Return the text for messages."""
         return self.why or self.reason
 
 
@@ -81,7 +81,7 @@ class Release:
         What compiles its TOSA payloads further (`compiling`): distribution name to the version that upstream
         names. No environment of a release has them.
     known_in
-        The file that `known` stands in.
+        The file that holds `known`.
     """
 
     version: str
@@ -141,7 +141,7 @@ _Version = Annotated[str, Meta(description="a version")]
 
 
 class _Declared(msgspec.Struct):
-    """What any table ``[releases."VERSION"]`` may have."""
+    """Fields of every table ``[releases."VERSION"]``."""
 
     known: _Known = msgspec.field(default_factory=dict)
 

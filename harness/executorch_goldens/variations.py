@@ -213,7 +213,7 @@ BYTES_HEADER = bytes(0).__sizeof__()
 
 
 def _block(size: int) -> tuple[Callable[..., object], tuple[int, ...]]:
-    """Return what makes an object whose memory is of size class `size`: there is one ``bytes(0)`` in a process."""
+    """Return a maker of an object whose memory is of size class `size`: there is one ``bytes(0)`` in a process."""
     if size > BYTES_HEADER:
         return bytes, (size - BYTES_HEADER,)
     return (object, ()) if size < float.__basicsize__ else (float, (size,))
@@ -260,7 +260,7 @@ def exported_before(targets: Sequence[str], seed: int) -> tuple[str, ...]:
     """Return the targets for which a template exports its small model, one after the other, before it serves.
 
     Each once, and under a seed other than 0 some once more, so that counters of the process, which names may follow,
-    stand elsewhere: every third target, beginning at another one for each of the default's seeds 1, 2 and 3.
+    differ: every third target, beginning at a different one for each of the default's seeds 1, 2 and 3.
 
     >>> exported_before(("a", "b", "c", "d"), 0), exported_before(("a", "b", "c", "d"), 1)
     (('a', 'b', 'c', 'd'), ('a', 'b', 'c', 'd', 'a', 'd'))
@@ -271,7 +271,7 @@ def exported_before(targets: Sequence[str], seed: int) -> tuple[str, ...]:
 
 
 class ShuffledScan(Generic[AnyStr]):
-    """What `os.scandir` returns under `shuffle_listings`: the same entries, the same methods."""
+    """Result of `os.scandir` under `shuffle_listings`: the same entries, the same methods."""
 
     def __init__(self, entries: Iterable[os.DirEntry[AnyStr]]) -> None:
         self.entries: Iterator[os.DirEntry[AnyStr]] = iter(entries)
@@ -321,7 +321,7 @@ def shuffle_listings(seed: int) -> None:
     os.supports_fd.update((listdir, scandir))
 
 
-#: Zones of which, at any moment, one has another date than the person's, wherever that is (POSIX, TZ: no file needed).
+#: Time zones: at any moment, one has a different date from the person's, anywhere (POSIX, TZ: no file needed).
 ZONES = {"<+14>-14": 14, "<-12>+12": -12}
 #: Locales, the most telling first: other letters in upper case, a decimal comma. Where a machine has none of these, it
 #: is C.UTF-8 or POSIX.

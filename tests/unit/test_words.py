@@ -83,7 +83,7 @@ ROWS = rows()
 
 
 def is_at(name: Name, place: str) -> bool:
-    """Whether a name is in a place: a room, a module, or the module of a name; or is that option."""
+    """Return whether a name is in a place: a room, a module, the module of a name, or that option."""
     if place.startswith("--"):
         return name.name == place
     module = place.partition(": ")[0]

@@ -1,4 +1,4 @@
-"""What a Dask worker does with a batch: it hands it to an exporter in the environment of the release."""
+"""The function a Dask worker calls with a batch: it passes it to an exporter in the release's environment."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _add_options(parser: argparse.ArgumentParser, every: bool) -> None:
         "--help-all", action=_HelpAll, nargs=0, help="show the options that few need as well, and exit"
     )
     adders = {title: with_short(parser.add_argument_group(title).add_argument) for title in options.GROUPS}
-    adders[options.SELECT]("--plan", action="store_true", help="print what the run would do, and do nothing")
+    adders[options.SELECT]("--plan", action="store_true", help="print the plan of the run and exit")
     options.add_syrupys(adders, every)
     options.add_to(adders, every)
 
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     handing.over_if_needed(arguments, ["run", *words], {CALLED_AS: called})
     if arguments.plan:
         for line in plan(options.read(arguments, words)).lines():
-            print(untrusted.shown(line))
+            print(untrusted.escape_controls(line))
         return SAME
     import pytest
 

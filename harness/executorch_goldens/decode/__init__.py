@@ -1,4 +1,4 @@
-"""Payloads to text and arrays, completely and exactly: TOSA, XNNPACK, ``.pte``, and what installed packages add.
+"""Payloads to text and arrays, completely and exactly: TOSA, XNNPACK, ``.pte``, and formats of installed packages.
 
 >>> from executorch_goldens.decode import decode
 >>> decoded = decode(payload)            # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""Bundled programs (``.bpte``): a program with inputs for its methods and what should come out.
+"""Bundled programs (``.bpte``): a program with inputs for its methods and their expected outputs.
 
 Source of the format: ``devtools/bundled_program/schema`` of ExecuTorch (the same in 1.1.0 to 1.5.1).
 """

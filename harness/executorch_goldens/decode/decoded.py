@@ -20,7 +20,7 @@ Attribute: TypeAlias = "bool | int | float | str | bytes | Constant | tuple[Attr
 
 @dataclass(frozen=True)
 class Value:
-    """What an edge of a graph carries: a tensor, a shape, or a value of some other kind.
+    """A value on an edge of a graph: a tensor, a shape, or another kind.
 
     Attributes
     ----------

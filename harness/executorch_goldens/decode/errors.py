@@ -1,17 +1,17 @@
-"""What decoding can fail with."""
+"""Errors that decoding raises."""
 
 from __future__ import annotations
 
 
 class DecodeError(ValueError):
-    """The bytes are not what the format says they are.
+    """The bytes break their format.
 
     Attributes
     ----------
     path
         Where in the format, for instance ``TosaGraph.regions[0].blocks[0].operators[3].attribute``.
     offset
-        Byte offset in the payload at which the unexpected thing stands.
+        Byte offset of the unexpected thing in the payload.
     what
         What was expected and what was found.
     """

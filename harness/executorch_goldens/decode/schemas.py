@@ -1,4 +1,4 @@
-"""Where the schemas come from: the installed release, or a place that an argument or the environment names.
+"""Finds the schemas: those of the installed release, or a folder given by an argument or the environment.
 
 Nothing is imported from the releases' packages: their directories are looked up, and the ``.fbs`` files in
 them are read. So a schema costs milliseconds, and a payload of one release can be decoded in the environment

@@ -1,4 +1,4 @@
-"""XNNPACK payloads: a header, a FlatBuffer with the graph, and constants behind it or in the named data.
+"""XNNPACK payloads: a header, a FlatBuffer with the graph, and constants after it or in the named data.
 
 Sources of the format: ``schema.fbs`` and ``XNNHeader`` in ``backends/xnnpack/serialization`` of ExecuTorch
 (the same in 1.1.0 to 1.5.1); ``operators/node_visitor.py`` there for how constants are stored.

@@ -1,4 +1,4 @@
-"""What a run made, as Arm's adapters for Model Explorer read it: payloads of TOSA, and the program.
+"""Files of a run in the form that Arm's adapters for Model Explorer read: TOSA payloads, and the program.
 
 An adapter reads a payload before the server starts, so that one that it cannot read is named at once.
 """
@@ -26,7 +26,7 @@ TOSA_BACKENDS = ("TOSABackend",)
 
 @dataclass(frozen=True)
 class Adapted:
-    """What an adapter shows of a file.
+    """The graphs that an adapter makes of a file.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Adapted:
 
 
 def adapted(folder: Path, texts: Texts) -> Iterator[Adapted]:
-    """Yield what the adapters show of the files that a run left of one variation.
+    """Yield the adapters' graphs of one variation's files.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the harness knows of each operator, as node data of Model Explorer."""
+"""Results of the harness for each operator, as node data of Model Explorer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def overlays(
     Parameters
     ----------
     variation
-        Under which the artifact was made; None for a golden beside it, of which no error is known.
+        Under which the artifact was made; None for a golden beside it, whose error is unknown.
     makers
         What made an operator or constant, and the passes that converted it, by node.
     """
@@ -65,7 +65,7 @@ def overlays(
 
 
 def made_by(drawn: Drawn, origins: Origins) -> dict[str, Sequence[str]]:
-    """Return what made an operator or constant in a delegate, and the passes that converted it, by node."""
+    """Return the origin of an operator or constant in a delegate, and the passes that converted it, by node."""
     return {
         drawn.makers[number, value]: maker
         for number, values in enumerate(origins.delegates)
@@ -75,14 +75,14 @@ def made_by(drawn: Drawn, origins: Origins) -> dict[str, Sequence[str]]:
 
 
 def of_same(drawn: Drawn, makers: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Return what made the nodes of a golden that are the same in the artifact beside it, whose `makers` are known."""
+    """Return the origins of golden nodes that match the artifact beside it, whose `makers` are known."""
     return {node: maker for node, maker in makers.items() if drawn.states.get(node) == SAME}
 
 
 def on_adapted(
     known: Mapping[str, GraphNodeData], drawn: Drawn, adapted: Adapted
 ) -> dict[str, dict[str, GraphNodeData]]:
-    """Return overlays for what an adapter shows of a delegate, by name and graph: values have the same names in it."""
+    """Return overlays for an adapter's graphs of a delegate, by name and graph: values keep their names."""
     found: dict[str, dict[str, GraphNodeData]] = {}
     for graph, node, value in adapted.makers():
         own = drawn.makers.get((adapted.delegate, value)) if adapted.delegate is not None else None

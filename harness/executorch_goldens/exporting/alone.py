@@ -1,4 +1,4 @@
-"""Loads one case of a zoo without the modules of the others: what they say cannot change what its export makes."""
+"""Loads one case of a zoo without the modules of the others: they cannot change its export."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def load_alone(zoos: Sequence[str], name: str, module: str | None, others: Colle
 
 
 def load_all(zoos: Sequence[str]) -> dict[str, Case]:
-    """Return the cases of zoos as `executorch_goldens.registry.load` does, with what was put off."""
+    """Return the cases of zoos as `executorch_goldens.registry.load` does, with the deferred imports."""
     for module in list(sys.modules.values()):
         if isinstance(module, PutOff):
             module.run()

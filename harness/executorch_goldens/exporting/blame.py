@@ -34,7 +34,7 @@ OF_THE_MACHINE = (MemoryError, OSError)
 
 
 def handed_on(function: Callable[P, R]) -> Callable[P, R]:
-    """Mark a function that hands on what others raise: native code that it calls, or a case that calls it wrongly."""
+    """Mark a function that passes exceptions on: from native code, or from a case that misuses it."""
     _HANDED_ON.add(function.__code__)
     return function
 
@@ -72,7 +72,7 @@ class OwnError(HarnessError, RuntimeError):
 
 
 def own_error(stage: str, error: BaseException, raised: BaseException | None = None) -> OwnError | None:
-    """Return what to raise for `error`, the first cause of a failure, where it is the harness's own.
+    """Return the error to raise for `error`, the first cause of a failure, where it is the harness's own.
 
     It is where a function that is `judging` was called. Otherwise the innermost frame decides, libraries aside: it is
     the harness's, and neither it nor a frame of the harness that called it without others between them is `handed_on`.

@@ -1,4 +1,4 @@
-"""What a case says that makes a whole program by itself, as its repository ships it.
+"""Interface of a case that makes a whole program by itself, as its repository ships it.
 
 The harness's own recipe is one partitioner, one method and the default memory plan. Here the case's function does
 whatever it does: several partitioners, passes of its own, settings of ``to_executorch``, several methods, data files.
@@ -41,7 +41,7 @@ class Built:
 
 @dataclasses.dataclass
 class Method:
-    """What is known of a method beside the program.
+    """Facts about a method that the program does not hold.
 
     Attributes
     ----------
@@ -64,14 +64,14 @@ class Method:
 
     @property
     def held_to(self) -> str:
-        """What the outputs have to be, in words."""
+        """Return what the outputs must match, for messages."""
         if self.quantized is not None:
             return "its quantized module"
         return "its eager module" if self.example is not None else "recorded runs"
 
 
 class Build:
-    """What the function of a case is given to make its program with.
+    """Argument of a case's build function, with which it makes its program.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Build:
         return module
 
     def quantized(self, module: torch.nn.Module, name: str = FORWARD) -> torch.nn.Module:
-        """Name what a quantized method computes, eagerly; return it.
+        """Declare the eager module that a quantized method computes; return it.
 
         That is what ``convert_pt2e`` gives, or a module whose weights torchao has quantized. The program has to match
         it, and it has to be near the module of `method`. Without it a quantized program is held to the float module.
@@ -140,7 +140,7 @@ class Build:
         Raises
         ------
         ZooError
-            For what is no module, or a method of which `method` has not said anything.
+            The argument is no module, or `method` was not called for the method.
         """
         if not isinstance(module, torch.nn.Module):
             raise ZooError(f"build.quantized({name!r}): a {type(module).__name__} is no torch.nn.Module")
@@ -158,7 +158,7 @@ class Build:
         sample: str = "recorded",
         bound: float = BOUND,
     ) -> None:
-        """Say what a method gave elsewhere.
+        """Declare the results of a method elsewhere.
 
         Parameters
         ----------

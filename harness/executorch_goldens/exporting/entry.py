@@ -77,7 +77,7 @@ def export(
 
 
 def kind_of(case: Case) -> type[Export]:
-    """Return what exports a case: by the harness's recipe, or by its own."""
+    """Return the class that exports a case: the harness's recipe, or the case's own."""
     if not case.is_build:
         return Export
     from executorch_goldens.exporting.built import BuiltExport

@@ -48,7 +48,7 @@ class Build:
 
 @dataclass(frozen=True)
 class ProgramFile:
-    """Brings the program of a case that is a ``.pte``, with what it gave elsewhere.
+    """Brings the program of a case that is a ``.pte``, with its results elsewhere.
 
     Attributes
     ----------

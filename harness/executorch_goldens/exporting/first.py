@@ -60,7 +60,7 @@ class Guess:
 
 
 def built(folder: Path, module: str, name: str, checkpoint: Path | None = None) -> Built:
-    """Import `name` from `module`, call it without arguments, and return what it makes; raise ZooError.
+    """Import `name` from `module`, call it without arguments, and return its result; raise ZooError.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def built(folder: Path, module: str, name: str, checkpoint: Path | None = None) 
 
 
 def example(folder: Path, module: str, name: str) -> tuple[torch.Tensor, ...]:
-    """Return what a function gives as example inputs; raise ZooError."""
+    """Return the example inputs that a function makes; raise ZooError."""
     try:
         given = _imported(folder, module, name)()
     except Exception as error:

@@ -21,7 +21,7 @@ LIBRARIES = (
 
 @functools.cache
 def load() -> tuple[str, ...]:
-    """Load the runtime and `LIBRARIES`, as far as the release has them; return the operators with a kernel, sorted.
+    """Load the runtime and those of `LIBRARIES` that the release has; return the operators with a kernel, sorted.
 
     None where ExecuTorch was built without its runtime: TOSA needs none.
     """

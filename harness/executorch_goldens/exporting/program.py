@@ -34,7 +34,7 @@ DEFAULTS: Mapping[str, Any] = {"device": torch.device("cpu"), "pin_memory": Fals
 
 
 class NoProgramError(ValueError):
-    """A graph that cannot be written as straight-line code; the message says what is in the way."""
+    """A graph cannot be written as straight-line code; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Program:
     def of(
         cls, exported: GraphModule, inputs: tuple[torch.Tensor, ...], dynamic_shapes: Sequence[Any] = ()
     ) -> Program:
-        """Return the program of what ``ExportedProgram.module()`` gives; raise `NoProgramError`.
+        """Return the program of the result of ``ExportedProgram.module()``; raise `NoProgramError`.
 
         Assertions on dtypes, and arguments that only say what is the default on a CPU, are left out.
 
@@ -283,7 +283,7 @@ def evaluate(text: str) -> torch.Tensor:
 
 
 def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are equal to the sign of a zero."""
+    """Return whether two tensors are equal, signs of zeros included."""
     return torch.equal(one, other) and (
         not one.is_floating_point() or torch.equal(one.signbit(), other.signbit())
     )

@@ -47,7 +47,7 @@ PROBLEM = re.compile(r"^(?:.*error: |ERROR: |tosa-opt: |Unknown |Fail)(?P<words>
 
 
 def validation(program: torch.nn.Module, otherwise: str) -> Validation | None:
-    """Return what ``tosa-opt`` says of the TOSA delegates of a lowered program; None where there are none.
+    """Return the messages of ``tosa-opt`` about the TOSA delegates of a lowered program; None where there are none.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def specification_of(module: LoweredBackendModule) -> str:
 
 
 def checked(payload: bytes, specification: str) -> tuple[tuple[str, ...], str]:
-    """Return what of a payload a specification does not allow, and why it could not be checked; one is empty."""
+    """Return the violations of a specification in a payload, and why it could not be checked; one is empty."""
     tool = Path(str(metadata.distribution("tosa-tools").locate_file("bin/tosa-opt")))
     if not tool.is_file():
         return (), f"tosa-tools has no {tool.name} here"
@@ -130,10 +130,10 @@ def pipeline(specification: str) -> str:
 
 
 def verdict(code: int, said: str) -> tuple[tuple[str, ...], str]:
-    """Return what ``tosa-opt`` refused, and why it checked nothing, from its exit code and what it said."""
-    said_of_operators = dict.fromkeys(found["words"].strip() for found in REFUSAL.finditer(said))
-    refused = tuple(words for words in said_of_operators if OPEN not in words)
-    if said_of_operators and not refused:
+    """Return the refusals of ``tosa-opt``, and why it checked nothing, from its exit code and output."""
+    refusals = dict.fromkeys(found["words"].strip() for found in REFUSAL.finditer(said))
+    refused = tuple(words for words in refusals if OPEN not in words)
+    if refusals and not refused:
         return (), "it leaves sizes open, and TOSA 1.0 has no form for that"
     if refused:
         more = (f"and {len(refused) - MOST} more",) if len(refused) > MOST else ()
@@ -147,6 +147,6 @@ def verdict(code: int, said: str) -> tuple[tuple[str, ...], str]:
 
 
 def tell(found: Validation | None) -> None:
-    """Leave in the log what is invalid: what runs it may die of it."""
+    """Write violations to the log: the runtime may die of them."""
     for line in found.invalid if found is not None else ():
         print(line, file=sys.stderr, flush=True)

@@ -20,7 +20,7 @@ MESSAGES = re.compile(r"No space left|Too many open files|Disk quota exceeded", 
 
 
 def of_memory(error: BaseException) -> bool:
-    """Whether memory was not given: to what raised `error`, or to what that was raised from or after.
+    """Return whether `error`, or an exception it was raised from or after, is a failed allocation.
 
     >>> of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"))
     True
@@ -37,7 +37,7 @@ def of_memory(error: BaseException) -> bool:
 
 
 def explains(failure: Failure) -> bool:
-    """Whether another export like the one that failed may succeed: no memory, disk space or descriptor was left."""
+    """Return whether a retry may succeed: the export failed for lack of memory, disk space or descriptors."""
     message = failure.message
     of_class = CLASSES.fullmatch(failure.type.rpartition(".")[2])
     return bool(of_class or MEMORY.search(message) or MESSAGES.search(message))

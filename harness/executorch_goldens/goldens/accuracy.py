@@ -1,4 +1,4 @@
-"""How near a program is to eager, how near it had to be, and how near a quantized one is to the float model.
+"""Accuracy in goldens: distance to eager, its tolerance, and SQNR of quantized programs against float.
 
 The quantized eager graph, which a quantized program has to match, holds the same scales as the program: a wrong scale
 is wrong in both. So the outputs of the program are compared with those of the model before it was quantized as well, by
@@ -53,7 +53,7 @@ class Accuracy:
     tolerance
         Largest tolerance of an element, likewise.
     used
-        Largest part of its tolerance that an element's difference takes: 1 is as far as it may be.
+        Largest part of its tolerance that an element's difference takes: 1 is the limit.
     sqnr
         Of a quantized program, the least ratio of signal to quantization noise of an output, in dB, at most `MOST`;
         see `Nearness`.
@@ -93,7 +93,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Nearness:
-    """How near an output of a quantized program is to the float model's.
+    """Distance of an output of a quantized program to the float model's.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Nearness:
 
     @classmethod
     def of_pairs(cls, pairs: Sequence[tuple[Tensor, Tensor]]) -> Nearness:
-        """Measure what should be and what is, over all pairs."""
+        """Measure the actual outputs against the expected ones, over all pairs."""
         # Where the shape follows the values it may be another; a single number may have a dimension or none.
         if any(wanted.array().size != given.array().size for wanted, given in pairs):
             return cls("of another shape than the float model's")
@@ -159,7 +159,7 @@ def _of_numbers(wanted: npt.NDArray[Any], given: npt.NDArray[Any]) -> tuple[str,
 
 
 def nearnesses(lowered: Lowered) -> Iterator[Nearness]:
-    """Yield how near each output of a quantized program is to the float model's; nothing for what was not run.
+    """Yield the distance of each output of a quantized program from the float model's; none for outputs not run.
 
     Of several methods, the outputs of one after those of the other.
     """
@@ -206,7 +206,7 @@ def measure(metric: Metric) -> str:
 
 
 def sqnrs(texts: Iterable[str]) -> Iterator[float]:
-    """Yield the ratio of each field of a manifest that has one, in dB, on the example; `MOST` for what is exact.
+    """Yield the SQNR of each field of a manifest that has one, in dB, on the example; `MOST` for exact outputs.
 
     >>> list(sqnrs(["sqnr 41.3 dB, cosine 0.99996; example 44.0 dB", "exact", "7 of 8 equal"]))
     [44.0, 100.0]
@@ -220,7 +220,7 @@ def sqnrs(texts: Iterable[str]) -> Iterator[float]:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two values of a field differ by no more than a machine may change.
+    """Return whether two values of a field differ only as they may between machines.
 
     >>> same("sqnr 41.3 dB, cosine 0.99996", "sqnr 41.8 dB, cosine 0.99997"), same("sqnr 41.3 dB", "sqnr 41.9 dB")
     (True, False)
@@ -247,7 +247,7 @@ def same(one: str, other: str) -> bool:
 
 
 def is_worse(before: str, after: str) -> bool:
-    """Whether of two values of a field that are not the same the second is worse.
+    """Return whether the second of two different values of a field is worse.
 
     >>> is_worse("sqnr 41.3 dB, cosine 0.9", "sqnr 35.2 dB, cosine 0.9"), is_worse("3 of 9 equal", "9 of 9 equal")
     (True, False)
@@ -263,13 +263,13 @@ def is_worse(before: str, after: str) -> bool:
 
 
 def _near(one: str, other: str) -> bool:
-    """Whether two numbers are the same but for a small part of the larger, or of 1."""
+    """Return whether two numbers differ by at most a small part of the larger, or of 1."""
     value, also = float(one), float(other)
     return one == other or abs(value - also) <= SHARE * max(abs(value), abs(also), 1.0)
 
 
 def _like(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool:
-    """Whether two counts, each with its total, are the same but for one, or a small part of all; None is 0."""
+    """Return whether two counts, each with its total, differ by at most one or a small part of all; None is 0."""
     (count, total), (also, of) = one or (0, other[1] if other else 0), other or (0, one[1] if one else 0)
     return total == of and abs(count - also) <= max(1.0, SHARE * total)
 

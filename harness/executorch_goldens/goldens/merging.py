@@ -1,4 +1,4 @@
-"""What git leaves of a file that two branches changed: conflict markers, or a file of one side in an unmerged index."""
+"""Detects unresolved merges: conflict markers in a file, or one side of an unmerged index."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _PATIENCE = 10.0
 
 #: How a golden that a merge left is resolved.
 WAY_OUT = (
-    "Resolve the models and the code first, then run the cell with --snapshot-update, which records what they make "
-    "now, and 'git add' it"
+    "Resolve the models and the code first, then run the cell with --snapshot-update, which records it "
+    "again, and 'git add' it"
 )
 
 
@@ -64,7 +64,7 @@ def bring_back(file: Path, then: str) -> str:
 
 
 def _is_unmerged(path: Path) -> bool:
-    """Whether git's index has more than one version of something in `path`."""
+    """Return whether git's index has several versions of something in `path`."""
     try:
         found = subprocess.run(
             ["git", "ls-files", "--unmerged", "--", path.name],

@@ -40,7 +40,7 @@ Held = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Reading:
-    """What a golden says about a cell.
+    """The content of a cell's golden.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ def _facts(texts: golden.Texts) -> Reading:
 
 
 def quantities(found: Reading) -> str:
-    """Return what a compact golden keeps of a reading: how many delegates and operators there are of each kind."""
+    """Return the part of a reading that a compact golden keeps: counts of delegates and operators of each kind."""
     counted = (("delegate", found.delegates), ("operator", found.operators), ("outside", found.outside))
     lines = [f"{what} {name}: {count}" for what, counts in counted for name, count in sorted(counts.items())]
     lines += [f"memory {arena}: {bytes_}" for arena, bytes_ in enumerate(found.memory, 1)]

@@ -1,4 +1,4 @@
-"""Which parameters of the modules that a build names are not those of its golden."""
+"""Finds parameters of a build's modules that differ from its golden."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def changed(before: golden.Texts, after: golden.Texts) -> list[str]:
 
 
 def named(names: list[str]) -> str:
-    """Return what a person reads of `changed`."""
+    """Return the message for `changed`."""
     return f"weights that are not the golden's: {some(names)}"

@@ -11,7 +11,7 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Attribution:
-    """What the difference between two variations of a cell follows.
+    """The factor that the difference between two variations of a cell follows.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def by_address(variation: str) -> Attribution:
 
 
 def constant(variations: int) -> Attribution:
-    """Say that what is wrong is wrong in the same way under every variation."""
+    """Report that the defect is the same under every variation."""
     return Attribution(f"follows nothing that is varied: the same under all {variations} variations", NONE)
 
 

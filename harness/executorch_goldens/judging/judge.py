@@ -32,7 +32,7 @@ from executorch_goldens.releases import Release
 
 @dataclass(frozen=True)
 class Judged:
-    """A cell as it was judged, and what was written of it.
+    """A judged cell, and the golden written for it.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class Judge:
     def _decided(
         self, path: Path, comparison: Comparison, reviewed: Texts | None, snapshot: SnapshotAssertion
     ) -> Judged:
-        """Record what is no decision, or one that is taken; otherwise say which is to be taken."""
+        """Record unless a decision is missing; otherwise report the missing decision."""
         judged, texts = comparison.verdict, comparison.texts
         if texts is None or judged.allowed:
             return self._recorded(path, comparison, reviewed, snapshot)
@@ -190,7 +190,7 @@ class Judge:
         return "" if self.updating.fewer or not judged.recordable else fewer(reviewed, texts)
 
     def _confirm(self, path: Path, reviewed: Texts, texts: Texts) -> bool:
-        """Note in a golden what agrees with it beyond what it says; return whether there was anything to note."""
+        """Add agreeing variations and missing fields to a golden; return whether there were any."""
         confirmed = equality.confirmed(reviewed, texts)
         if confirmed == reviewed:
             return False

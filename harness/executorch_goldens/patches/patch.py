@@ -1,4 +1,4 @@
-"""What a patch is."""
+"""The description of a patch."""
 
 from __future__ import annotations
 

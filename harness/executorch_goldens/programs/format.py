@@ -1,4 +1,4 @@
-"""What a corpus is: values and programs in memory, and the manifest that is written of them.
+"""The format of a corpus: values and programs in memory, and its manifest.
 
 The manifest is JSON, read with a declared type for everything in it: what is not declared here is an error. Tensors
 and programs are raw bytes in files of their own, named by their SHA-256: a header of a format of arrays would be one
@@ -126,7 +126,7 @@ class Value:
 
     @classmethod
     def of_array(cls, array: np.ndarray[Any, Any]) -> Value:
-        """Return what the reference model takes or gives; of a dtype that numpy lacks, the bits as whole numbers."""
+        """Return an array of the reference model; of a dtype that numpy lacks, the bits as whole numbers."""
         bits = array if array.dtype.kind in "biufc" else array.view(f"u{array.dtype.itemsize}")
         return cls(str(bits.dtype), tuple(bits.shape), bits.tobytes())
 
@@ -162,7 +162,7 @@ class Value:
 
 @dataclass(frozen=True)
 class FrozenSample:
-    """What a program is run on, and what it gives.
+    """Inputs and expected outputs of a program.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class FrozenSample:
     methods: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError where tolerances do not fit what is expected, or methods the steps."""
+        """Raise ValueError where tolerances do not fit the expected outputs, or methods the steps."""
         _require_measures(self.expected, self.tolerances)
         _require_methods(self.methods, self.steps)
 
@@ -239,7 +239,7 @@ Dimensions = Annotated[tuple[Length, ...], Meta(max_length=MOST_DIMENSIONS)]
 
 
 class _Struct(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What is in a manifest."""
+    """Base of the structures in a manifest."""
 
 
 class TensorEntry(_Struct):
@@ -303,7 +303,7 @@ class CellEntry(_Struct):
 
 
 class Manifest(_Struct):
-    """What a corpus holds, and which versions of what made it."""
+    """The contents of a corpus, and the versions of the tools that made it."""
 
     format: int
     made_with: Annotated[dict[Name, Name], Meta(max_length=MOST_TENSORS)]
@@ -312,7 +312,7 @@ class Manifest(_Struct):
 
 
 class Head(msgspec.Struct):
-    """As much of a manifest as every version has."""
+    """The fields that every version of a manifest has."""
 
     format: int
 
@@ -327,7 +327,7 @@ def tensors(sample: SampleEntry) -> Iterator[TensorEntry]:
 
 
 def require_whole(sample: SampleEntry) -> None:
-    """Raise ValueError where what a sample says of its tensors does not fit together."""
+    """Raise ValueError where the tensors of a sample do not fit together."""
     for tensor in tensors(sample):
         if tensor.dtype not in ITEMSIZE:
             raise ValueError(f"no dtype {tensor.dtype!r} is known")
@@ -335,7 +335,7 @@ def require_whole(sample: SampleEntry) -> None:
             raise ValueError(f"a tensor of {tensor.size:,} bytes, more than {LARGEST_TENSOR:,}")
         _require_strides(tensor.shape, tensor.strides)
     if len(sample.outputs) != len(sample.expected):
-        raise ValueError("outputs and what is expected are not as many")
+        raise ValueError("the numbers of outputs and of expected outputs differ")
     _require_measures(sample.expected, sample.tolerances)
     for expected, tolerance in zip(sample.expected, sample.tolerances, strict=True):
         if expected.dtype in NOT_IN_NUMPY:
@@ -357,7 +357,7 @@ def _require_measures(
 ) -> None:
     """Raise ValueError unless each tensor that is expected has a tolerance: for all elements, or for each."""
     if len(expected) != len(tolerances):
-        raise ValueError("what is expected and tolerances are not as many")
+        raise ValueError("the numbers of expected outputs and of tolerances differ")
     for tensor, tolerance in zip(expected, tolerances, strict=True):
         if isinstance(tolerance, Value | TensorEntry) and (
             tolerance.dtype != "float64" or tolerance.shape not in ((), tensor.shape)

@@ -1,4 +1,4 @@
-"""What an exporting process writes down of one export for the process that freezes it."""
+"""The record of one export that an exporting process writes for the freezing process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Call:
 
 
 def of_call(name: str, inputs: tuple[Value, ...], outputs: tuple[Value, ...], bound: float) -> FrozenSample:
-    """Return a call of a delegate as a sample: there is nothing else to measure it by than what it gave.
+    """Return a call of a delegate as a sample: its own outputs are the only reference.
 
     Integers are exact in TOSA. Floating values have the target's bound; none was measured inside of a program.
 
@@ -58,7 +58,7 @@ def of_call(name: str, inputs: tuple[Value, ...], outputs: tuple[Value, ...], bo
 
 @dataclass(frozen=True)
 class Record:
-    """What a program was run on.
+    """The inputs that a program was run on.
 
     Attributes
     ----------

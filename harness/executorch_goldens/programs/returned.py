@@ -1,4 +1,4 @@
-"""Judges what a device gave: files of outputs that were brought back, beside what was frozen. Nothing is run.
+"""Judges a device's results: files of outputs, compared with the frozen ones. Nothing is run.
 
 An output is ``output-<i>.npy``, or ``output-<i>.bin``: the bytes of the tensor as they are in the device's memory,
 which say neither dtype nor shape. The folder is as `executorch_goldens.programs.replay` names it.
@@ -33,7 +33,7 @@ DAMAGED = (ValueError, TypeError, SyntaxError, RecursionError, tokenize.TokenErr
 
 @dataclass(frozen=True)
 class Judged:
-    """What came of a sample.
+    """The result of a sample.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class _UnusableError(ValueError):
 
 
 def judge(cell: Cell, program: str, sample: FrozenSample, folder: Path) -> Judged:
-    """Compare what `folder` has of a sample with what was frozen."""
+    """Compare the outputs of a sample in `folder` with the frozen ones."""
     try:
         outputs = tuple(_outputs(sample, folder, folder_of(str(cell), program, sample.name)))
     except _UnusableError as error:

@@ -75,7 +75,7 @@ def run(text: str, interpreter: Path, limit: float, path: str = os.defpath) -> E
             start_new_session=True,
         )
         try:
-            output, errors = _said(process, limit)
+            output, errors = _output(process, limit)
         finally:
             process.kill()
             process.wait()
@@ -84,7 +84,7 @@ def run(text: str, interpreter: Path, limit: float, path: str = os.defpath) -> E
     return Ended(process.returncode, printed, errors)
 
 
-def _said(process: subprocess.Popen[str], limit: float) -> tuple[str, str]:
+def _output(process: subprocess.Popen[str], limit: float) -> tuple[str, str]:
     """Wait for the end of `process`; return its output and its errors."""
     started = time.monotonic()
     while True:

@@ -1,4 +1,4 @@
-"""Writes the text of an issue around a script: what ExecuTorch's form for bugs asks for."""
+"""Writes the text of an issue around a script, for ExecuTorch's bug form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from executorch_goldens.targets import find
 
 @dataclass(frozen=True)
 class Script:
-    """A script and what it shows.
+    """A script and the defect it shows.
 
     Attributes
     ----------

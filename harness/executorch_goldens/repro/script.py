@@ -1,4 +1,4 @@
-"""Writes a program and its defect as one Python script, which needs torch, ExecuTorch and what the target needs."""
+"""Writes a program and its defect as one Python script, which needs torch, ExecuTorch and the target's packages."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def quantization(target: str, settings: str) -> str:
 
 
 def templates() -> jinja2.Environment:
-    """Return what renders the templates beside this file."""
+    """Return the environment of the templates beside this file."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         trim_blocks=True,
@@ -151,7 +151,7 @@ OF_CUSTOM = ("torch.ops.llama.", "torch.ops.preprocess.")
 
 
 def emits(defect: Defect) -> bool:
-    """Whether a script makes the ``.pte``, which takes out variants that libraries of kernels bring."""
+    """Return whether a script makes the ``.pte``, without the variants that kernel libraries add."""
     return defect.stage == "emit" or defect.kind == "follows-seed"
 
 
@@ -166,7 +166,7 @@ def _sorted(lines: Iterable[str]) -> list[str]:
 
 
 def _imports(target: Target, settings: str, defect: Defect, runs: bool) -> Iterable[str]:
-    """Yield the imports of what comes with ExecuTorch."""
+    """Yield the imports from ExecuTorch."""
     tosa = target.backend == TOSA
     if tosa:
         yield f"from {ARM}.tosa.compile_spec import TosaCompileSpec"

@@ -1,4 +1,4 @@
-"""What a run keeps of a cell for its page in a report, and what neither its texts nor its line of results hold.
+"""Evidence of a cell for its page in a report that neither its texts nor its result row hold.
 
 ``evidence.json`` in the folder of a cell has the message, the variations that agree, the commands and the graphs after
 the pass at which variations diverge. ``evidence.npz`` beside it has the tensors that a golden's text only summarizes.
@@ -89,7 +89,7 @@ class ShownTensor:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a run keeps of a cell.
+    """Evidence that a run keeps of a cell.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Evidence:
 
     @classmethod
     def read(cls, folder: Path) -> Evidence:
-        """Return what a run left in the folder of a cell; nothing where it left none; raise EvidenceError."""
+        """Return the evidence in the folder of a cell; empty if there is none; raise EvidenceError."""
         path = folder / FILE
         try:
             fields = untrusted.json_of(untrusted.text(path))
@@ -163,7 +163,7 @@ class _Tensor(msgspec.Struct):
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
-    """What the file holds; see `Evidence`."""
+    """The content of an evidence file; see `Evidence`."""
 
     message: list[str] = []
     agreeing: list[list[str]] = []
@@ -175,7 +175,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write what `numpy.load` reads; `numpy.savez` would put the time into it."""
+    """Write arrays for `numpy.load`; `numpy.savez` would add the time."""
     with zipfile.ZipFile(path, "w") as archive:
         for key, array in arrays.items():
             member = zipfile.ZipInfo(f"{key}.npy")

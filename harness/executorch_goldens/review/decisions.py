@@ -1,4 +1,4 @@
-"""What persons have decided about cells, whatever a run found: accepted, rejected, or declared as known defects.
+"""Decisions about cells, whatever a run found: accepted, rejected, or declared as known defects.
 
 A cell is accepted where its golden is by now what the run made. So nothing needs to be kept of an acceptance, and one
 that is taken back in the checkout no longer counts.
@@ -61,7 +61,7 @@ class Decisions:
     declared: Mapping[str, KnownDefect] = field(default_factory=dict)
 
     def kind(self, release: str, row: Mapping[str, Any]) -> str:
-        """Return what a cell is counted as: its verdict, or what was decided about it."""
+        """Return the category of a cell: its verdict, or the decision about it."""
         name = name_of(release, row)
         if row["accepted"]:
             allowed = row["verdict"] == RENAMED and not row["recorded"]
@@ -79,7 +79,7 @@ def name_of(release: str, row: Mapping[str, Any]) -> str:
 def decisions(
     parts: Sequence[Part | Merged], goldens: Path, repository: Config, groups: Sequence[Group]
 ) -> Decisions:
-    """Return what was decided about the cells of some results.
+    """Return the decisions about the cells of some results.
 
     Parameters
     ----------

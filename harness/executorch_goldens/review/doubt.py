@@ -1,4 +1,4 @@
-"""What speaks against accepting a part of a cause: that the same cause makes other cells wrong."""
+"""Reasons against accepting part of a cause: the same cause makes other cells wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the difference of a cell from its golden is, in words that are the same for every cell that shows it."""
+"""Describes a cell's difference from its golden, in the same words for every cell that shows it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class Edit:
-    """One difference, without what is a single cell's own.
+    """One difference, without parts of a single cell.
 
     Attributes
     ----------
@@ -56,18 +56,18 @@ class Edit:
 
     @property
     def place(self) -> tuple[int, str]:
-        """Where a title names it."""
+        """The place that a title names."""
         return ORDER.index(self.kind), self.what
 
 
 @dataclass(frozen=True)
 class Quantities:
-    """How much more there is than in the golden; less is negative.
+    """Changes in quantities against the golden; negative where there is less.
 
     Attributes
     ----------
     operators
-        In all delegates, by type; types of which there are as many as before are left out.
+        In all delegates, by type; types with an unchanged count are left out.
     program, constants
         Bytes of the ``.pte``, and of the constants in it.
     """
@@ -78,7 +78,7 @@ class Quantities:
 
 
 def edits(before: Texts | None, after: Texts, *, delegates: bool = True) -> dict[Edit, str]:
-    """Return how `after` differs from `before`, a golden, each with what this cell shows of it; none is new.
+    """Return how `after` differs from `before`, a golden, each with this cell's detail; none is new.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _texts(before: Texts, after: Texts) -> Iterator[Edit]:
 
 
 def _digests(before: Texts, after: Texts) -> Iterator[Edit]:
-    """Yield the kinds of texts of which the digests of compact goldens say that they differ."""
+    """Yield the kinds of texts whose digests differ in compact goldens."""
     old, new = (golden.fields(each) for each in (before, after))
     for name in sorted({*old, *new}):
         if name.endswith(TEXTS) and old.get(name) != new.get(name):

@@ -94,7 +94,7 @@ class Experiment:
     def _single(
         self, reference: Outcome, followed: list[str], known: list[str]
     ) -> tuple[list[str], list[str]]:
-        """Return which factors are followed, of which known, with the surroundings one by one where one alone is it."""
+        """Return the factors to test and those known, with single surroundings where one alone decides."""
         if TOGETHER not in followed:
             return followed, known
         changed = [

@@ -81,7 +81,7 @@ class FileCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Config:
-    """What a repository sets for its goldens; empty or None is what it does not set.
+    """Settings of a repository for its goldens; an unset one is empty or None.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ def _read(file: Path, table: Mapping[str, Any]) -> Config:
 
 
 def _custom(kind: type, value: object) -> object:
-    """Read what TOML has no type for: a path, or a number of bytes with its unit."""
+    """Read types that TOML lacks: a path, or a number of bytes with its unit."""
     if not isinstance(value, str) or not value:
         raise ValueError
     return _Bytes(amount(value)) if kind is _Bytes else Path(value)
@@ -221,7 +221,7 @@ _Most = Annotated[int, Meta(ge=0)] | UnsetType
 
 
 class _Limits(msgspec.Struct, forbid_unknown_fields=True):
-    """What a budget states of the cells of a pattern: some of `QUANTITIES`, and `SQNR`."""
+    """Limits of a budget for cells that match a pattern: some of `QUANTITIES`, and `SQNR`."""
 
     outside: _Most = UNSET
     memory: _Most = UNSET
@@ -274,7 +274,7 @@ class _Table(msgspec.Struct, rename="kebab"):
         default_factory=dict
     )
     allow: Annotated[
-        tuple[Literal["renames"], ...], Meta(description=f'a list of what may differ: ["{RENAMES}"]')
+        tuple[Literal["renames"], ...], Meta(description=f'a list of allowed differences: ["{RENAMES}"]')
     ] = ()
     known_defects: Annotated[Path | None, Meta(description="a file")] = None
     cases: Annotated[

@@ -1,4 +1,4 @@
-"""How exports are run: the settings of a sweep, and the environment that its exporting processes see."""
+"""Settings of a sweep, and the environment of its exporting processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DROPPED_ENVIRONMENT = (
 
 @dataclass(frozen=True)
 class Machine:
-    """What the machine that exports looks like to the exporting processes.
+    """The machine as exporting processes see it.
 
     The default pins the kernels: the same ones compute the same bits on every machine (design, trap "CPU
     capability"). `lab.portable.command` shows that goldens do not depend on it.
@@ -73,7 +73,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Settings:
-    """How exports are run.
+    """Settings of exports.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ IGNORED = ("build/", ".nox/", ".venv/", "__pycache__/", "goldens/**/.*.lock")
 
 @dataclass(frozen=True)
 class Beginning:
-    """What the files are made from.
+    """The sources of the generated files.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Beginning:
         return name if NAME_PATTERN.fullmatch(name) else "model"
 
     def calls(self) -> dict[str, str]:
-        """Return what the case calls the functions that make the model and its inputs, by ``MODULE:FUNCTION``."""
+        """Return the case's names of the functions that make the model and its inputs, by ``MODULE:FUNCTION``."""
         taken = {*LOCALS, self.case.replace("-", "_")}
         names: dict[str, str] = {}
         for each in filter(None, (f"{self.model.module}:{self.model.name}", self.example)):

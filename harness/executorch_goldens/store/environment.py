@@ -1,4 +1,4 @@
-"""The exporting environment: which Python, on which platform, where what stands. Nothing is imported from it."""
+"""The exporting environment: its Python, platform and folders. Nothing is imported from it."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ Ingredients = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Environment:
-    """The exporting environment, as far as no file of it says.
+    """The facts of the exporting environment that no file of it holds.
 
     Attributes
     ----------
     ingredients
         Interpreter, platform, processor, the variables that libraries may read.
     roots
-        Directories that stand elsewhere on other machines, by name; see `executorch_goldens.store.facts.Places`.
+        Directories that differ between machines, by name; see `executorch_goldens.store.facts.Places`.
     schemas
         See `executorch_goldens.artifact.Lowered`.
     """
@@ -64,7 +64,7 @@ class Environment:
 
     @classmethod
     def of(cls, interpreter: Path, variables: Mapping[str, str]) -> Environment:
-        """Ask `interpreter` what it is.
+        """Ask `interpreter` to describe itself.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Environment:
                 env=dict(variables),
             ).stdout
         except (OSError, subprocess.SubprocessError) as error:
-            raise UsageError(f"{interpreter} cannot be asked what it is: {error}") from error
+            raise UsageError(f"{interpreter} does not describe itself: {error}") from error
         facts: dict[str, Any] = json.loads(printed)
         ingredients = {
             **{name: facts[name] for name in ("python", "implementation", "platform", "libc")},
@@ -108,12 +108,12 @@ def _searched(path: str) -> str:
 
 
 def is_read(variable: str) -> bool:
-    """Whether what an export makes may depend on the value of an environment variable that no Python code reads."""
+    """Return whether an export may depend on an environment variable that no Python code reads."""
     return variable.startswith(VARIABLES) and not variable.startswith(OTHER_VARIABLES)
 
 
 def processor() -> str:
-    """Return the processor's name and what it can do, by which kernels are chosen."""
+    """Return the processor's name and features, which decide the kernels."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -48,7 +48,7 @@ def over_if_needed(
 
 
 def is_needed(python: Path) -> bool:
-    """Whether a command has to go on in a toolchain's Python: it is not this one."""
+    """Return whether a command has to continue in a toolchain's Python, which is not this one."""
     return os.environ.get(HANDED) != str(absolute(python)) and absolute(default_interpreter()) != absolute(
         python
     )

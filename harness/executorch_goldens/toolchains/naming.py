@@ -1,4 +1,4 @@
-"""Names of toolchains: what a person calls a thing that exports.
+"""Names of toolchains: how a person refers to an exporting environment.
 
 ============================  ===================================================================================
 ``1.5.1``                     a release of the matrix
@@ -84,7 +84,7 @@ class Name:
 
     @classmethod
     def read(cls, word: str) -> Name:
-        """Read a name; raise `ToolchainError` for what is none, and for a path that leads nowhere.
+        """Read a name; raise `ToolchainError` if it is none, or a path that leads nowhere.
 
         >>> name = Name.read("1.5.1 + torch==2.15.0")
         >>> name.version, name.requirements
@@ -153,12 +153,12 @@ def _version(word: str, text: str) -> str:
     try:
         version = Version(bare).public
     except InvalidVersion as error:
-        raise ToolchainError(f"{word!r} is no toolchain: say e.g. {EXAMPLES}") from error
+        raise ToolchainError(f"{word!r} is no toolchain: pass e.g. {EXAMPLES}") from error
     known = releases.load().releases
     if bare == text and version not in known:
         raise ToolchainError(
-            f"{word!r}: no release of releases.toml is {text}: it knows {', '.join(known)}; executorch=={text} names "
-            "one that it lacks"
+            f"unknown release {text!r}; known are {', '.join(known)}. For another version, pass "
+            f"-t executorch=={text}"
         )
     return version
 

@@ -180,7 +180,7 @@ class Template:
             )
 
     def kill_left_behind(self, group: int) -> None:
-        """Kill what an export that has ended started and left running, in its process group or out of it."""
+        """Kill processes that a finished export started and left running, in its process group or out of it."""
         # The number stays the group's while that has members, ended leader or not (Linux, kernel/pid.c).
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
@@ -203,7 +203,7 @@ def descriptor_of(process: int) -> int | None:
 
 
 def adopt_orphans() -> None:
-    """Let what exports leave running in sessions of its own become children of this process (Linux)."""
+    """Make processes that exports leave running in their own sessions children of this process (Linux)."""
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
 

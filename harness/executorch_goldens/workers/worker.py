@@ -303,7 +303,7 @@ def finish_in_child(request: dict[str, Any], prepare: Callable[[], None] = lambd
 
 
 def tell(error: BaseException) -> None:
-    """Leave in the log what was raised, the words in its last line, as far as there is memory and room for it."""
+    """Write the exception to the log, the message in its last line, if memory and disk allow it."""
     with contextlib.suppress(MemoryError, OSError):
         import traceback
 
@@ -427,8 +427,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--heap-seed", type=int, default=0, help="how to perturb the heap before the first import"
     )
     parser.add_argument("--listings-seed", type=int, help="how to shuffle listings (default: as the heap)")
-    parser.add_argument("--history-seed", type=int, help="what to export before (default: as the heap)")
-    parser.add_argument("--surroundings", nargs="*", default=[], help="what of them is seen otherwise")
+    parser.add_argument("--history-seed", type=int, help="seed of the exports before (default: the heap's)")
+    parser.add_argument("--surroundings", nargs="*", default=[], help="surroundings to change")
     parser.add_argument("--isolation", choices=("fork", "fresh"), default="fork")
     options = parser.parse_args(arguments)
     if options.records is not None:

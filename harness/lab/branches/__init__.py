@@ -1,4 +1,4 @@
-"""Which branches of a release's own sources exports take.
+"""Branches of a release's own sources that exports take.
 
 A branch is a jump that a line of a function may make, where there are several. coverage.py finds and follows them;
 no other export needs it. `recorder` writes down, in the process that exports, what one export takes. `records` keeps

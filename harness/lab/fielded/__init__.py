@@ -1,4 +1,4 @@
-"""Whether a program that one release made still runs in another release's runtime.
+"""Runs programs of one release in the runtimes of others.
 
 `recorder` has an ordinary export write down its program with what it was run on, `programs` makes and keeps these for
 the cells of a release, in the form of `corpus`. `running` has `programs.running` run them in a release's

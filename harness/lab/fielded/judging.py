@@ -1,4 +1,4 @@
-"""What came of a program in a runtime that did not make it, against what it gave on its own release."""
+"""Judges a program in another release's runtime, against its results in its own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN = 200
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a program.
+    """The result of a program.
 
     Attributes
     ----------
@@ -54,18 +54,18 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """What a golden says."""
+        """The text of the golden."""
         reason = f": {self.reason}" if self.reason else ""
         return self.kind + reason + ("" if self.own == RIGHT else f"; {self.own} on {self.release}")
 
 
 def is_clean(text: str) -> bool:
-    """Whether a program is right, by the line of a golden."""
+    """Return whether a program is right, by the line of a golden."""
     return text in (SAME, ROUNDING)
 
 
 def is_break(text: str) -> bool:
-    """Whether a program that is right on its own release is not, by the line of a golden.
+    """Return whether a program is right in its own release and wrong here, by the line of a golden.
 
     >>> is_break("wrong: output 0"), is_break("wrong: output 0; wrong on 1.1.0")
     (True, False)
@@ -74,7 +74,7 @@ def is_break(text: str) -> bool:
 
 
 def judge(shipped: Shipped, ran: Sequence[Ran]) -> Outcome:
-    """Return what came of what was shipped, of which `ran` has what came of each program."""
+    """Return the outcome of shipped programs, given the result of each in `ran`."""
     kind, reason, furthest = _found(shipped, ran)
     return Outcome(kind, lasting(reason), shipped.own, shipped.release, furthest)
 
@@ -104,7 +104,7 @@ def _found(shipped: Shipped, ran: Sequence[Ran]) -> tuple[str, str, float]:
 
 @dataclass(frozen=True)
 class _Run:
-    """What a program gave on a sample, on its own release and after, in dtypes that numpy has."""
+    """Outputs of a program for a sample, on its own release and later, in dtypes that numpy has."""
 
     program: Program
     sample: FrozenSample
@@ -126,7 +126,7 @@ class _Run:
                 yield f"output {index}{of}"
 
     def furthest(self) -> float:
-        """Return how far any output is from that of its own release; where there was none, from what it should be."""
+        """Return how far any output is from that of its own release, or from the expected one where there was none."""
         found = [0.0]
         for before, after in zip(self.before or _tensors(self.sample.expected), self.after, strict=False):
             largest = np.abs(before.wide()[np.isfinite(before.wide())]).max(initial=0.0)
@@ -140,7 +140,7 @@ def _tensors(values: Sequence[Value]) -> tuple[Tensor, ...]:
 
 
 def lasting(reason: str) -> str:
-    """Return a reason without what differs from run to run, cut to what a line has.
+    """Return a reason without parts that differ between runs, cut to the length of a line.
 
     >>> lasting("RuntimeError: no; at 0x7fffdeadbeef in /home/me/x.cpp")
     'RuntimeError: no; at 0x… in …/x.cpp'

@@ -1,4 +1,4 @@
-"""What a reader of files of strangers is, and where the real files are that mutations are made of."""
+"""Readers of untrusted files, and the real files that mutations start from."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class GuestZoo:
 
     @property
     def folder(self) -> Path:
-        """Where it is kept among goldens, or among results: relative to the root of these."""
+        """Its folder among goldens or results, relative to the root."""
         return Path("guests", self.name)
 
 

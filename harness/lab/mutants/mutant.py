@@ -1,4 +1,4 @@
-"""What a mutant is: a small edit of the source of functions of the installed ExecuTorch, and what is to come of it.
+"""A mutant: a small edit of the source of installed functions of ExecuTorch, and its expected result.
 
 Importing this imports neither torch nor executorch; installing a mutant does.
 """
@@ -65,14 +65,14 @@ SOURCE = "__edited_source__"
 
 @dataclass(frozen=True)
 class Edit:
-    """One place of the source of one function, and what comes there instead.
+    """One place in the source of one function, and its replacement.
 
     Attributes
     ----------
     function
         ``module:qualified.name``.
     old
-        Stands in the function's source exactly once.
+        Occurs in the function's source exactly once.
     new
         Written with the same indentation.
     """
@@ -123,7 +123,7 @@ def install(function: str, edits: Sequence[Edit]) -> None:
 
 
 def _written(original: Any) -> Any:
-    """Return what a cache of Python's own holds: the source of that makes the cache as well, an empty one."""
+    """Return the content of a cache of Python's own: its source makes an empty one."""
     return original.__wrapped__ if isinstance(original, functools._lru_cache_wrapper) else original
 
 
@@ -188,7 +188,7 @@ class Edited:
         return edits
 
     def install(self, release: str) -> None:
-        """Edit what is installed in this process; raise EditError."""
+        """Edit functions installed in this process; raise EditError."""
         for function, edits in self.by_function().items():
             install(function, edits)
 
@@ -233,7 +233,7 @@ class Mutant(Edited):
 
     @property
     def expected(self) -> str:
-        """What the table has for `place` and `shows`."""
+        """The table's text for `place` and `shows`."""
         return f"{self.place}: {self.shows}" if self.shows else self.place or "-"
 
     def patch(self, release: str) -> Patch:

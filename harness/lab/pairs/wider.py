@@ -1,6 +1,6 @@
-"""The factors of the wider matrix: every target and dtype there is, and what holds, surrounds and sizes the operands.
+"""The factors of the wider matrix: every target and dtype, and what holds, surrounds and sizes the operands.
 
-No fix was read to choose a value. Targets are all of the harness's own, of which each pair of releases takes those
+No fix was read to choose a value. Targets are all of the harness's own, and each pair of releases takes those
 that the older one knows (`lab.untaught.targets`). To the operators come those that the tables of the partitioners of
 ExecuTorch 1.1.0 have and no form of the matrix is decomposed to. Dtypes are those of its samples of PyTorch's database.
 The other factors are the forms that data takes: what an operand is held by, in which layout, shared with what; what
@@ -79,7 +79,7 @@ ALIKE = {"bfloat16": "float16", "int8": "int32", "uint8": "int32"}
 DTYPES = (*ANYTHING, *ALIKE)
 HALVES = ("float16", "bfloat16")
 
-#: What does nothing, by name: before the operator, of ``given``; behind it, of ``made``.
+#: No-ops by name: before the operator, of ``given``; after it, of ``made``.
 NOTHING = {
     "same view": "{0}.reshape({0}.shape)",
     "same permute": "{0}.permute(tuple(range({0}.dim())))",
@@ -124,7 +124,7 @@ FACTORS: Mapping[str, Sequence[object]] = {
     "sized": SIZED,
     "held": HELD,
 }
-#: Factors of few values, of which every three are in some row.
+#: Factors with few values, whose triples all occur.
 TRIPLES = (("dtype", "target", "shared"), ("sized", "shared", "users"), ("held", "shared", "layout"))
 
 
@@ -134,7 +134,7 @@ def _dtype_fits(row: Mapping[str, Any]) -> bool:
 
 
 def _has_held(row: Mapping[str, Any]) -> bool:
-    """Whether the model holds weights or constants, or else nothing is said of what holds them."""
+    """Return whether the model holds weights or constants, or the holder is not specified."""
     return bool(OPERATORS[row["operator"]].weights) or row["shared"] in (
         "constant",
         "constant of two",

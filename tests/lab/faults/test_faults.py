@@ -1,4 +1,4 @@
-"""What faults showed, each held by a test of its own; and, slowly, the faults themselves."""
+"""Regression tests of defects that faults have shown, and, slowly, the faults themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether artifacts are the same, renamed, reordered or different: real goldens, with names edited in their texts."""
+"""Artifacts that are the same, renamed, reordered or different: real goldens, with names edited in their texts."""
 
 from __future__ import annotations
 

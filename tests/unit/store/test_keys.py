@@ -1,4 +1,4 @@
-"""What is asked of an export: once an ingredient changes, so does the request. The environment is a real, empty one."""
+"""Requests of exports: a changed ingredient changes the request. The environment is a real, empty one."""
 
 from __future__ import annotations
 

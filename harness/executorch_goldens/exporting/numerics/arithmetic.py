@@ -1,4 +1,4 @@
-"""What a target's arithmetic makes of an operator of ATen: what eager does, or a rounding of its own; with sources."""
+"""Arithmetic of targets, operator by operator: eager's, or a rounding of their own; with sources."""
 
 from __future__ import annotations
 

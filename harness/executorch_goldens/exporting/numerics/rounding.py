@@ -1,4 +1,4 @@
-"""How far rounding alone may move what a model gives: measured, not guessed.
+"""Measures how far rounding alone may move the outputs of a model.
 
 The (quantized) eager graph is run a few times more, with every rounding in it moved by what a target's arithmetic may
 move it: a floating result by units in its last place, a quantization by a part of a code before it rounds. How far each
@@ -86,7 +86,7 @@ class _Call:
 
 
 class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is entered, every rounding of what follows from `inputs` is moved.
+    """While it is entered, every rounding of values that depend on `inputs` is moved.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.state[tensor] = GIVEN
 
     def is_rounded(self, tensor: torch.Tensor) -> bool:
-        """Whether `tensor` follows from an input and was rounded on its way."""
+        """Return whether `tensor` depends on an input and was rounded on its way."""
         return self._state_of(tensor) == ROUNDED
 
     def _state_of(self, tensor: torch.Tensor) -> int | None:
@@ -145,11 +145,11 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return HANDLERS[kind_of(func)](self, call)
 
     def _exact(self, call: _Call) -> Any:
-        """Run what chooses, moves or compares."""
+        """Run an operator that chooses, moves or compares."""
         return self._noted(call, call.run(), CODED if call.name.startswith("dequantize_") else GIVEN)
 
     def _quantize(self, call: _Call) -> Any:
-        """Run what rounds to codes, on a value that is moved by a part of a code."""
+        """Run an operator that rounds to codes, on a value that is moved by a part of a code."""
         value, scale = call.args[:2]
         if call.name == "quantize_per_channel":
             with self:
@@ -160,7 +160,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._noted(call, call.func(moved, *call.args[1:], **call.kwargs), ROUNDED)
 
     def _sum(self, call: _Call) -> Any:
-        """Run what adds up, and move the result by what each partial sum may round."""
+        """Run an operator that sums, and move the result by the rounding of its partial sums."""
         result = _sum_of_float16(call.func, call.args, call.kwargs)
         for made in _movable(result):
             self._move(made, self._error_of_sum(call, made), call.name)
@@ -168,7 +168,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._noted(call, result)
 
     def _approximated(self, call: _Call) -> Any:
-        """Run what rounds once, and move the result by units in its last place."""
+        """Run an operator that rounds once, and move the result by units in its last place."""
         result = call.run()
         for made in _movable(result):
             self._move(made, made.abs(), call.name)
@@ -176,7 +176,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._noted(call, result)
 
     def _formula(self, call: _Call) -> Any:
-        """Compute an operator in the steps that targets take, each of which is moved."""
+        """Compute an operator in the steps that targets take, and move each."""
         given = floating(call.args[0])
         self.state[given] = call.state
         with self:
@@ -185,25 +185,25 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     def _decomposed(self, call: _Call) -> Any:
-        """Run the operators that torch's table takes an operator apart into, each of which is moved."""
+        """Run the operators of torch's decomposition, and move each."""
         with self:
             result = decomposition_table[call.func](*call.args, **call.kwargs)
         # A decomposition may cover some arguments only: that of an adaptive pool, sizes that are multiples.
         return self._approximated(call) if result is NotImplemented else result
 
     def _composite(self, call: _Call) -> Any:
-        """Run the operators that a composite one is written in, each of which is moved."""
+        """Run the operators of a composite one, and move each."""
         with self:
             result = call.func.decompose(*call.args, **call.kwargs)
         return self._approximated(call) if result is NotImplemented else result
 
     def _approximate(self, call: _Call, made: torch.Tensor) -> None:
-        """Move a result by what the backend's approximation of the operator is off."""
+        """Move a result by the error of the backend's approximation of the operator."""
         if call.name in self.off:
             made += self._draw(made) * self.off[call.name](floating(call.args[0]))
 
     def _noted(self, call: _Call, result: Any, own: int | None = None) -> Any:
-        """Note what became of each tensor of a result, and return the result.
+        """Record the state of each tensor of a result, and return the result.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return name == "quantize_per_token" or scale in self
 
     def _is_exact(self, value: torch.Tensor, scale: Any, name: str) -> bool:
-        """Whether both sides quantize the same value by the same scale, or what are codes already."""
+        """Return whether both sides quantize the same value by the same scale, or use codes already."""
         state = self._state_of(value) or GIVEN
         if self._is_chosen_anew(scale, name) or state == ROUNDED:
             return False
@@ -311,7 +311,7 @@ def _movable(result: Any) -> Iterator[torch.Tensor]:
 
 
 def _sum_of_float16(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return what `func` gives, which adds up; what it is given in float16, it adds up in float32, and rounds once.
+    """Return the result of `func`, which sums; float16 inputs are summed in float32 and rounded once.
 
     Without oneDNN torch multiplies matrices of float16 a hundred times slower than those of float32.
     """
@@ -341,7 +341,7 @@ def distance(moved: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> np.
 
 @dataclass(frozen=True)
 class Moved:
-    """How far rounding alone moves the outputs of a model.
+    """The distances that rounding alone moves the outputs of a model.
 
     Attributes
     ----------
@@ -393,7 +393,7 @@ def moved(
 
 
 class _Distances:
-    """How far rounding moves the outputs of a model, over all runs so far.
+    """Distances that rounding moves the outputs of a model, over all runs so far.
 
     Attributes
     ----------
@@ -424,7 +424,7 @@ class _Distances:
         self.constant = {index for index, tensor in enumerate(self.expected) if not tensor.kind}
 
     def move(self, direction: float | None, source: np.random.Generator) -> None:
-        """Run the model once, with every rounding moved of what follows from an input."""
+        """Run the model once, with every rounding moved of values that depend on an input."""
         given, outputs, rounding = self._run(direction, source, ())
         for index, (value, made) in enumerate(zip(given, outputs, strict=True)):
             self._note(index, value, made, rounding)
@@ -439,7 +439,7 @@ class _Distances:
             self._note(index, given[index], outputs[index], rounding)
 
     def take_scales(self, scales: Sequence[float]) -> None:
-        """Let outputs that follow from no input go as far as a code, where they are quantized."""
+        """Allow quantized outputs that depend on no input to move by one code."""
         for index, scale in enumerate(scales):
             if index in self.constant and scale:
                 self.furthest[index].fill(scale)
@@ -449,7 +449,7 @@ class _Distances:
     def _run(
         self, direction: float | None, source: np.random.Generator, states: Sequence[torch.Tensor]
     ) -> tuple[Sequence[Any], Sequence[Tensor], Rounding]:
-        """Return what the model gives with every rounding moved of what follows from its inputs and `states`."""
+        """Return the model's outputs with every rounding moved of values that depend on its inputs and `states`."""
         own = self._inputs()
         given_to = [*pytree.tree_leaves(own), *states]
         with torch.no_grad(), Rounding(given_to, direction, source, self.off) as rounding:
@@ -478,6 +478,6 @@ class _Distances:
 
 
 def _shift(made: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
-    """Return how far the mean of what is finite in both was moved."""
+    """Return how far the mean of the elements that are finite in both was moved."""
     finite = np.isfinite(made) & np.isfinite(expected)
     return float(np.abs((made[finite] - expected[finite]).mean())) if finite.any() else 0.0

@@ -1,4 +1,4 @@
-"""What the lowered program of a case is run on: its example, inputs like it and recorded, other sizes, steps."""
+"""Inputs for the lowered program of a case: its example, similar and recorded ones, other sizes, steps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
 def samples_of(
     case: Case, example: Example, remembers: bool = False
 ) -> dict[str, tuple[tuple[torch.Tensor, ...], ...]]:
-    """Return what the lowered program of `case` is run on, by name: the inputs of one or several steps.
+    """Return the inputs of the lowered program of `case`, by sample name: one or several steps.
 
     Where dimensions are dynamic, at their least and largest as well.
 
@@ -97,7 +97,7 @@ def unbounded(example: Example) -> tuple[str, ...]:
 
 
 def _dimensions(declared: Any) -> list[tuple[int, Any]]:
-    """Return the dimensions of an input with what ``dynamic_shapes`` declares of them."""
+    """Return the dimensions of an input with their declarations in ``dynamic_shapes``."""
     if isinstance(declared, Mapping):
         return list(declared.items())
     return list(enumerate(declared)) if isinstance(declared, Sequence) else []
@@ -129,7 +129,7 @@ def _sizes(tensor: torch.Tensor, declared: Any, which: str) -> Iterator[tuple[in
 
 
 def _size(dim: Any, which: str) -> int | None:
-    """Return a size of a `torch.export.Dim`; 0 for one without limits, None for what is not dynamic."""
+    """Return a size of a `torch.export.Dim`; 0 for one without limits, None if it is not dynamic."""
     if not isinstance(dim, torch.export.Dim):
         return None
     if which == "largest":

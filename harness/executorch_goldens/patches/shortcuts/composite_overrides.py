@@ -1,4 +1,4 @@
-"""Make the kernels that stand in for composite operators once per operator.
+"""Make the kernels that replace composite operators once per operator.
 
 ``run_decompositions`` replaces twenty-one Python kernels of each of some six hundred composite operators, twice,
 and takes them out again: 6% of an export of six drawn on 1.4.1, 19% of a small one. They follow from the operator
@@ -48,7 +48,7 @@ FITS = {
 
 @dataclass(frozen=True)
 class _Override:
-    """What is in an operator's Python kernels while a program is decomposed.
+    """State of an operator's Python kernels while a program is decomposed.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ def _install() -> None:
 
 SHORTCUT = Shortcut(
     "composite-overrides",
-    "kernels that stand in for composite operators are made once",
+    "kernels that replace composite operators are made once",
     by_release(FITS),
     _install,
 )

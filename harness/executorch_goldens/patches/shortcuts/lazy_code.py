@@ -57,7 +57,7 @@ FITS = {
 
 @dataclass(frozen=True)
 class _GraphAsItWas:
-    """What the generated code of a graph follows from, as it was when the graph was to be compiled.
+    """The inputs of a graph's generated code, as they were when the graph was to be compiled.
 
     A node's arguments are immutable and are replaced when they change, so that holding them is enough.
 
@@ -84,7 +84,7 @@ class _GraphAsItWas:
         return cls(nodes, graph._codegen, getattr(graph._codegen, "pytree_info", None))
 
     def is_still(self, graph: Any) -> bool:
-        """Say whether `graph` is what it was: the very same nodes with the very same arguments."""
+        """Return whether `graph` is unchanged: the very same nodes with the very same arguments."""
         now = _GraphAsItWas.of(graph)
         return (
             self.codegen is now.codegen
@@ -109,7 +109,7 @@ class _GraphAsItWas:
         )
 
     def again(self) -> Any:
-        """Return a graph that is what this one was."""
+        """Return a graph equal to the earlier state of this one."""
         from torch.fx import Graph
         from torch.fx.node import map_arg
 
@@ -129,7 +129,7 @@ class _GraphAsItWas:
 
 
 class _Uncompiled:
-    """Stands in a graph module's class for the method ``forward`` until someone looks for it.
+    """Placeholder of the method ``forward`` in a graph module's class, until it is looked up.
 
     It is what ``recompile`` returns as well, and has the fields of the code that is then generated.
     """
@@ -178,7 +178,7 @@ def _compile(module: Any) -> None:
 
 
 class _OfCode:
-    """Stands in ``GraphModule`` for an attribute that compiling gives each instance; theirs come first."""
+    """Placeholder in ``GraphModule`` of an attribute that compiling gives each instance; theirs come first."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""What a shortcut is."""
+"""The description of a shortcut."""
 
 from __future__ import annotations
 

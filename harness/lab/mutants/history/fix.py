@@ -1,4 +1,4 @@
-"""What a fix taken back is: one correction of upstream's, and the small edit that brings the old behaviour back.
+"""A reverted fix: one upstream correction, and the small edit that brings the old behaviour back.
 
 Importing this imports neither torch nor executorch; installing a fix taken back does.
 """
@@ -42,7 +42,7 @@ class Fix(Edited):
     unreachable
         Why no cell of any zoo can see it here; empty where one could.
     unseen
-        Why no cell has seen it so far, as far as that was found out.
+        Why no cell has seen it so far, where known.
     """
 
     name: str

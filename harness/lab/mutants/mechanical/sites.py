@@ -75,7 +75,7 @@ OF_AXES = frozenset(("size", "squeeze", "unsqueeze", "permute", "transpose", "fl
 TELLS = re.compile(
     r"^(logger|logging|warnings|log)\.|^(print|warn)$|\._?log\w*$|\.reporter\.|^self\.reporter"
 )
-#: A swap of whose arguments raises whatever the program is.
+#: Functions that raise for any program if their arguments are swapped.
 FIXED = frozenset(("isinstance", "issubclass", "getattr", "hasattr", "setattr", "cast", "range"))
 
 
@@ -100,7 +100,7 @@ class Site:
     line
         Where that function begins, its decorators included; from 1.
     first, last
-        Lines of which an export that comes to the place runs one.
+        Lines; an export that reaches the place runs one of them.
     """
 
     file: str
@@ -368,7 +368,7 @@ class _Finder(ast.NodeVisitor):
                 self.add(start + written[0].start(), start + written[0].end(), new, operator)
 
     def swap(self, left: ast.expr, right: ast.expr) -> None:
-        """Exchange two expressions, with what is between them."""
+        """Exchange two expressions, keeping the text between them."""
         first, second = self.text(left), self.text(right)
         if first != second and not isinstance(right, ast.Starred) and not isinstance(left, ast.Starred):
             start, end = self.span(left)[0], self.span(right)[1]

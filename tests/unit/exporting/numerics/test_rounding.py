@@ -1,4 +1,4 @@
-"""How far rounding moves an output: nothing where none is, a code near a tie, as much as a model makes of it."""
+"""The effect of rounding on outputs: none where nothing rounds, a code near a tie, as much as the model amplifies."""
 
 from __future__ import annotations
 
@@ -514,7 +514,7 @@ def test_pools_of_maxima_are_exact_whatever_their_sizes(size: tuple[int, ...], i
 
 
 def test_what_a_decomposition_refuses_runs_as_it_is_and_is_moved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As torch 2.14 refuses adaptive pools; of the other operators of the table none refuses on every release."""
+    """Torch 2.14 refuses adaptive pools; no other operator of the table is refused on every release."""
     given = torch.linspace(-1.0, 1.0, 12).reshape(3, 4)
     monkeypatch.setitem(
         decomposition_table, torch.ops.aten.var_mean.correction, lambda *_, **__: NotImplemented
